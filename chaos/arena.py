@@ -1,0 +1,33 @@
+"""The arena: everything a fault may touch, and the names of this run.
+
+Scenarios speak of `billing-events`; the run's topics are unique. Faults speak of roles; the arena holds the cluster
+and the clients that have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chaos.clients import Clients
+from chaos.cluster import Cluster, TopicPartition
+from chaos.errors import UnresolvedTargetError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """A cluster, its clients, and what the scenario's topic names mean in this run."""
+
+    cluster: Cluster
+    clients: Clients
+    topics: dict[str, str] = field(default_factory=dict)
+    group: str | None = None
+
+    def partition(self, topic: str, partition: int) -> TopicPartition:
+        """The real partition behind a scenario's topic name."""
+        if topic not in self.topics:
+            raise UnresolvedTargetError(f"topic {topic!r} is not part of this run, which has {sorted(self.topics)}")
+        return TopicPartition(topic=self.topics[topic], partition=partition)
+
+    def logical(self, topic: str) -> str:
+        """The scenario's name of a real topic, for texts that people read."""
+        return next((name for name, real in self.topics.items() if real == topic), topic)

@@ -1,0 +1,158 @@
+"""What chaos needs from a cluster, and nothing more.
+
+Faults know a cluster only through these Protocols, so that the same fault runs against brokers that are local
+processes, containers, or somebody's own cluster, and so that it can be unit-tested on a fake. Everything that
+is *observed* (leaders, in-sync replicas, controller, coordinators) is observed through the WITNESS listener,
+which no fault ever cuts: an observer that talks to a dead or isolated broker would report its own blindness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType, Protocol
+
+BrokerId = NewType("BrokerId", int)
+Site = NewType("Site", str)
+
+
+class Plane(StrEnum):
+    """The listener that a broker-to-broker link carries."""
+
+    DATA = "data"
+    RAFT = "raft"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class TopicPartition:
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Link:
+    """A directed path, named by the side that opens the connection.
+
+    `source` is a broker id (as text) or a client site; `target` is the broker that is connected to. Cutting a
+    link cuts the connections that the source opens, in both directions of bytes: a follower fetches from its
+    leader, therefore *follower → leader* is the link that replication needs.
+    """
+
+    source: str
+    target: BrokerId
+    plane: Plane = Plane.DATA
+
+    def __str__(self) -> str:
+        return f"{self.source}→{self.target}" + ("" if self.plane is Plane.DATA else "/raft")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """A partition as the witness sees it. `leader` is None when the partition has none."""
+
+    leader: BrokerId | None
+    leader_epoch: int
+    replicas: tuple[BrokerId, ...]
+    in_sync: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A partition's ends as its leader states them; `leader` and both offsets are −1 when nobody answered."""
+
+    leader: int
+    high_watermark: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """One observation of the cluster's roles at `taken_ns` (CLOCK_MONOTONIC)."""
+
+    taken_ns: int
+    alive: frozenset[BrokerId]
+    controller: BrokerId | None
+    controller_epoch: int
+    partitions: dict[TopicPartition, PartitionView]
+
+
+class LinkMesh(Protocol):
+    """All links of one cluster; every change is undone by `heal`."""
+
+    def links(self) -> tuple[Link, ...]:
+        """Every link that exists, sorted."""
+
+    def cut(self, *links: Link) -> None:
+        """Close the links and refuse new connections through them."""
+
+    def restore(self, *links: Link) -> None:
+        """Open exactly these links again and remove their toxics."""
+
+    def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
+        """Delay and throttle a link in both directions."""
+
+    def drop_responses(self, *links: Link) -> None:
+        """Let requests through and swallow every byte of their responses; the connection stays open."""
+
+    def heal(self) -> None:
+        """Open every link and remove every toxic, whatever happened before."""
+
+    def is_healed(self) -> bool:
+        """Whether the proxy server itself says that every link is open and free of toxics."""
+
+
+class Cluster(Protocol):
+    """A running cluster, as faults see it."""
+
+    @property
+    def brokers(self) -> tuple[BrokerId, ...]:
+        """All brokers of the cluster, running or not."""
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The client sites that have a listener and links of their own."""
+
+    @property
+    def links(self) -> LinkMesh:
+        """The network between all parties."""
+
+    def crash(self, broker: BrokerId) -> None:
+        """SIGKILL; returns when the process is gone."""
+
+    def stop(self, broker: BrokerId) -> None:
+        """SIGTERM and wait for a clean exit."""
+
+    def pause(self, broker: BrokerId) -> None:
+        """SIGSTOP: connections stay open and silent."""
+
+    def resume(self, broker: BrokerId) -> None:
+        """SIGCONT."""
+
+    def start(self, broker: BrokerId) -> None:
+        """Start a broker that is not running, on its old data and its old addresses. Does not wait for it to join."""
+
+    def is_running(self, broker: BrokerId) -> bool:
+        """Whether the broker's process exists (paused counts as running)."""
+
+    def view(self) -> ClusterView:
+        """Observe leaders, in-sync replicas and the active controller through the witness."""
+
+    def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
+        """High watermark and last stable offset of each partition, asked of its leader."""
+
+    def accepts(self, link: Link) -> bool:
+        """Whether a connection through a client site's link is accepted right now."""
+
+    def round_trip_ms(self, link: Link) -> float:
+        """Milliseconds from a request through a client site's link to its response; infinite when there is none."""
+
+    def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
+        """The coordinator of a transactional id, None while there is none."""
+
+    def group_coordinator(self, group: str) -> BrokerId | None:
+        """The coordinator of a consumer group, None while there is none."""

@@ -1,0 +1,44 @@
+"""Errors of the room.
+
+ChaosError                 something about making things go wrong went wrong
+├── UnresolvedTargetError  nobody holds the role that a fault aims at
+├── FutileFaultError       a fault that cannot have an observable effect, refused when the schedule is built
+├── InjectionError         a fault could not be applied or healed
+├── UnknownClientError     a process that is not part of the workload, or has ended
+├── SyncPointError         clients did not reach a sync point in time
+└── LinkError              Toxiproxy refused, timed out, or does not show what was asked of it
+"""
+
+from __future__ import annotations
+
+
+class ChaosError(Exception):
+    """Something about making things go wrong went wrong; says so in one sentence, with a hint where there is one."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message} ({hint})" if hint else message)
+        self.hint = hint
+
+
+class UnresolvedTargetError(ChaosError):
+    """Nobody holds the role that a fault aims at."""
+
+
+class FutileFaultError(ChaosError):
+    """The fault cannot have an observable effect; surviving it would prove nothing."""
+
+
+class InjectionError(ChaosError):
+    """A fault could not be applied or healed."""
+
+
+class UnknownClientError(ChaosError):
+    """The process is not part of the workload, or it has ended."""
+
+
+class SyncPointError(ChaosError):
+    """Clients did not reach a sync point in time."""
+
+
+class LinkError(ChaosError):
+    """Toxiproxy refused, timed out, or does not show what was asked of it."""

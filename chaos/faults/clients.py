@@ -1,0 +1,66 @@
+"""Faults of clients: SIGKILL at a known point of an operation.
+
+A client that dies between two steps of one operation is the commonest cause of duplicates and of open transactions,
+and the point at which it dies decides which of them. The sync points of the driver protocol make that point certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chaos.arena import Arena
+from chaos.clients import ClientProcess, SyncPoint
+from chaos.errors import UnresolvedTargetError
+from chaos.faults.fault import Injection
+
+#: One operation of a slow workload on a busy machine, rebalances included.
+SYNC_S = 30.0
+#: A copier's successor has to join the group: the dead member's session (6 s) and one rebalance.
+SUCCESSION_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class KillClient:
+    """Kill a client in the middle of an operation; `replaced` starts a successor in its place when healing.
+
+    The proof is that it was held at the point, with its work begun, when it was killed.
+    """
+
+    role: str
+    at: SyncPoint
+    replaced: bool = True
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        after = "succeeded by a new instance" if self.replaced else "nobody takes its place"
+        return f"{self.role} killed (SIGKILL) at {self.at.value}; {after}"
+
+    def futility(self) -> str | None:
+        """A killed client always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Hold one client of the role at the point and kill it there."""
+        victim = oldest(arena, self.role)
+        arena.clients.hold(self.at, processes=(victim,), timeout_s=SYNC_S)
+        arena.clients.kill(victim)
+        healed: list[ClientProcess] = []
+
+        def heal() -> None:
+            if self.replaced and not healed:
+                heir = arena.clients.succeed(victim, site=victim.site, timeout_s=SUCCESSION_S)
+                healed.append(heir.successor)
+
+        def confirm() -> str | None:
+            gone = all(each.process != victim.process for each in arena.clients.alive())
+            return f"process {victim.process} died at {self.at.value}" if gone else None
+
+        return Injection(target=f"process {victim.process}", confirm=confirm, heal=heal)
+
+
+def oldest(arena: Arena, role: str) -> ClientProcess:
+    """The oldest living process of a role."""
+    alive = arena.clients.alive(role)
+    if not alive:
+        raise UnresolvedTargetError(f"no {role} is running")
+    return alive[0]

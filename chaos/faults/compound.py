@@ -1,0 +1,111 @@
+"""Faults of two blows: what is done to a broker in between is what is lost.
+
+Controls need subjects that are known to lose data. Both faults here let a leader accept writes that nobody else has and
+then take that leader away, which is harmless exactly when the subject had promised not to acknowledge such writes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from chaos.arena import Arena
+from chaos.cluster import BrokerId, TopicPartition
+from chaos.faults.fault import Injection, names
+from chaos.faults.network import crossing
+from chaos.targets import LeaderOf
+
+#: A broker that was just started needs a JVM start and a session, some seconds; a minute is a machine in distress.
+ELECTION_WITHIN_S = 60.0
+LOOK_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class IsolateThenCrashLeader:
+    """Cut a leader from its peers, let clients write to it, and kill it when the fault ends; then restart it.
+
+    With `acks=1` the isolated leader acknowledges alone until it learns of its successor.
+    """
+
+    topic: str
+    partition: int
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"leader of {self.topic}-{self.partition} cut from its peers, written to, then killed"
+
+    def futility(self) -> str | None:
+        """It shows as soon as a successor is elected."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Isolate now; crash, restore and restart when healing."""
+        target = LeaderOf(self.topic, self.partition)
+        inside = target.resolve(arena)
+        links = crossing(arena.cluster.links, inside)
+        arena.cluster.links.cut(*links)
+
+        def heal() -> None:
+            for broker in inside:
+                if arena.cluster.is_running(broker) and not arena.cluster.links.is_healed():
+                    arena.cluster.crash(broker)
+            arena.cluster.links.restore(*links)
+            for broker in inside:
+                if not arena.cluster.is_running(broker):
+                    arena.cluster.start(broker)
+
+        return Injection(target=names(inside), confirm=lambda: target.left(arena, inside), heal=heal)
+
+
+@dataclass(frozen=True, slots=True)
+class ElectUncleanly:
+    """Kill the followers of a partition, let the leader write alone, then kill it and bring the followers back.
+
+    With `unclean.leader.election.enable` a follower that misses acknowledged records becomes leader (KAFKA-20716).
+    """
+
+    topic: str
+    partition: int
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"followers of {self.topic}-{self.partition} killed, then its leader, followers back first"
+
+    def futility(self) -> str | None:
+        """It shows as soon as the in-sync set shrinks."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Kill the followers now; the leader falls when healing."""
+        at = arena.partition(self.topic, self.partition)
+        (leader,) = LeaderOf(self.topic, self.partition).resolve(arena)
+        followers = [broker for broker in arena.cluster.view().partitions[at].replicas if broker != leader]
+        for broker in followers:
+            arena.cluster.crash(broker)
+        done: list[bool] = []
+
+        def confirm() -> str | None:
+            alone = arena.cluster.view().partitions[at].in_sync == (leader,)
+            return f"{names((leader,))} is the only in-sync replica of {self.topic}-{self.partition}" if alone else None
+
+        def heal() -> None:
+            if not done and arena.cluster.is_running(leader):
+                done.append(True)
+                arena.cluster.crash(leader)
+            for broker in followers:
+                if not arena.cluster.is_running(broker):
+                    arena.cluster.start(broker)
+            if not arena.cluster.is_running(leader):
+                await_other_leader(arena, at, leader)
+                arena.cluster.start(leader)
+
+        return Injection(target=names((leader,)), confirm=confirm, heal=heal)
+
+
+def await_other_leader(arena: Arena, at: TopicPartition, fallen: BrokerId) -> None:
+    """Wait until somebody else leads. When nobody does in time the fallen one may return: the control then shows it."""
+    began = time.monotonic()
+    while time.monotonic() - began < ELECTION_WITHIN_S:
+        if arena.cluster.view().partitions[at].leader not in (None, fallen):
+            return
+        time.sleep(LOOK_EVERY_S)

@@ -1,0 +1,41 @@
+"""What a fault is: a frozen value that can be injected, proves that it took hold, and heals.
+
+Injecting returns at once with an `Injection`. The nemesis asks it for proof until there is one or the step's bound
+has passed, and heals it on every path. A proof is an observation through the witness, never the mere fact that the
+fault's own call returned: a cut that nobody noticed has tested nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from chaos.arena import Arena
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """A fault in force. `confirm` gives a sentence as soon as there is proof; `heal` may be called more than once."""
+
+    target: str
+    confirm: Callable[[], str | None]
+    heal: Callable[[], None]
+
+
+class Fault(Protocol):
+    """One thing that goes wrong."""
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+
+    def futility(self) -> str | None:
+        """Why this fault could never show an effect, None when it can; asked when a schedule is built."""
+
+    def inject(self, arena: Arena) -> Injection:
+        """Make it go wrong now; raises chaos.errors and leaves nothing behind when it cannot."""
+
+
+def names(brokers: tuple[int, ...]) -> str:
+    """Brokers for people: `broker 2` or `brokers 1, 3`."""
+    return ("broker " if len(brokers) == 1 else "brokers ") + ", ".join(str(broker) for broker in brokers)

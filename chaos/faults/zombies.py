@@ -1,0 +1,120 @@
+"""Zombies: a producer that lives on after somebody else has taken over its transactional id.
+
+The shape is always the same. The zombie is held with an open transaction whose records are acknowledged. It is then
+made to lose touch, by stopping its process or by cutting its site, for longer than its transaction timeout. A
+successor with the same transactional id initialises elsewhere: the coordinator aborts what was open and raises the
+epoch. Then the zombie wakes and tries to commit. What proves the attack is not that the zombie woke, but that a broker
+answered one of its requests with a fencing error after the successor's initialisation (KIP-98, KIP-447, KIP-588).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from chaos.arena import Arena
+from chaos.clients import ClientProcess, Succession, SyncPoint
+from chaos.cluster import Link, Site
+from chaos.errors import UnresolvedTargetError
+from chaos.faults.fault import Injection
+
+#: Codes with which brokers fence (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING,
+#: INVALID_TXN_STATE after a TV2 timeout) and the name that librdkafka gives to the first two.
+FENCING_CODES = frozenset({47, 48, 49, 90})
+FENCING_NAMES = frozenset({"_FENCED"})
+
+#: How long the successor may take: its initialisation waits for the abort of the zombie's transaction, at worst a
+#: coordinator election (broker session 3 s) and a round of markers; 20 s is beyond any of that on a busy machine.
+SUCCESSION_S = 20.0
+#: How long the zombie may take to reach its commit: one transaction of the workload, slow brokers included.
+SYNC_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class PausedZombie:
+    """Stop a producer's process past its transaction timeout, let a successor take over, continue it.
+
+    `site` is where the zombie runs, `heir_site` where its successor starts; `past_s` is the transaction timeout that
+    the pause must outlive. The successor does not wait for it, the zombie does.
+    """
+
+    site: Site
+    heir_site: Site
+    past_s: float = 0.0
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"producer at {self.site} paused with an open transaction, succeeded at {self.heir_site}, resumed"
+
+    def futility(self) -> str | None:
+        """Two instances of one id always show."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Hold, stop, succeed, continue, release."""
+        zombie = producer_at(arena, self.site)
+        arena.clients.hold(SyncPoint.BEFORE_COMMIT, processes=(zombie,), timeout_s=SYNC_S)
+        arena.clients.pause(zombie)
+        try:
+            paused = time.monotonic()
+            heir = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+            # The one thing to wait for is the clock itself: the zombie must sleep past its own transaction timeout.
+            time.sleep(max(0.0, self.past_s - (time.monotonic() - paused)))
+        finally:
+            arena.clients.resume(zombie)
+            arena.clients.release((zombie,))
+        return Injection(
+            target=f"process {zombie.process}",
+            confirm=lambda: fenced_after(arena, zombie, heir),
+            heal=lambda: None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedZombie:
+    """Cut a producer's site from all brokers, let a successor take over elsewhere, restore the site."""
+
+    site: Site
+    heir_site: Site
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"producer at {self.site} partitioned with an open transaction, succeeded at {self.heir_site}, rejoined"
+
+    def futility(self) -> str | None:
+        """Cutting the heir's own site would only delay it."""
+        return "zombie and heir share a site" if self.site == self.heir_site else None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Hold, cut, let it try to commit, succeed, restore."""
+        zombie = producer_at(arena, self.site)
+        links = tuple(Link(source=str(self.site), target=broker) for broker in arena.cluster.brokers)
+        arena.clients.hold(SyncPoint.BEFORE_COMMIT, processes=(zombie,), timeout_s=SYNC_S)
+        arena.cluster.links.cut(*links)
+        try:
+            arena.clients.release((zombie,))
+            heir = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+        finally:
+            arena.cluster.links.restore(*links)
+        return Injection(
+            target=f"process {zombie.process}",
+            confirm=lambda: fenced_after(arena, zombie, heir),
+            heal=lambda: arena.cluster.links.restore(*links),
+        )
+
+
+def producer_at(arena: Arena, site: Site) -> ClientProcess:
+    """The oldest transactional producer at a site."""
+    for process in arena.clients.alive("producer"):
+        if process.site == site and process.transactional_id is not None:
+            return process
+    raise UnresolvedTargetError(f"no transactional producer runs at site {site}")
+
+
+def fenced_after(arena: Arena, zombie: ClientProcess, heir: Succession) -> str | None:
+    """Proof that a broker fenced the zombie after the heir was initialised."""
+    for answer in arena.clients.answers(zombie):
+        if answer.at_ns > heir.initialised_ns and (answer.code in FENCING_CODES or answer.name in FENCING_NAMES):
+            after_s = (answer.at_ns - heir.initialised_ns) / 1e9
+            return f"operation {answer.operation} was answered {answer.name} {after_s:.1f} s after the heir's start"
+    return None

@@ -1,0 +1,262 @@
+"""Links over Toxiproxy: the only module that knows that links are proxies.
+
+A link that is *cut* is a disabled proxy: its connections are closed at once and new ones are refused, which both
+ends notice. A link that *drops responses* has a `timeout` toxic (of 0: forever) on its downstream, the bytes that
+return to the one who opened the connection: requests arrive and are carried out, and nobody hears of it. A
+*degraded* link has `latency` and `bandwidth` toxics on both streams.
+
+Nothing is believed that the server does not say itself: each change is read back, and a link that does not show it
+raises `LinkError`.
+
+What the client library lacks is added here. Its server address and its use of `requests` are global, so every call
+holds a lock of the whole module and sets both; it knows no timeouts, so the session that it is given has one; it
+reports several refusals as `KeyError` or not at all, so the session raises for every status but success. The server's
+own API can hang: it dials upstreams inside its accept loop without a timeout and holds the proxy's lock while
+it does, and answers 503 after 25 s. A paused broker whose accept queue is full provokes that, hence the advice to
+resume brokers before healing links.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+import toxiproxy.api
+from toxiproxy import Toxiproxy
+from toxiproxy.proxy import Proxy
+
+from chaos.cluster import Link
+from chaos.errors import LinkError
+from chaos.routes import Endpoint, Route
+
+# A call takes 1 to 5 ms, and 0.3 s on an overloaded machine; the server itself gives up after 25 s.
+_CALL_DEADLINE_S = 5.0
+# Healing is what everything after a fault relies on: it is tried again for as long as one hanging dial can last.
+_HEAL_DEADLINE_S = 30.0
+_HEAL_PAUSE_S = 0.2
+_STREAMS = ("upstream", "downstream")
+_DROP = "drop_responses"
+_DEGRADATIONS = ("latency", "bandwidth")
+
+# The library has one server address per process.
+_LIBRARY = threading.RLock()
+
+
+class _Session(requests.Session):
+    """Requests with a deadline, whose every failure is a `LinkError`."""
+
+    def request(self, method: str | bytes, url: str | bytes, *rest: Any, **options: Any) -> requests.Response:
+        """As `requests.Session.request`, except for the above."""
+        options["timeout"] = _CALL_DEADLINE_S
+        asked = f"{method!s} {url!s}"
+        try:
+            response = super().request(method, url, *rest, **options)
+        except requests.RequestException as error:
+            raise LinkError(
+                f"the link server did not answer {asked} within {_CALL_DEADLINE_S:g} s: {error}",
+                hint="it may be gone, or hang because a paused broker's accept queue is full",
+            ) from error
+        if not response.ok:
+            raise LinkError(f"the link server refused {asked}: {response.status_code} {response.text.strip()[:200]}")
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the server says about one proxy."""
+
+    enabled: bool
+    toxics: frozenset[str]
+
+
+class ToxiproxyMesh:
+    """All links of one cluster on one Toxiproxy server; implements `chaos.cluster.LinkMesh`."""
+
+    def __init__(self, api: Endpoint, routes: Mapping[Link, Route]) -> None:
+        """Take over a server whose proxies `create` has made or will make."""
+        self.api = api
+        self.routes = dict(sorted(routes.items()))
+        self._session = _Session()
+        # The API is on this machine or in a container of it; a configured HTTP proxy must not come between.
+        self._session.trust_env = False
+
+    def create(self) -> None:
+        """Make one open proxy per link. Raises LinkError, for instance when a port is in use."""
+        with self._server() as server:
+            for link, route in self.routes.items():
+                server.create(upstream=str(route.upstream), name=_name(link), listen=str(route.listen))
+            self._require(self.routes, "open", _is_open)
+
+    def close(self) -> None:
+        """Close the session to the server; the server itself belongs to the runtime."""
+        self._session.close()
+
+    def links(self) -> tuple[Link, ...]:
+        """Every link that exists, sorted."""
+        return tuple(self.routes)
+
+    def cut(self, *links: Link) -> None:
+        """Close the links and refuse new connections through them."""
+        with self._server() as server:
+            proxies = self._proxies(server, links)
+            for link in links:
+                proxies[link].disable()
+            self._require(links, "cut", lambda state: not state.enabled)
+
+    def restore(self, *links: Link) -> None:
+        """Open exactly these links again and remove their toxics."""
+        with self._server() as server:
+            proxies = self._proxies(server, links)
+            for link in links:
+                _open(proxies[link])
+            self._require(links, "open", _is_open)
+
+    def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
+        """Delay and throttle a link in both directions; replaces an earlier degradation.
+
+        A round trip takes `latency_ms` ± `jitter_ms` longer *twice*, once per direction. `rate_kb_s` is kilobytes per
+        second of each connection and direction. Raises LinkError when there is nothing to degrade.
+        """
+        if latency_ms < 0 or jitter_ms < 0 or (rate_kb_s is not None and rate_kb_s < 1):
+            raise LinkError(f"{link} cannot be degraded by {latency_ms} ± {jitter_ms} ms, {rate_kb_s} kB/s")
+        toxics = {}
+        if latency_ms or jitter_ms:
+            toxics["latency"] = {"latency": latency_ms, "jitter": jitter_ms}
+        if rate_kb_s is not None:
+            toxics["bandwidth"] = {"rate": rate_kb_s}
+        if not toxics:
+            raise LinkError(f"{link} cannot be degraded by nothing")
+        wanted = {f"{kind}_{stream}": (kind, stream) for kind in toxics for stream in _STREAMS}
+        with self._server() as server:
+            proxy = self._proxies(server, (link,))[link]
+            for name in self._state(link).toxics & {f"{kind}_{way}" for kind in _DEGRADATIONS for way in _STREAMS}:
+                proxy.destroy_toxic(name)
+            for name, (kind, stream) in wanted.items():
+                proxy.add_toxic(name=name, type=kind, stream=stream, attributes=toxics[kind])
+            self._require((link,), "degraded", lambda state: state.toxics >= set(wanted))
+
+    def drop_responses(self, *links: Link) -> None:
+        """Let requests through and swallow every byte of their responses; the connection stays open."""
+        with self._server() as server:
+            proxies = self._proxies(server, links)
+            for link in links:
+                if _DROP not in self._state(link).toxics:
+                    proxies[link].add_toxic(name=_DROP, type="timeout", stream="downstream", attributes={"timeout": 0})
+            self._require(links, "without responses", lambda state: _DROP in state.toxics)
+
+    def heal(self) -> None:
+        """Open every link and remove every toxic, whatever happened before.
+
+        Each link is tried by itself, so one that hangs does not keep the others cut. Raises LinkError naming the
+        links that are still not open after 30 s.
+        """
+        began = time.monotonic()
+        while (problem := self._heal_once()) is not None:
+            waited_s = time.monotonic() - began
+            if waited_s > _HEAL_DEADLINE_S:
+                raise LinkError(f"links are not healed after {waited_s:.0f} s: {problem}")
+            time.sleep(_HEAL_PAUSE_S)
+
+    def is_healed(self) -> bool:
+        """Whether the server itself says that every link is open and free of toxics. Raises LinkError if it is mute."""
+        return not self._unhealed()
+
+    def _heal_once(self) -> str | None:
+        """One attempt; what is still wrong, or None."""
+        problems = []
+        with contextlib.suppress(LinkError), self._server() as server:
+            server.reset()
+        try:
+            for link in self._unhealed():
+                try:
+                    self._reopen(link)
+                except LinkError as error:
+                    problems.append(str(error))
+            left = self._unhealed()
+        except LinkError as error:
+            return str(error)
+        return f"{', '.join(map(str, left))} not open; {'; '.join(problems)}" if left else None
+
+    def _reopen(self, link: Link) -> None:
+        """Open one link, also when its proxy has vanished."""
+        with self._server() as server:
+            proxy = server.get_proxy(_name(link))
+            if proxy is None:
+                route = self.routes[link]
+                server.create(upstream=str(route.upstream), name=_name(link), listen=str(route.listen))
+            else:
+                _open(proxy)
+
+    def _unhealed(self) -> list[Link]:
+        """The links that are not open, or have toxics, or are unknown to the server."""
+        states = self._states()
+        return [link for link in self.routes if link not in states or not _is_open(states[link])]
+
+    def _states(self) -> dict[Link, _State]:
+        """What the server says about every link that it knows."""
+        with self._server():
+            answer = toxiproxy.api.APIConsumer.get("/proxies").json()
+            return {
+                link: _State(
+                    enabled=answer[name]["enabled"],
+                    toxics=frozenset(toxic["name"] for toxic in answer[name]["toxics"]),
+                )
+                for link in self.routes
+                if (name := _name(link)) in answer
+            }
+
+    def _state(self, link: Link) -> _State:
+        return self._states()[link]
+
+    def _require(self, links: Iterable[Link], what: str, holds: Callable[[_State], bool]) -> None:
+        """Read back; raises LinkError naming the links for which a postcondition does not hold."""
+        states = self._states()
+        wrong = [link for link in links if link not in states or not holds(states[link])]
+        if wrong:
+            seen = ", ".join(f"{link}: {states.get(link)}" for link in wrong)
+            raise LinkError(f"the link server does not show these links as {what}: {seen}")
+
+    def _proxies(self, server: Toxiproxy, links: Iterable[Link]) -> dict[Link, Proxy]:
+        """The proxies of these links. Raises LinkError for a link that this mesh or the server does not have."""
+        unknown = [str(link) for link in links if link not in self.routes]
+        if unknown:
+            raise LinkError(f"there is no link {', '.join(unknown)}; there are {', '.join(map(str, self.routes))}")
+        found = server.proxies()
+        missing = [str(link) for link in links if _name(link) not in found]
+        if missing:
+            raise LinkError(f"the link server has lost {', '.join(missing)}", hint="was it restarted? heal the links")
+        return {link: found[_name(link)] for link in links}
+
+    @contextlib.contextmanager
+    def _server(self) -> Iterator[Toxiproxy]:
+        """The library, aimed at this mesh's server, with this mesh's session; its odd failures made `LinkError`s."""
+        with _LIBRARY:
+            library = toxiproxy.api
+            library.APIConsumer.host, library.APIConsumer.port = self.api.host, self.api.port
+            library.requests = self._session
+            try:
+                yield Toxiproxy()
+            # A body that is not JSON is a ValueError (and a RequestException); one that lacks a field a KeyError.
+            except (KeyError, TypeError, ValueError, requests.RequestException) as error:
+                raise LinkError(f"the link server at {self.api} gave an unusable answer: {error!r}") from error
+
+
+def _name(link: Link) -> str:
+    """The proxy's name: the link's own has characters that do not belong into a URL."""
+    return f"{link.plane}-{link.source}-{link.target}"
+
+
+def _is_open(state: _State) -> bool:
+    return state.enabled and not state.toxics
+
+
+def _open(proxy: Proxy) -> None:
+    """Enable a proxy and remove its toxics; toxics first, so that no byte passes a toxic after the opening."""
+    for name in proxy.toxics():
+        proxy.destroy_toxic(name)
+    proxy.enable()

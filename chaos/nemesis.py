@@ -1,0 +1,130 @@
+"""The nemesis applies a schedule, asks each fault for proof that it took hold, and always heals.
+
+Healing happens on every path: at the end of a step, when a fault cannot be applied, when the harness fails and on
+Ctrl-C. A fault that fails to apply is recorded with its error; the run then has a step without confirmation and can
+at best be inconclusive, which is for the judge to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chaos.clients import SyncPoint
+from chaos.errors import ChaosError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chaos.arena import Arena
+    from chaos.schedule import Schedule, Step
+
+#: How often the world is looked at while waiting for a proof. A look costs one Metadata request per broker, about
+#: 10 ms; five a second see a move soon enough to date it.
+LOOK_EVERY_S = 0.2
+#: All producers reach a sync point within one operation each; slow brokers included.
+HOLD_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """One step of a schedule as it went; times are CLOCK_MONOTONIC nanoseconds.
+
+    `confirmed_ns` and `proof` are None when nothing showed that the fault took hold; nothing may then be concluded from
+    surviving it. `error` says why a fault could not be applied.
+    """
+
+    step: int
+    fault: str
+    description: str
+    target: str
+    began_ns: int
+    applied_ns: int | None = None
+    confirmed_ns: int | None = None
+    proof: str | None = None
+    healed_ns: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nemesis:
+    """Runs schedules in one arena. `record` is called once per step, `tell` with each sentence worth showing.
+
+    `wait` sleeps up to so many seconds and raises when the run is being interrupted.
+    """
+
+    arena: Arena
+    record: Callable[[Applied], None]
+    tell: Callable[[str], None]
+    wait: Callable[[float], None]
+
+    def run(self, schedule: Schedule) -> tuple[Applied, ...]:
+        """Apply every step in order; returns what was recorded. Errors of faults are recorded, not raised."""
+        return tuple(self._step(number, step) for number, step in enumerate(schedule))
+
+    def _step(self, number: int, step: Step) -> Applied:
+        self.tell(f"waiting {step.after_s:g} s before: {step.fault.describe()}")
+        self.wait(step.after_s)
+        begun = Applied(
+            step=number,
+            fault=type(step.fault).__name__,
+            description=step.describe(),
+            target="",
+            began_ns=time.monotonic_ns(),
+        )
+        record = begun
+        try:
+            with self._held(step.while_held) as release:
+                record = self._strike(step, begun, release)
+        except ChaosError as error:
+            record = replace(begun, error=f"{type(error).__name__}: {error}", healed_ns=time.monotonic_ns())
+            self.tell(f"{step.fault.describe()} failed: {error}")
+        self.record(record)
+        return record
+
+    def _strike(self, step: Step, begun: Applied, release: Callable[[], None]) -> Applied:
+        injection = step.fault.inject(self.arena)
+        applied_ns = time.monotonic_ns()
+        record = replace(begun, target=injection.target, applied_ns=applied_ns)
+        self.tell(f"{step.fault.describe()}: {injection.target}")
+        try:
+            proof = self._await_proof(injection.confirm, step.confirm_within_s)
+            confirmed_ns = time.monotonic_ns()
+            release()
+            if proof is not None:
+                record = replace(record, confirmed_ns=confirmed_ns, proof=proof)
+                self.tell(f"confirmed: {proof}")
+            else:
+                self.tell(f"not confirmed within {step.confirm_within_s:g} s")
+            self.wait(max(step.hold_s - (time.monotonic_ns() - applied_ns) / 1e9, 0.0))
+        finally:
+            injection.heal()
+        return replace(record, healed_ns=time.monotonic_ns())
+
+    def _await_proof(self, confirm: Callable[[], str | None], within_s: float) -> str | None:
+        deadline = time.monotonic() + within_s
+        while True:
+            proof = confirm()
+            if proof is not None or time.monotonic() > deadline:
+                return proof
+            self.wait(LOOK_EVERY_S)
+
+    @contextmanager
+    def _held(self, point: SyncPoint | None) -> Iterator[Callable[[], None]]:
+        """Hold every transactional producer at a point; the yielded call lets them go, as does leaving."""
+        if point is None:
+            yield lambda: None
+            return
+        processes = tuple(each for each in self.arena.clients.alive("producer") if each.transactional_id is not None)
+
+        def release() -> None:
+            self.arena.clients.release(processes)
+
+        try:
+            self.arena.clients.hold(point, processes=processes, timeout_s=HOLD_WITHIN_S)
+            yield release
+        finally:
+            release()

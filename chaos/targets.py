@@ -1,0 +1,202 @@
+"""Targets: roles, resolved to brokers at the moment of injection.
+
+A schedule never says "broker 2". It says who matters: the leader of a partition, the coordinator of a transactional
+id or a group, the active controller. A target also knows how to tell that its role has left a broker, which is what
+most faults are confirmed by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+from chaos.arena import Arena
+from chaos.cluster import BrokerId, TopicPartition
+from chaos.errors import UnresolvedTargetError
+
+
+class Target(Protocol):
+    """A role that one or more brokers hold."""
+
+    def describe(self) -> str:
+        """The role in words."""
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The brokers that hold the role now; raises UnresolvedTargetError when nobody does."""
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """A sentence that proves the role has left these brokers, None while it has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderOf:
+    """The leader of one partition."""
+
+    topic: str
+    partition: int
+
+    def describe(self) -> str:
+        """The role in words."""
+        return f"leader of {self.topic}-{self.partition}"
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The present leader."""
+        leader = _leader(arena, arena.partition(self.topic, self.partition))
+        if leader is None:
+            raise UnresolvedTargetError(f"{self.topic}-{self.partition} has no leader to aim at")
+        return (leader,)
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """Another broker leads, or nobody does."""
+        leader = _leader(arena, arena.partition(self.topic, self.partition))
+        if leader is None:
+            return f"{self.topic}-{self.partition} has no leader"
+        return None if leader in brokers else f"leader of {self.topic}-{self.partition} moved {brokers[0]} → {leader}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAwayFromCoordinators:
+    """The leader of that partition of a topic which coordinates the fewest of the producers' transactional ids.
+
+    For attacks on a partition that must spare the coordinator: a transaction ends at its coordinator, and the marker
+    has to travel to somebody else.
+    """
+
+    topic: str
+
+    def describe(self) -> str:
+        """The role in words."""
+        return f"leader of a partition of {self.topic} that is not the transaction coordinator"
+
+    def choose(self, arena: Arena) -> TopicPartition:
+        """The partition whose leader coordinates the fewest producers; the lowest of equals."""
+        view = arena.cluster.view()
+        load = Counter(
+            arena.cluster.transaction_coordinator(process.transactional_id)
+            for process in arena.clients.alive("producer")
+            if process.transactional_id is not None
+        )
+        real = arena.partition(self.topic, 0).topic
+        led = [
+            (load[seen.leader], at)
+            for at, seen in view.partitions.items()
+            if at.topic == real and seen.leader is not None
+        ]
+        if not led or min(led)[0] == sum(load.values()):
+            raise UnresolvedTargetError(f"every leader of {self.topic} coordinates all producers")
+        return min(led)[1]
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The leader of the chosen partition."""
+        return LeaderOf(self.topic, self.choose(arena).partition).resolve(arena)
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """A partition of the topic that these brokers hold alone has no leader."""
+        for at, seen in sorted(arena.cluster.view().partitions.items()):
+            if at.topic == arena.partition(self.topic, 0).topic and set(seen.replicas) <= set(brokers):
+                return f"{self.topic}-{at.partition} has no leader" if seen.leader is None else None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCoordinatorOf:
+    """The transaction coordinator of the n-th producer's transactional id."""
+
+    producer: int = 0
+
+    def describe(self) -> str:
+        """The role in words."""
+        return f"transaction coordinator of producer {self.producer}"
+
+    def _transactional_id(self, arena: Arena) -> str:
+        ids = [each.transactional_id for each in arena.clients.alive() if each.transactional_id is not None]
+        if len(ids) <= self.producer:
+            raise UnresolvedTargetError(f"there is no transactional producer {self.producer}; {len(ids)} are running")
+        return ids[self.producer]
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The present coordinator."""
+        coordinator = arena.cluster.transaction_coordinator(self._transactional_id(arena))
+        if coordinator is None:
+            raise UnresolvedTargetError(f"producer {self.producer} has no transaction coordinator to aim at")
+        return (coordinator,)
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """Another broker coordinates the id."""
+        coordinator = arena.cluster.transaction_coordinator(self._transactional_id(arena))
+        if coordinator is None or coordinator in brokers:
+            return None
+        return f"transaction coordinator moved {brokers[0]} → {coordinator}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoordinator:
+    """The group coordinator of the copiers' group."""
+
+    def describe(self) -> str:
+        """The role in words."""
+        return "group coordinator of the copiers"
+
+    def _coordinator(self, arena: Arena) -> BrokerId | None:
+        if arena.group is None:
+            raise UnresolvedTargetError("this run has no consumer group")
+        return arena.cluster.group_coordinator(arena.group)
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The present coordinator."""
+        coordinator = self._coordinator(arena)
+        if coordinator is None:
+            raise UnresolvedTargetError(f"group {arena.group} has no coordinator to aim at")
+        return (coordinator,)
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """Another broker coordinates the group."""
+        coordinator = self._coordinator(arena)
+        return None if coordinator is None or coordinator in brokers else f"group coordinator moved → {coordinator}"
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The active KRaft controller."""
+
+    def describe(self) -> str:
+        """The role in words."""
+        return "active controller"
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The quorum leader."""
+        controller = arena.cluster.view().controller
+        if controller is None:
+            raise UnresolvedTargetError("the quorum has no leader to aim at")
+        return (controller,)
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """Another controller leads the quorum."""
+        controller = arena.cluster.view().controller
+        return None if controller is None or controller in brokers else f"controller moved {brokers[0]} → {controller}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllBrokers:
+    """Every broker at once."""
+
+    def describe(self) -> str:
+        """The role in words."""
+        return "all brokers"
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """Every broker of the cluster."""
+        return arena.cluster.brokers
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """No broker's process is left."""
+        running = [broker for broker in brokers if arena.cluster.is_running(broker)]
+        return None if running else f"no broker process is left of {len(brokers)}"
+
+
+def _leader(arena: Arena, at: TopicPartition) -> BrokerId | None:
+    seen = arena.cluster.view().partitions.get(at)
+    if seen is None:
+        raise UnresolvedTargetError(f"the witness does not know partition {at}")
+    return seen.leader

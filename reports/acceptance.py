@@ -1,0 +1,76 @@
+"""Which violations the user accepted, and which findings that covers.
+
+An acceptance names a known bug (`KB-16`) or a requirement (`TXN-25`). By a known bug it covers the findings whose
+signature over the evidence matched that bug, and nothing else: a second, unnamed anomaly in the same scenario still
+counts. By a requirement it covers a finding when every violated requirement that forbids its anomaly is accepted.
+A violation without any finding cannot be accepted: nobody would know what was accepted.
+
+An acceptance has run out when the run started after its last day. That is decided by the day of the run, not of the
+reader, so that a report rendered again says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reports.model import AcceptanceRow, ScenarioReport
+from reports.run_record import Acceptance
+from reports.vocabulary import Catalogue
+from verification.verdict import Finding, RequirementVerdict, Verdict
+
+
+def expired(acceptance: Acceptance, started: str) -> bool:
+    """Whether its last day lies before the day of the run; ISO dates compare as text."""
+    return bool(acceptance.until) and acceptance.until[:10] < started[:10]
+
+
+def holding(acceptances: Iterable[Acceptance], started: str) -> frozenset[str]:
+    """The ids that are accepted on the day of the run."""
+    return frozenset(each.id for each in acceptances if not expired(each, started))
+
+
+def covers(
+    accepted: frozenset[str],
+    finding: Finding,
+    verdicts: Iterable[RequirementVerdict],
+    catalogue: Catalogue,
+) -> bool:
+    """Whether one finding is accepted, given what the scenario says about its requirements."""
+    if finding.known_bug is not None and finding.known_bug in accepted:
+        return True
+    violated = {
+        each.id
+        for each in verdicts
+        if each.verdict is Verdict.FAIL and each.id in catalogue and finding.anomaly in catalogue[each.id].forbids
+    }
+    return bool(violated) and violated <= accepted
+
+
+def rows(
+    acceptances: Iterable[Acceptance], started: str, scenarios: Iterable[ScenarioReport]
+) -> tuple[AcceptanceRow, ...]:
+    """What the user accepted; an acceptance that covers nothing is shown too, because it should be removed."""
+    subjects = tuple(scenarios)
+
+    def covered(id_: str) -> int:
+        return sum(
+            1
+            for scenario in subjects
+            for finding in scenario.findings
+            if finding.accepted
+            and (
+                finding.known_bug == id_
+                or any(v.id == id_ and v.verdict is Verdict.FAIL for v in scenario.requirements)
+            )
+        )
+
+    return tuple(
+        AcceptanceRow(
+            id=each.id,
+            reason=each.reason,
+            until=each.until,
+            expired=expired(each, started),
+            findings=covered(each.id),
+        )
+        for each in acceptances
+    )

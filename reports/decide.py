@@ -1,0 +1,142 @@
+"""From scenarios, controls and problems to one verdict, one decision, one exit code and the sentence that says why.
+
+The table of exit codes and the rule for GO are those of `verification.verdict`; this file only says what counts:
+
+* a subject's scenario counts with its verdict; a violation that the user accepted leaves the exit code alone;
+* a control never counts towards the subject, but one that was not convicted makes the run ERROR: a suite that does
+  not notice a subject known to be bad proves nothing by its silence;
+* a problem (something missing, cut or foreign) and an interruption are the environment's;
+* when no scenario of the subject was decided at all, nothing was run, and that is inconclusive, never a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reports.model import Judgement, Problem, ScenarioReport, Standing
+from verification.verdict import ExitCode, Verdict, code_of, decide, exit_code
+
+#: As many names as a sentence can carry and still be read at a glance.
+NAMED_MAX = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that has a say."""
+
+    scenarios: Sequence[ScenarioReport]
+    controls: Sequence[ScenarioReport]
+    problems: Sequence[Problem]
+    interrupted: bool
+
+    @property
+    def escaped(self) -> tuple[ScenarioReport, ...]:
+        """The controls that were not convicted."""
+        return tuple(each for each in self.controls if each.standing is Standing.NOT_CONVICTED)
+
+    def having(self, verdict: Verdict, *, accepted: bool = False) -> list[ScenarioReport]:
+        """The subject's scenarios with a verdict."""
+        return [each for each in self.scenarios if each.verdict is verdict and each.accepted is accepted]
+
+    def weigh(self) -> Iterator[tuple[Verdict, ExitCode]]:
+        """Each fact as a verdict with the exit code that it asks for."""
+        for scenario in self.scenarios:
+            yield scenario.verdict, code_of(scenario.verdict, accepted=scenario.accepted)
+        if all(scenario.verdict is Verdict.NOT_APPLICABLE for scenario in self.scenarios):
+            yield Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE
+        for control in self.escaped:
+            unjudged = self.interrupted and control.convicted is None
+            yield (Verdict.INCONCLUSIVE if unjudged else Verdict.ERROR), ExitCode.ENVIRONMENT
+        if self.problems:
+            # An interrupted run is expected to leave files that are cut: that alone is not an error.
+            yield (Verdict.INCONCLUSIVE if self.interrupted else Verdict.ERROR), ExitCode.ENVIRONMENT
+        if self.interrupted:
+            yield Verdict.INCONCLUSIVE, ExitCode.ENVIRONMENT
+
+
+def judge(facts: Facts, *, partial: str) -> Judgement:
+    """The judgement of a whole run; `partial` is empty for a complete profile."""
+    weighed = tuple(facts.weigh())
+    code = exit_code(code for _, code in weighed)
+    why = _WHY[code](facts)
+    if partial and code is ExitCode.CONFORMANT:
+        why += f" This is only part of a profile ({partial}), and a part is never a GO."
+    return Judgement(
+        verdict=Verdict.worst(verdict for verdict, _ in weighed),
+        decision=decide(code, complete=not partial),
+        exit_code=code,
+        why=why,
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    rest = len(unique) - NAMED_MAX
+    return ", ".join(unique[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _keys(scenarios: Sequence[ScenarioReport]) -> str:
+    return _names([each.key for each in scenarios])
+
+
+def _found(scenarios: Sequence[ScenarioReport]) -> str:
+    findings = [finding for scenario in scenarios for finding in scenario.findings]
+    names = [each.anomaly + (f" ({each.known_bug})" if each.known_bug else "") for each in findings]
+    return _names(names) or f"see {_keys(scenarios)}"
+
+
+def _of(count: int, total: int, noun: str) -> str:
+    return f"{count} of {total} {noun}{'' if total == 1 else 's'}"
+
+
+def _violation(facts: Facts) -> str:
+    failed = facts.having(Verdict.FAIL)
+    sentence = f"{_of(len(failed), len(facts.scenarios), 'scenario')} proved a violation: {_found(failed)}."
+    if facts.interrupted or facts.problems or facts.escaped or facts.having(Verdict.ERROR):
+        sentence += " Something else broke as well; a proven violation stays proven."
+    return sentence
+
+
+def _environment(facts: Facts) -> str:
+    total = len(facts.scenarios)
+    if facts.interrupted:
+        undecided = facts.having(Verdict.INCONCLUSIVE) + facts.having(Verdict.ERROR)
+        return f"The run was interrupted; {_of(len(undecided), total, 'scenario')} could not be decided."
+    if facts.escaped:
+        was = "was" if len(facts.escaped) == 1 else "were"
+        return (
+            f"{_of(len(facts.escaped), len(facts.controls), 'control')} {was} not convicted ({_keys(facts.escaped)}): "
+            "while a subject known to be bad goes unnoticed, the other answers prove nothing."
+        )
+    if broken := facts.having(Verdict.ERROR):
+        return f"{_of(len(broken), total, 'scenario')} could not be carried out or judged: {_keys(broken)}."
+    return f"The evidence is not whole: {facts.problems[0].place}: {facts.problems[0].text}."
+
+
+def _inconclusive(facts: Facts) -> str:
+    open_ = facts.having(Verdict.INCONCLUSIVE)
+    if not open_:
+        return "No scenario of the subject was run, so nothing is known about it."
+    return (
+        f"{_of(len(open_), len(facts.scenarios), 'scenario')} could not be decided: {_keys(open_)}. "
+        "No violation was proven, but too little was seen to call it a pass."
+    )
+
+
+def _conformant(facts: Facts) -> str:
+    sentence = f"{_of(len(facts.having(Verdict.PASS)), len(facts.scenarios), 'scenario')} passed"
+    if accepted := facts.having(Verdict.FAIL, accepted=True):
+        sentence += f", and the violations of {len(accepted)} were accepted beforehand: {_found(accepted)}"
+    if count := len(facts.controls):
+        were = "was convicted, as it" if count == 1 else "were convicted, as they"
+        sentence += f"; {_of(count, count, 'control')} {were} must be"
+    return sentence + "."
+
+
+_WHY = {
+    ExitCode.VIOLATION: _violation,
+    ExitCode.ENVIRONMENT: _environment,
+    ExitCode.INCONCLUSIVE: _inconclusive,
+    ExitCode.CONFORMANT: _conformant,
+}

@@ -1,0 +1,174 @@
+"""A run directory → a `Report`.
+
+A whole run has `run.json` and `runs/<scenario>/`; a scenario's own directory is accepted too and becomes a report of
+one scenario, which is partial by nature. Only a path that holds neither is refused. Everything else is reported: a
+planned scenario without evidence, a directory that nobody planned, a file that is cut, a record that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports import acceptance, run_record, subject
+from reports.decide import Facts, judge
+from reports.errors import UnfitRunError, UnfitRunRecordError
+from reports.load_scenario import LoadedScenario, Surroundings, load_scenario, missing_scenario
+from reports.model import Problem, Report, ScenarioReport
+from reports.requirement_rows import rows
+from reports.run_record import RunRecord, RunState
+from reports.vocabulary import catalogue, titles
+from verification.layout import RunDirectory, scenario_directories
+
+RUN_RECORD = "run.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Where to read: the root, the record of the whole run if there is one, and whether this is one scenario only."""
+
+    root: Path
+    record: RunRecord | None
+    problems: tuple[Problem, ...]
+    alone: bool
+    directories: tuple[RunDirectory, ...]
+
+    @property
+    def interrupted(self) -> bool:
+        return self.record is not None and self.record.state is not RunState.FINISHED and not self.alone
+
+
+def load_run(path: Path) -> Report:
+    """Read a whole run's directory, or one scenario's.
+
+    Raises UnfitRunError when the path is neither; anything wrong inside it is in the report's problems.
+    """
+    source = _source(path.resolve())
+    record = source.record
+    started = record.started if record else ""
+    around = _surroundings(source, started)
+    loaded = _scenarios(source, around)
+    reports = [each.report for each in loaded]
+    scenarios = tuple(each for each in reports if not each.control)
+    controls = tuple(each for each in reports if each.control)
+    problems = (*source.problems, *(problem for each in loaded for problem in each.problems), *_of_state(source))
+    partial = _partial(source)
+    facts = Facts(scenarios=scenarios, controls=controls, problems=problems, interrupted=source.interrupted)
+    experiments = [each.experiment for each in loaded if each.experiment is not None]
+    tested = subject.of(record, experiments)
+    return Report(
+        origin=source.root,
+        judgement=judge(facts, partial=partial),
+        interrupted=source.interrupted,
+        partial=partial,
+        subject=tested,
+        seed=record.seed if record else next((each.seed for each in experiments), None),
+        profile=record.profile if record else "",
+        started=started or min((each.started for each in experiments), default=""),
+        duration_s=_duration_s(source, reports),
+        expected_s=record.expected_s if record and not source.alone else 0.0,
+        suite=record.suite if record else "",
+        options=tuple(sorted(record.options.items())) if record else (),
+        downloads=subject.downloads(record),
+        scenarios=scenarios,
+        controls=controls,
+        requirements=rows(around.catalogue, scenarios, tested),
+        families=tuple(titles().items()),
+        acceptances=acceptance.rows(record.accepted, started, scenarios) if record else (),
+        problems=problems,
+        replay=_replay(source, reports),
+    )
+
+
+def _surroundings(source: _Source, started: str) -> Surroundings:
+    accepted = source.record.accepted if source.record else ()
+    return Surroundings(
+        root=source.root,
+        catalogue=catalogue(),
+        accepted=acceptance.holding(accepted, started),
+        interrupted=source.interrupted,
+    )
+
+
+def _source(root: Path) -> _Source:
+    if not root.is_dir():
+        raise UnfitRunError(
+            f"{root} is not a directory; name a whole run's directory or one scenario's below its runs/"
+        )
+    directories = scenario_directories(root)
+    alone = directories == (RunDirectory(root),)
+    of_run = root.parent.parent / RUN_RECORD if alone and root.parent.name == "runs" else root / RUN_RECORD
+    record: RunRecord | None = None
+    problems: tuple[Problem, ...] = ()
+    try:
+        record = run_record.read(of_run)
+    except UnfitRunRecordError as error:
+        text = str(error).replace(f"{of_run.parent}/", "")
+        if not any(_holds_evidence(each) for each in directories):
+            raise UnfitRunError(
+                f"{root} is not a run directory of this suite: no scenario's evidence lies in it, and {text}"
+            ) from None
+        # A scenario's directory that was copied out of its run has no record, and needs none.
+        problems = () if alone else (Problem(place=RUN_RECORD, text=text),)
+    return _Source(root=root, record=record, problems=problems, alone=alone, directories=directories)
+
+
+def _holds_evidence(directory: RunDirectory) -> bool:
+    return any(each.exists() for each in (directory.experiment, directory.history, directory.verdicts))
+
+
+def _scenarios(source: _Source, around: Surroundings) -> list[LoadedScenario]:
+    """Planned scenarios in the order of the plan, then what else lies there."""
+    record = source.record
+    planned = {each.key: each for each in record.planned} if record else {}
+    ended = {each.key: each for each in record.ended} if record else {}
+    present = {each.root.name: each for each in source.directories}
+    keys = [*([] if source.alone else planned), *present]
+    loaded = []
+    for key in dict.fromkeys(keys):
+        if key in present:
+            loaded.append(load_scenario(present[key], around, planned.get(key), ended.get(key)))
+        else:
+            loaded.append(missing_scenario(planned[key], ended.get(key), interrupted=source.interrupted))
+    return loaded
+
+
+def _of_state(source: _Source) -> tuple[Problem, ...]:
+    """What the run's own record has to say."""
+    record = source.record
+    if record is None or source.alone:
+        return ()
+    problems = [Problem(place="run", text=each) for each in record.problems]
+    if record.state is RunState.RUNNING:
+        text = "the record still says that the run is going on: it was killed, or it has not ended"
+        problems.append(Problem(place=RUN_RECORD, text=text))
+    planned = {each.key for each in record.planned}
+    problems += [
+        Problem(place=f"runs/{each.root.name}", text="nobody planned this scenario; it is reported all the same")
+        for each in source.directories
+        if each.root.name not in planned
+    ]
+    return tuple(problems)
+
+
+def _partial(source: _Source) -> str:
+    if source.alone:
+        return "one scenario of a run"
+    if source.record is None:
+        return "what was planned is unknown"
+    narrowed = f"narrowed by {source.record.narrowed_by}" if source.record.narrowed_by else ""
+    return "; ".join(each for each in ("interrupted" if source.interrupted else "", narrowed) if each)
+
+
+def _duration_s(source: _Source, reports: Sequence[ScenarioReport]) -> float:
+    """The run's own time; of a run that never wrote it, the sum of what its scenarios took."""
+    if source.record is not None and source.record.duration_s and not source.alone:
+        return source.record.duration_s
+    return sum(each.actual_s or 0.0 for each in reports)
+
+
+def _replay(source: _Source, reports: Sequence[ScenarioReport]) -> str:
+    if source.record is not None and not source.alone:
+        return source.record.command
+    return next((each.replay for each in reports if each.replay), "")

@@ -1,0 +1,186 @@
+"""One scenario's directory → a `ScenarioReport`, whatever state the directory is in.
+
+Nothing here raises for bad evidence. The verdict is the judge's, unless something that he could not know of makes it
+worse: a scenario that was not judged, or whose files do not fit together, is ERROR, and INCONCLUSIVE when the run was
+interrupted before it ended. A violation that was proven stays FAIL whatever else is broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reports import timeline as timelines
+from reports import witness as witnesses
+from reports.acceptance import covers
+from reports.model import FindingReport, Problem, ScenarioReport
+from reports.run_record import Ended, Planned
+from reports.scenario_files import ScenarioFiles, read_files
+from reports.subject import protocol_of
+from reports.vocabulary import Catalogue, definition_of, note_on
+from verification.experiment import Experiment
+from verification.layout import RunDirectory
+from verification.verdict import Finding, RequirementVerdict, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a scenario's report takes from the whole run; `accepted` are the ids that hold on its day."""
+
+    root: Path
+    catalogue: Catalogue
+    accepted: frozenset[str]
+    interrupted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedScenario:
+    """A scenario as it can be told, what was tried if that is known, and the problems that were met."""
+
+    report: ScenarioReport
+    experiment: Experiment | None
+    problems: tuple[Problem, ...]
+
+
+def load_scenario(
+    directory: RunDirectory, around: Surroundings, planned: Planned | None, ended: Ended | None
+) -> LoadedScenario:
+    """Read one scenario's directory; `planned` is None for one that nobody planned."""
+    files = read_files(directory, around.root)
+    verdict, reason = _verdict(files, ended, interrupted=around.interrupted)
+    timeline = timelines.timeline(files.history) if files.history else None
+    findings = _findings(files, around)
+    judged = files.judged
+    report = ScenarioReport(
+        key=directory.root.name,
+        scenario=planned.scenario if planned else directory.root.name,
+        claim=planned.claim if planned else "",
+        verdict=verdict,
+        reason=reason,
+        control=_is_control(files, planned),
+        convicted=judged.convicted if judged else None,
+        accepted=verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings),
+        client=planned.client if planned else "",
+        requirements=_requirements(files, planned, verdict, reason),
+        coverage=judged.coverage if judged else (),
+        findings=findings,
+        faults=timelines.fault_rows(files.history) if files.history else (),
+        counts=judged.counts if judged else (),
+        timeline=timeline,
+        evidence=files.evidence,
+        expected_s=planned.expected_s if planned else None,
+        actual_s=ended.seconds if ended else (timeline.end_s if timeline else None),
+        judged_s=judged.judged_s if judged else None,
+        replay=planned.replay if planned else "",
+    )
+    if files.experiment is not None:
+        report = _as_tried(report, files.experiment)
+    return LoadedScenario(report=report, experiment=files.experiment, problems=files.problems)
+
+
+def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedScenario:
+    """A planned scenario that left no directory; it is reported all the same."""
+    problems: tuple[Problem, ...] = ()
+    if ended is not None and ended.error:
+        verdict, reason = Verdict.ERROR, ended.error
+    elif interrupted and ended is None:
+        verdict, reason = Verdict.INCONCLUSIVE, "not run: the run was interrupted before it"
+    else:
+        verdict, reason = Verdict.ERROR, "it was planned, but it left no evidence"
+        problems = (Problem(place=f"runs/{planned.key}", text="the planned scenario left no directory"),)
+    report = ScenarioReport(
+        key=planned.key,
+        scenario=planned.scenario,
+        claim=planned.claim,
+        verdict=verdict,
+        reason=reason,
+        control=planned.control,
+        client=planned.client,
+        requirements=_claimed(planned.requirements, verdict, reason),
+        expected_s=planned.expected_s,
+        actual_s=ended.seconds if ended else None,
+        replay=planned.replay,
+    )
+    return LoadedScenario(report=report, experiment=None, problems=problems)
+
+
+def _is_control(files: ScenarioFiles, planned: Planned | None) -> bool:
+    if files.experiment is not None:
+        return files.experiment.is_control
+    return files.judged.control if files.judged else bool(planned and planned.control)
+
+
+def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
+    """The report with what scenario.json alone knows."""
+    return replace(
+        report,
+        scenario=experiment.scenario,
+        claim=experiment.claim,
+        expects=experiment.control_expects,
+        run=experiment.run,
+        seed=experiment.seed,
+        client=experiment.client,
+        protocol=protocol_of(experiment),
+        cluster=experiment.cluster,
+        workload=experiment.workload,
+        schedule=experiment.schedule,
+        transaction_timeout_s=experiment.transaction_timeout_s,
+        configuration=tuple(sorted(experiment.configuration.items())),
+        replay=experiment.replay or report.replay,
+    )
+
+
+def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) -> tuple[Verdict, str]:
+    error = ended.error if ended is not None else ""
+    if files.judged is None:
+        if interrupted and not error:
+            return Verdict.INCONCLUSIVE, "the run was interrupted before this scenario was judged"
+        return Verdict.ERROR, error or (files.problems[-1].text if files.problems else "it was not judged")
+    broken = error or (files.problems[0].text if files.problems else "")
+    if broken and files.judged.verdict < Verdict.ERROR:
+        return Verdict.ERROR, broken
+    return files.judged.verdict, files.judged.reason
+
+
+def _claimed(ids: tuple[str, ...], verdict: Verdict, reason: str) -> tuple[RequirementVerdict, ...]:
+    return tuple(RequirementVerdict(id=id_, verdict=verdict, reason=reason) for id_ in ids)
+
+
+def _requirements(
+    files: ScenarioFiles, planned: Planned | None, verdict: Verdict, reason: str
+) -> tuple[RequirementVerdict, ...]:
+    """The judge's verdicts on requirements; none of them is better than what is left of the scenario's own."""
+    if files.judged is None:
+        claimed = files.experiment.requirements if files.experiment else (planned.requirements if planned else ())
+        return _claimed(claimed, verdict, reason)
+    if files.judged.verdict is verdict:
+        return files.judged.requirements
+    return tuple(
+        RequirementVerdict(id=each.id, verdict=verdict, reason=reason) if each.verdict < verdict else each
+        for each in files.judged.requirements
+    )
+
+
+def _findings(files: ScenarioFiles, around: Surroundings) -> tuple[FindingReport, ...]:
+    judged = files.judged
+    if judged is None:
+        return ()
+    known = witnesses.context(files.history)
+
+    def told(finding: Finding) -> FindingReport:
+        directory = (f"{files.place}/" if files.place else "") + f"findings/{finding.anomaly}/"
+        known_as = definition_of(finding.anomaly)
+        return FindingReport(
+            anomaly=finding.anomaly,
+            definition=known_as.definition if known_as else "",
+            why_illegal=known_as.why_illegal if known_as else "",
+            count=finding.count,
+            consequences=finding.consequences,
+            known_bug=finding.known_bug,
+            known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
+            accepted=covers(around.accepted, finding, judged.requirements, around.catalogue),
+            witnesses=tuple(witnesses.witness(each, known) for each in finding.examples),
+            evidence=directory if (around.root / directory).is_dir() else "",
+        )
+
+    return tuple(told(each) for each in judged.findings)

@@ -1,0 +1,122 @@
+"""`results.json`: the report for programs. The schema is `docs/results.schema.json`; `format` changes when it does.
+
+Verdicts are words (`"INCONCLUSIVE"`), a requirement that nothing tested is `"UNTESTED"`, times are seconds. Scenarios
+stand in the order of the plan, requirements in the order of the catalogue. Worst examples are the same, at most 32
+per finding, as on the page; every violation is in the evidence directory that the finding names.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from reports.model import FORMAT, Client, Pairs, Report, RequirementRow, ScenarioReport
+from reports.words import UNTESTED
+
+
+def results(report: Report) -> dict[str, Any]:
+    """The object that `results.json` holds."""
+    judgement = report.judgement
+    return {
+        "format": FORMAT,
+        "verdict": judgement.verdict.name,
+        "decision": judgement.decision.value,
+        "exit_code": int(judgement.exit_code),
+        "why": judgement.why,
+        "interrupted": report.interrupted,
+        "partial": report.partial,
+        "subject": _subject(report),
+        "run": _run(report),
+        "scenarios": [_scenario(each) for each in report.scenarios],
+        "controls": [
+            {**_scenario(each), "convicted": bool(each.convicted), "expects": list(each.expects)}
+            for each in report.controls
+        ],
+        "requirements": [_requirement(each) for each in report.requirements],
+        "accepted": [asdict(each) for each in report.acceptances],
+        "problems": [asdict(each) for each in report.problems],
+    }
+
+
+def dumps(report: Report) -> str:
+    """The file's text; equal reports give equal bytes."""
+    return json.dumps(results(report), indent=1, ensure_ascii=True) + "\n"
+
+
+def _mapping(pairs: Pairs) -> dict[str, str]:
+    return dict(pairs)
+
+
+def _client(client: Client) -> dict[str, str]:
+    return asdict(client)
+
+
+def _subject(report: Report) -> dict[str, Any]:
+    subject = report.subject
+    return {
+        "release": subject.release,
+        "runtime": subject.runtime,
+        "clients": [_client(each) for each in subject.clients],
+        "versions": _mapping(subject.versions),
+        "digests": _mapping(subject.digests),
+        "host": _mapping(subject.host),
+    }
+
+
+def _run(report: Report) -> dict[str, Any]:
+    return {
+        "started": report.started,
+        "duration_s": round(report.duration_s, 3),
+        "expected_s": round(report.expected_s, 3),
+        "seed": report.seed,
+        "profile": report.profile,
+        "suite": report.suite,
+        "options": _mapping(report.options),
+        "replay": report.replay,
+    }
+
+
+def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
+    return {
+        "id": scenario.key,
+        "scenario": scenario.scenario,
+        "claim": scenario.claim,
+        "verdict": scenario.verdict.name,
+        "accepted": scenario.accepted,
+        "reason": scenario.reason,
+        "run": scenario.run,
+        "seed": scenario.seed,
+        "client": scenario.client,
+        "protocol": scenario.protocol,
+        "schedule": list(scenario.schedule),
+        "requirements": [
+            {"id": each.id, "verdict": each.verdict.name, "reason": each.reason} for each in scenario.requirements
+        ],
+        "coverage": [{**asdict(each), "met": each.met} for each in scenario.coverage],
+        "faults": [asdict(each) for each in scenario.faults],
+        "findings": [_finding(asdict(each)) for each in scenario.findings],
+        "counts": dict(scenario.counts),
+        "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},
+        "evidence": [asdict(each) for each in scenario.evidence],
+        "replay": scenario.replay,
+    }
+
+
+def _finding(finding: dict[str, Any]) -> dict[str, Any]:
+    return {("examples" if name == "witnesses" else name): value for name, value in finding.items()}
+
+
+def _requirement(row: RequirementRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "level": row.level,
+        "text": row.text,
+        "source": list(row.source),
+        "verdict": UNTESTED if row.verdict is None else row.verdict.name,
+        "untested": row.untested,
+        "accepted": row.accepted,
+        "decided_by": [
+            {"id": key, "verdict": verdict.name, "reason": reason} for key, verdict, reason in row.decided_by
+        ],
+    }

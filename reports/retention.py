@@ -1,0 +1,96 @@
+"""Keep the last runs, and point `latest` at the newest.
+
+Only directories directly below the given one are ever deleted, and only those whose own run.json says that this suite
+wrote it; symlinks are never followed and never deleted. A directory's run.json goes last, so that a deletion that was
+cut short is finished by the next one instead of leaving a directory that nobody dares to touch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports import run_record
+from reports.errors import RetentionError
+from reports.load import RUN_RECORD
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """What is left, what was deleted, and what could not be deleted, with the reason."""
+
+    kept: tuple[Path, ...]
+    deleted: tuple[Path, ...]
+    failed: tuple[tuple[Path, str], ...]
+
+
+def keep_last(out: Path, count: int, *, current: Path | None = None) -> Retained:
+    """Delete all but the `count` newest runs below `out`; `current` is kept in any case.
+
+    Raises RetentionError for a count below 1.
+    """
+    if count < 1:
+        raise RetentionError(f"cannot keep {count} runs; keep at least 1, the one that has just been made")
+    spared = current.resolve() if current else None
+    runs = sorted((each for each in _children(out) if _is_run(each)), key=_age, reverse=True)
+    kept, deleted, failed = runs[:count], [], []
+    for run in runs[count:]:
+        if run.resolve() == spared:
+            kept.append(run)
+            continue
+        try:
+            _delete(run)
+            deleted.append(run)
+        except OSError as error:
+            failed.append((run, str(error)))
+    return Retained(kept=tuple(kept), deleted=tuple(deleted), failed=tuple(failed))
+
+
+def point_latest(out: Path, run: Path) -> Path:
+    """Make `out`/latest a relative symlink to `run`, atomically; returns the symlink.
+
+    Raises RetentionError when something that is no symlink stands in its place.
+    """
+    link = out / LATEST
+    if link.exists() and not link.is_symlink():
+        raise RetentionError(f"{link} exists and is no symlink; move it away, this suite does not delete it")
+    beside = out / f".{LATEST}.{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        beside.unlink()
+    beside.symlink_to(os.path.relpath(run.resolve(), out.resolve()), target_is_directory=True)
+    beside.replace(link)
+    return link
+
+
+def _children(out: Path) -> list[Path]:
+    if not out.is_dir():
+        return []
+    return [each for each in out.iterdir() if each.is_dir() and not each.is_symlink()]
+
+
+def _is_run(directory: Path) -> bool:
+    return run_record.is_ours(directory / RUN_RECORD)
+
+
+def _age(directory: Path) -> tuple[str, str]:
+    """Sorts runs by their start; a record of another format that has none counts as the oldest."""
+    body = json.loads((directory / RUN_RECORD).read_text(encoding="utf-8"))
+    return (str(body.get("started", "")), directory.name)
+
+
+def _delete(run: Path) -> None:
+    for each in run.iterdir():
+        if each.name == RUN_RECORD:
+            continue
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+    (run / RUN_RECORD).unlink()
+    run.rmdir()

@@ -1,0 +1,99 @@
+"""The three files of a scenario that a report reads, and what is wrong with them.
+
+Evidence may be any bytes: a file that is missing, cut, foreign or not text becomes a named problem and a None, never
+an exception. A cut history is shown as far as it goes; a verdict that belongs to another run is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from reports.model import Evidence, Problem
+from verification import experiment as experiments
+from verification import history as histories
+from verification import verdict_file
+from verification.experiment import Experiment, UnfitExperimentError
+from verification.history import History, UnfitHistoryError
+from verification.layout import RunDirectory
+from verification.verdict import ScenarioVerdict
+from verification.verdict_file import UnfitVerdictError
+
+Content = TypeVar("Content")
+
+#: What a scenario's directory may hold, in the order of the report's list.
+EVIDENCE = (
+    ("README.txt", "how to run it again, what each file is"),
+    ("scenario.json", "what was tried"),
+    ("history.jsonl", "what clients did and were told, faults, phases, samples"),
+    ("verdicts.json", "the judgement"),
+    ("captures.json", "ends and coordinator states at quiescence"),
+    ("acks", "each record's acknowledgement"),
+    ("observations", "what live observers were given"),
+    ("log", "every record and control record by offset, Parquet"),
+    ("uncommitted", "what a read_uncommitted client was given, Parquet"),
+    ("committed", "what a read_committed client was given, Parquet"),
+    ("brokers", "broker logs"),
+    ("findings", "every violation with its records"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioFiles:
+    """What could be read; `place` is the directory's path below the root, empty when it is the root itself."""
+
+    place: str
+    experiment: Experiment | None
+    history: History | None
+    judged: ScenarioVerdict | None
+    problems: tuple[Problem, ...]
+    evidence: tuple[Evidence, ...]
+
+
+def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
+    """Read one scenario's directory, which is `root` or lies below it; raises nothing for bad content."""
+    place = "" if directory.root == root else directory.root.relative_to(root).as_posix()
+    problems: list[Problem] = []
+
+    def attempt(read: Callable[[], Content]) -> Content | None:
+        return _attempt(read, problems, place or directory.root.name, directory.root)
+
+    experiment = attempt(lambda: experiments.read(directory.experiment))
+    history = attempt(lambda: histories.read(directory.history))
+    if history is None:
+        history = _attempt(lambda: histories.read(directory.history, allow_cut=True), [], place, directory.root)
+    judged = attempt(lambda: verdict_file.read(directory.verdicts))
+    if judged is not None and experiment is not None and judged.run != experiment.run:
+        text = f"verdicts.json judges run {judged.run!r}, but scenario.json is of run {experiment.run!r}"
+        problems.append(Problem(place=place or directory.root.name, text=text))
+        judged = None
+    return ScenarioFiles(
+        place=place,
+        experiment=experiment,
+        history=history,
+        judged=judged,
+        problems=tuple(problems),
+        evidence=_evidence(directory.root, place),
+    )
+
+
+def _attempt(read: Callable[[], Content], problems: list[Problem], place: str, directory: Path) -> Content | None:
+    try:
+        return read()
+    except KeyError as error:
+        text = f"a file lacks its field {error}"
+    except (UnfitExperimentError, UnfitHistoryError, UnfitVerdictError, OSError, ValueError, TypeError) as error:
+        text = str(error)
+    problems.append(Problem(place=place, text=text.replace(f"{directory}/", "")))
+    return None
+
+
+def _evidence(directory: Path, place: str) -> tuple[Evidence, ...]:
+    prefix = f"{place}/" if place else ""
+    return tuple(
+        Evidence(path=prefix + name + ("/" if (directory / name).is_dir() else ""), what=what)
+        for name, what in EVIDENCE
+        if (directory / name).exists()
+    )

@@ -1,0 +1,122 @@
+"""`summary.md`: what a CI step shows. Short, without links that only work on one machine, always below 50 kB.
+
+GitHub takes one megabyte per step and readers take one screen, so the worst comes first, reasons are cut to a line,
+and when the budget of bytes is used up the rest is counted instead of listed. Everything from outside goes through
+`_cell`, which leaves nothing that Markdown or HTML would interpret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reports.model import Report, ScenarioReport
+from reports.words import (
+    DECISION_SIGN,
+    one_line,
+    scenario_word,
+    seconds,
+    shown_verdict,
+    verdict_sign,
+)
+from verification.verdict import Verdict
+
+#: Well below the 50 kB that a summary may have: the last lines and their encoding need room too.
+BYTES_MAX = 40_000
+#: A reason in a table cell; longer ones are on the page.
+REASON_MAX = 200
+NAME_MAX = 120
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:-])")
+
+
+def render(report: Report) -> str:
+    """The whole file."""
+    lines: list[str] = []
+    used = 0
+    left_out = 0
+    for line in _lines(report):
+        size = len(line.encode("utf-8", "replace")) + 1
+        if used + size > BYTES_MAX:
+            left_out += 1
+            continue
+        lines.append(line)
+        used += size
+    if left_out:
+        lines += ["", f"{left_out} more lines are left out here; report.html has everything."]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str, length_max: int = REASON_MAX) -> str:
+    """Text from outside as literal Markdown on one line."""
+    return _SPECIAL.sub(r"\\\1", one_line(text, length_max)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def _code(text: str, length_max: int = 0) -> str:
+    """A command as inline code, with a fence longer than any run of backticks in it."""
+    line = one_line(text, length_max)
+    longest = max((len(each) for each in re.findall(r"`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    judgement = report.judgement
+    yield f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} · {judgement.verdict.name.replace('_', ' ')}"
+    yield ""
+    yield _cell(judgement.why, 1_000)
+    yield ""
+    yield f"Subject: {_cell(_subject(report), 500)}  "
+    yield f"Profile {_cell(report.profile or '–')}, seed {report.seed}, {seconds(report.duration_s)}, " + (
+        f"started {_cell(report.started)}" if report.started else "start unknown"
+    )
+    if report.replay:
+        yield ""
+        yield f"Again: {_code(report.replay, 2_000)}"
+    yield from _table("Scenarios", report.worst_first)
+    yield from _table("Controls", report.controls)
+    yield from _findings(report)
+    yield from _problems(report)
+    tested = sum(1 for each in report.requirements if each.verdict is not None)
+    yield ""
+    yield f"{tested} of {len(report.requirements)} requirements of the catalogue were tested by this run."
+
+
+def _subject(report: Report) -> str:
+    clients = [f"{each.library} as {each.name}, spoke {each.protocol}" for each in report.subject.clients]
+    return f"Apache Kafka {report.subject.release} ({report.subject.runtime}); " + "; ".join(clients)
+
+
+def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
+    if not scenarios:
+        return
+    yield from ("", f"### {title}", "", "| verdict | id | time | reason |", "|---|---|---|---|")
+    for each in scenarios:
+        sign = verdict_sign(shown_verdict(each))
+        word = scenario_word(each)
+        yield f"| {sign} {word} | {_cell(each.key, NAME_MAX)} | {seconds(each.actual_s)} | {_cell(each.reason)} |"
+
+
+def _findings(report: Report) -> Iterator[str]:
+    failed = [each for each in report.worst_first if each.findings]
+    if not failed:
+        return
+    yield from ("", "### Violations", "")
+    for scenario in failed:
+        for finding in scenario.findings:
+            bug = f", known bug {_cell(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
+            accepted = ", accepted" if finding.accepted else ""
+            name, place = _cell(finding.anomaly, NAME_MAX), _cell(scenario.key, NAME_MAX)
+            yield f"- **{name}** × {finding.count} in {place}{bug}{accepted}"
+            for example in finding.witnesses[:1]:
+                facts = (example.place, example.record, example.transaction, example.fault, example.detail)
+                yield f"  {_cell(' · '.join(each for each in facts if each), 400)}"
+        if scenario.replay and scenario.verdict is Verdict.FAIL:
+            yield f"  again: {_code(scenario.replay, 1_000)}"
+
+
+def _problems(report: Report) -> Iterator[str]:
+    if report.problems:
+        yield from ("", "### Not whole", "")
+        for each in report.problems:
+            yield f"- {_cell(each.place, NAME_MAX)}: {_cell(each.text, 300)}"

@@ -1,0 +1,187 @@
+"""What is printed when a run ends: decision, table, where the report is, and the witness of everything not passed.
+
+A witness is at most 12 lines, whatever was found: enough to know which record, written by whom, under which fault.
+The command that repeats it follows on a line of its own and is never cut. Colour only repeats what sign and word say;
+it is used on a terminal, never when NO_COLOR is set, and always when FORCE_COLOR is (NO_COLOR wins).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from reports.model import FindingReport, Report, ScenarioReport, Witness
+from reports.words import (
+    DECISION_SIGN,
+    EXIT_MEANING,
+    one_line,
+    plain,
+    scenario_word,
+    seconds,
+    shown_verdict,
+    verdict_sign,
+)
+from verification.verdict import Decision, Verdict
+
+WITNESS_LINES_MAX = 12
+#: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
+LINE_MAX = 118
+_RESET = "\x1b[0m"
+_COLOUR = {
+    Verdict.NOT_APPLICABLE: "\x1b[2m",
+    Verdict.PASS: "\x1b[32m",
+    Verdict.INCONCLUSIVE: "\x1b[33m",
+    Verdict.ERROR: "\x1b[35m",
+    Verdict.FAIL: "\x1b[31m",
+}
+_DECISION_COLOUR = {
+    Decision.GO: "\x1b[1;32m",
+    Decision.NO_GO: "\x1b[1;31m",
+    Decision.UNDECIDED: "\x1b[1;33m",
+}
+
+
+def colour_wanted(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether to colour what goes to `stream`."""
+    if environment.get("NO_COLOR"):
+        return False
+    return bool(environment.get("FORCE_COLOR")) or stream.isatty()
+
+
+def render(report: Report, *, page: Path | None = None, colour: bool = False) -> str:
+    """The text; `page` is where report.html was written."""
+    return "\n".join([*_head(report, colour=colour), *_body(report, page, colour=colour)]) + "\n"
+
+
+def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
+    """What is wrong with one scenario, in at most 12 lines."""
+    lines = [f"{verdict_sign(shown_verdict(scenario))} {scenario_word(scenario)}  {scenario.key}"]
+    if scenario.claim:
+        lines.append(f"  claim    {scenario.claim}")
+    if scenario.reason:
+        lines.append(f"  reason   {scenario.reason}")
+    if scenario.control and not scenario.convicted:
+        found = ", ".join(each.anomaly for each in scenario.findings) or "nothing"
+        lines.append(f"  expected {', '.join(scenario.expects) or 'not recorded'}; found {found}")
+    # What is left after the first line of every finding goes to the facts of the first ones.
+    room = WITNESS_LINES_MAX - len(lines) - max(0, len(scenario.findings) - 1)
+    for each in scenario.findings:
+        facts = _facts(each.witnesses[0]) if each.witnesses and room > 1 else ()
+        told = [_named(each), *facts[: max(0, room - 1)]]
+        room -= len(told) - 1
+        lines += told
+    lines += [
+        f"  coverage {item.name}: {item.have} of {item.need} needed"
+        for item in scenario.coverage
+        if not item.met and scenario.verdict is Verdict.INCONCLUSIVE
+    ]
+    if len(lines) > WITNESS_LINES_MAX:
+        rest = len(lines) - WITNESS_LINES_MAX + 1
+        lines = [*lines[: WITNESS_LINES_MAX - 1], f"  … {rest} more on the page"]
+    return tuple(one_line_kept(each) for each in lines)
+
+
+def one_line_kept(line: str) -> str:
+    """One line with its indentation, cut to the width of a terminal."""
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    label, gap, rest = line.strip().partition("  ")
+    text = (
+        f"{one_line(label)}{gap}{' ' * (len(rest) - len(rest.lstrip(' ')))}{one_line(rest)}"
+        if rest
+        else one_line(label)
+    )
+    cut = indent + text
+    return cut if len(cut) <= LINE_MAX else cut[: LINE_MAX - 1] + "…"
+
+
+def _named(finding: FindingReport) -> str:
+    bug = f", known bug {finding.known_bug}" if finding.known_bug else ""
+    consequences = f", {finding.consequences} consequences" if finding.consequences else ""
+    accepted = ", accepted" if finding.accepted else ""
+    return f"  found    {finding.anomaly} × {finding.count}{bug}{consequences}{accepted}"
+
+
+def _facts(witness: Witness) -> tuple[str, ...]:
+    where = " · ".join(each for each in (witness.record, witness.place) if each)
+    who = " · ".join(
+        each
+        for each in (
+            f"producer {witness.producer}" if witness.producer else "",
+            f"told {witness.told}" if witness.told else "",
+            f"observer {witness.observer}" if witness.observer else "",
+        )
+        if each
+    )
+    lines = (
+        ("where", where),
+        ("in", witness.transaction),
+        ("who", who),
+        ("when", witness.fault),
+        ("detail", witness.detail),
+    )
+    return tuple(f"  {label:<8} {text}" for label, text in lines if text)
+
+
+def _paint(text: str, code: str, *, colour: bool) -> str:
+    return f"{code}{text}{_RESET}" if colour else text
+
+
+def _head(report: Report, *, colour: bool) -> Iterator[str]:
+    judgement = report.judgement
+    decision = f"{DECISION_SIGN[judgement.decision]} {judgement.decision}"
+    painted = _paint(decision, _DECISION_COLOUR[judgement.decision], colour=colour)
+    yield ""
+    code = int(judgement.exit_code)
+    verdict = judgement.verdict.name.replace("_", " ")
+    yield f"{painted}   verdict {verdict}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
+    yield plain(judgement.why)
+    if report.partial:
+        yield f"PARTIAL: {plain(report.partial)}"
+    yield ""
+
+
+def _rows(scenarios: Sequence[ScenarioReport], *, colour: bool) -> Iterator[str]:
+    width = max((len(each.key) for each in scenarios), default=0)
+    width = min(max(width, 20), 60)
+    for each in scenarios:
+        verdict = shown_verdict(each)
+        word = f"{verdict_sign(verdict)} {scenario_word(each):<14}"
+        took = f"{seconds(each.actual_s):>9}" + (f" of {seconds(each.expected_s)}" if each.expected_s else "")
+        yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, 60):<{width}} {took}"
+
+
+def _witnesses(report: Report) -> Iterator[str]:
+    """What an interruption kept from starting is in the table; it has no witness, so it is only counted here."""
+    unclear = [each for each in (*report.worst_first, *report.controls) if not each.clear]
+    unreached = [each for each in unclear if report.interrupted and each.actual_s is None]
+    for each in unclear:
+        if each not in unreached:
+            yield ""
+            yield from witness_lines(each)
+            if each.replay:
+                yield f"  again    {one_line(each.replay)}"
+    if unreached:
+        yield ""
+        yield f"{len(unreached)} scenarios and controls were not reached before the interruption."
+
+
+def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
+    if report.scenarios:
+        yield "scenarios"
+        yield from _rows(report.scenarios, colour=colour)
+    if report.controls:
+        yield "controls (known to be bad; each must be convicted)"
+        yield from _rows(report.controls, colour=colour)
+    if report.problems:
+        yield "not whole"
+        yield from (f"  ! {one_line(each.place)}: {one_line(each.text)}" for each in report.problems)
+    yield from _witnesses(report)
+    yield ""
+    spent = f"took {seconds(report.duration_s)}"
+    yield spent + (f" of {seconds(report.expected_s)} expected" if report.expected_s else "")
+    if page is not None:
+        yield f"report: {page}"
+    if report.replay:
+        yield f"again:  {one_line(report.replay)}"

@@ -1,0 +1,136 @@
+"""History → timeline: operations per time bin by outcome, fault windows, phases, and how far the LSO lags.
+
+An operation is counted in the bin in which it completed; one that never completed (`info`) where the process was last
+heard of it, which is when it decided, else when it invoked. `init` is not counted: it is set-up, not workload. Bins
+are one second wide, or wider so that there are never more than BINS_MAX of them: a chart has room for no more.
+
+The lag is high watermark − last stable offset of the worst partition among the samples of one sampling moment.
+Partitions whose leader did not answer are left out; doubtful therefore is a lag of zero while nobody answers, and
+such moments have no point at all rather than a zero.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from reports.model import Bin, FaultRow, Lag, PhaseWindow, Timeline, Window
+from verification.history import Action, FaultRecord, History, Operation, Outcome, Phase, ProcessRecord, Sample
+
+#: 120 bars of 6 px fill the chart's width; narrower ones cannot be told apart.
+BINS_MAX = 120
+#: Widths that a person can read off an axis, in seconds.
+BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
+NS_PER_S = 1_000_000_000
+
+
+def _times(history: History) -> Iterator[int]:
+    for entry in history.entries:
+        if isinstance(entry, Operation):
+            yield entry.invoked_ns
+            yield _counted_at(entry)
+        elif isinstance(entry, Phase | FaultRecord):
+            yield entry.began_ns
+            if (end := entry.ended_ns if isinstance(entry, Phase) else entry.healed_ns) is not None:
+                yield end
+        elif isinstance(entry, Sample):
+            yield entry.at_ns
+        elif isinstance(entry, ProcessRecord):
+            yield entry.started_ns
+
+
+def _counted_at(operation: Operation) -> int:
+    return operation.completed_ns or operation.decided_ns or operation.invoked_ns
+
+
+def origin_ns(history: History) -> int:
+    """The zero of a scenario's times: its first entry, or the anchor of an empty history."""
+    return min(_times(history), default=history.anchor_ns)
+
+
+def _seconds(at_ns: int | None, origin: int) -> float | None:
+    return None if at_ns is None else round((at_ns - origin) / NS_PER_S, 3)
+
+
+def fault_rows(history: History) -> tuple[FaultRow, ...]:
+    """The steps of the schedule as they went, in the order in which they began."""
+    origin = origin_ns(history)
+    records = sorted(history.of(FaultRecord), key=lambda each: (each.began_ns, each.step))
+    return tuple(
+        FaultRow(
+            step=each.step,
+            fault=each.fault,
+            description=each.description,
+            target=each.target,
+            began_s=_seconds(each.began_ns, origin) or 0.0,
+            confirmed_s=_seconds(each.confirmed_ns, origin),
+            healed_s=_seconds(each.healed_ns, origin),
+            proof=each.proof or "",
+            error=each.error or "",
+        )
+        for each in records
+    )
+
+
+def _bin_width_s(end_s: float) -> float:
+    wide_enough = (width for width in BIN_WIDTHS_S if end_s / width <= BINS_MAX)
+    return float(next(wide_enough, max(BIN_WIDTHS_S[-1], end_s / BINS_MAX)))
+
+
+def _bins(history: History, origin: int, width_s: float) -> tuple[Bin, ...]:
+    counts: dict[int, dict[Outcome, int]] = defaultdict(lambda: dict.fromkeys(Outcome, 0))
+    for operation in history.of(Operation):
+        if operation.action is not Action.INIT:
+            place = int((_counted_at(operation) - origin) / NS_PER_S / width_s)
+            counts[place][operation.outcome] += 1
+    return tuple(
+        Bin(at_s=place * width_s, ok=by[Outcome.OK], fail=by[Outcome.FAIL], info=by[Outcome.INFO])
+        for place, by in sorted(counts.items())
+    )
+
+
+def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
+    """One point per bin width: samples are taken several times a second and a chart cannot show more."""
+    worst: dict[int, int] = {}
+    for sample in history.of(Sample):
+        if sample.high_watermark < 0 or sample.last_stable_offset < 0:
+            continue
+        place = int((sample.at_ns - origin) / NS_PER_S / width_s * 2)
+        worst[place] = max(worst.get(place, 0), sample.high_watermark - sample.last_stable_offset)
+    return tuple(Lag(at_s=place * width_s / 2, records=lag) for place, lag in sorted(worst.items()))
+
+
+def timeline(history: History) -> Timeline | None:
+    """The timeline of one scenario; None when the history has no times at all."""
+    times = tuple(_times(history))
+    if not times:
+        return None
+    origin = min(times)
+    end_s = max((max(times) - origin) / NS_PER_S, 1.0)
+    width_s = _bin_width_s(end_s)
+    windows = tuple(
+        Window(
+            step=each.step,
+            label=f"{each.step} · {each.description or each.fault}",
+            began_s=each.began_s,
+            confirmed_s=each.confirmed_s,
+            healed_s=each.healed_s,
+        )
+        for each in fault_rows(history)
+    )
+    phases = tuple(
+        PhaseWindow(
+            name=each.name,
+            began_s=round((each.began_ns - origin) / NS_PER_S, 3),
+            ended_s=round((each.ended_ns - origin) / NS_PER_S, 3),
+        )
+        for each in history.of(Phase)
+    )
+    return Timeline(
+        bin_s=width_s,
+        end_s=round(end_s, 3),
+        bins=_bins(history, origin, width_s),
+        windows=windows,
+        phases=phases,
+        lags=_lags(history, origin, width_s),
+    )

@@ -1,0 +1,70 @@
+"""The words of `verification` that a report repeats: the catalogue of requirements and what each anomaly means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from verification import known_bugs, releases
+from verification.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
+from verification.requirements import catalogue as catalogues
+from verification.requirements.catalogue import Family, Requirement
+from verification.requirements.errors import ReleaseError
+
+Catalogue = Mapping[str, Requirement]
+
+
+@cache
+def _families() -> tuple[Family, ...]:
+    """The catalogue cannot change while a report is made, and parsing it costs more than rendering a scenario."""
+    return catalogues.load_families()
+
+
+_known_bugs = cache(known_bugs.load)
+
+
+def catalogue() -> Catalogue:
+    """Every requirement by its id, in the order of the catalogue."""
+    return {each.id: each for family in _families() for each in family.requirements}
+
+
+def titles() -> dict[str, str]:
+    """The title of each family, in the order of the catalogue."""
+    return {family.name: family.title for family in _families()}
+
+
+def definition_of(anomaly: str) -> AnomalyDefinition | None:
+    """What an anomaly is and why it is illegal; None for one that this version does not know."""
+    return DEFINITIONS[Anomaly(anomaly)] if anomaly in set(Anomaly) else None
+
+
+def note_on(known_bug: str) -> str:
+    """What a known bug is, where it is tracked and where it is fixed, in two sentences; empty for an unknown id."""
+    bug = _known_bugs().get(known_bug)
+    if bug is None:
+        return ""
+    tracked = f" ({', '.join(bug.jira)})" if bug.jira else ""
+    fixed = f"fixed in {', '.join(bug.fixed_in)}" if bug.fixed_in else "no release with a fix is known"
+    seen = ", ".join(bad.first if bad.first == bad.last else f"{bad.first} to {bad.last}" for bad in bug.bad)
+    return f"{bug.title}{tracked}. Seen on {seen}; {fixed}."
+
+
+def family_of(requirement: str) -> str:
+    """The family of an id such as `TXN-25`: everything before its last hyphen."""
+    return requirement.rpartition("-")[0] or requirement
+
+
+def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool) -> str:
+    """Why a run left a requirement untested, in a sentence. `release` may be unknown or no release at all."""
+    if requirement.reason_untested:
+        return requirement.reason_untested
+    applies = requirement.applies
+    try:
+        if not releases.within(release, applies.since, applies.until):
+            upto = f" up to {applies.until}" if applies.until else ""
+            return f"It speaks about releases from {applies.since}{upto}."
+    except ReleaseError:
+        pass
+    if (applies.transaction_version or 0) >= 2 and not spoke_tv2:
+        return "It needs a client that speaks transaction version 2, and none did."
+    return "No scenario of this run decides it."

@@ -1,0 +1,161 @@
+"""`tox -e acceptance`: whole conformance runs over releases, runtimes, clients and seeds, and the table of them.
+
+Each cell of the matrix is one `tox -e conformance` in a process of its own with its own run directory. What has been
+run is kept as one JSON line per cell, so that a matrix that was stopped goes on where it stopped; `docs/acceptance.md`
+is rendered from those lines after every cell. A cell is acceptable when every control was convicted, nothing was
+inconclusive or an error, and every violation carries the name of a known bug of that release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from verification.known_bugs import affects
+from verification.known_bugs import load as load_known_bugs
+
+ROOT = Path(__file__).resolve().parent.parent
+LINES = ROOT / "reports" / "out" / "acceptance.jsonl"
+TABLE = ROOT / "docs" / "acceptance.md"
+#: A run takes about 12 minutes on two cores; four times that is a run that hangs.
+RUN_WITHIN_S = 3_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One run of the matrix."""
+
+    release: str
+    runtime: str
+    client: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return f"acceptance-{self.release}-{self.runtime}-{self.client}-{self.seed}"
+
+
+MATRIX: tuple[Cell, ...] = (
+    Cell(release="4.3.1", runtime="local", client="confluent", seed=1),
+    Cell(release="4.3.1", runtime="local", client="confluent", seed=2),
+    Cell(release="4.3.1", runtime="local", client="confluent", seed=3),
+    Cell(release="4.3.1", runtime="docker", client="confluent", seed=1),
+    Cell(release="4.3.1", runtime="local", client="java", seed=1),
+    Cell(release="4.2.1", runtime="local", client="confluent", seed=1),
+    Cell(release="3.9.2", runtime="local", client="confluent", seed=1),
+)
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """Run one cell and return its line."""
+    directory = LINES.parent / f"{cell.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    options = [f"--{name}={value}" for name, value in (("kafka", cell.release), ("runtime", cell.runtime))]
+    options += [f"--client={cell.client}", f"--seed={cell.seed}", f"--run-dir={directory}"]
+    began = time.monotonic()
+    code = subprocess.run(
+        [sys.executable, "-m", "pytest", "suites", *options], cwd=ROOT, timeout=RUN_WITHIN_S, check=False
+    ).returncode
+    results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
+    return {
+        **asdict(cell),
+        "commit": _commit(),
+        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "exit_code": code,
+        "seconds": round(time.monotonic() - began),
+        "decision": results["decision"],
+        "scenarios": [_row(each) for each in results["scenarios"]],
+        "controls": [_row(each) for each in results["controls"]],
+    }
+
+
+def objections(line: dict[str, Any]) -> list[str]:
+    """Why a cell is not acceptable; empty when it is."""
+    bugs = load_known_bugs()
+    found = [f"control {each['key']} was not convicted" for each in line["controls"] if not each["convicted"]]
+    for each in line["scenarios"]:
+        unnamed = [bug for bug in each["known_bugs"] if not bug or not affects(bugs[bug], line["release"])]
+        if each["verdict"] in ("INCONCLUSIVE", "ERROR"):
+            found.append(f"{each['key']} is {each['verdict']}")
+        elif each["verdict"] == "FAIL" and (unnamed or not each["known_bugs"]):
+            found.append(f"{each['key']} fails without a known bug of {line['release']}")
+    return found
+
+
+def render(lines: list[dict[str, Any]]) -> str:
+    """The table of everything that was run."""
+    text = [
+        "# Acceptance",
+        "",
+        "Whole runs of the quick profile, written by `tox -e acceptance`. Violations are named by the known bug whose",
+        "signature is in the evidence.",
+    ]
+    for line in lines:
+        text += [
+            "",
+            f"## Kafka {line['release']}, {line['runtime']}, {line['client']}, seed {line['seed']}",
+            "",
+            f"commit {line['commit']}, {line['date']}: **{line['decision']}**, exit code {line['exit_code']}, "
+            f"{line['seconds']} s. {'; '.join(objections(line)) or 'Acceptable'}.",
+            "",
+            "| scenario or control | verdict | known bugs | s |",
+            "|---|---|---|---|",
+        ]
+        for each in [*line["scenarios"], *line["controls"]]:
+            word = {True: "convicted", False: "NOT CONVICTED", None: each["verdict"]}[each["convicted"]]
+            bugs = ", ".join(bug or "unnamed" for bug in each["known_bugs"])
+            text.append(f"| {each['key']} | {word} | {bugs} | {each['seconds']:.0f} |")
+    return "\n".join(text) + "\n"
+
+
+def _row(result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "key": result["id"],
+        "verdict": result["verdict"],
+        "convicted": result.get("convicted"),
+        "known_bugs": [finding.get("known_bug") or "" for finding in result.get("findings", [])],
+        "seconds": result["seconds"]["actual"] or 0.0,
+    }
+
+
+def _commit() -> str:
+    answer = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return answer.stdout.strip() or "unknown"
+
+
+def _done() -> list[dict[str, Any]]:
+    if not LINES.is_file():
+        return []
+    return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what has not been run at this commit; exit code 1 when any cell has objections."""
+    parser = argparse.ArgumentParser(prog="python -m suites.acceptance", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--again", action="store_true", help="run every cell, also those already run at this commit")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
+    options = parser.parse_args(arguments)
+    lines = [] if options.again else _done()
+    here = _commit()
+    for cell in MATRIX:
+        have = any({**line, **asdict(cell)} == line and line["commit"] == here for line in lines)
+        if have or options.only not in cell.name:
+            continue
+        lines = [line for line in lines if {**line, **asdict(cell)} != line] + [run_cell(cell)]
+        LINES.parent.mkdir(parents=True, exist_ok=True)
+        LINES.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        TABLE.write_text(render(lines), encoding="utf-8")
+    return int(any(objections(line) for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

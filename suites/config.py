@@ -1,0 +1,137 @@
+"""Options of a conformance run → one frozen value, echoed in the report."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures.clusters.releases import Release, default_release, parse_release
+from fixtures.errors import OnceproofError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "reports" / "out"
+
+#: A seed is printed, typed and put into directory names: seven digits are enough for that and for variety.
+SEED_LIMIT = 10_000_000
+#: Nightly repeats every scenario with three seeds: a race that shows once in three nights shows on the first.
+NIGHTLY_SEEDS = 3
+
+
+class Profile(StrEnum):
+    """How much is run: one scenario and one control, everything once, or everything × 3 seeds × both clients."""
+
+    SMOKE = "smoke"
+    QUICK = "quick"
+    NIGHTLY = "nightly"
+
+
+class Runtime(StrEnum):
+    """How brokers run."""
+
+    AUTO = "auto"
+    DOCKER = "docker"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """One conformance run as asked for. `keyword` narrows it: such a run is PARTIAL and never GO."""
+
+    release: Release
+    runtime: Runtime
+    client: str
+    profile: Profile
+    seed: int
+    directory: Path
+    started: str
+    keep: bool
+    accepted: tuple[str, ...]
+    waivers: Path | None
+    retain: int
+    keyword: str
+    options: tuple[str, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the run; the first is the one that was printed."""
+        count = NIGHTLY_SEEDS if self.profile is Profile.NIGHTLY else 1
+        return tuple((self.seed + step) % SEED_LIMIT for step in range(count))
+
+    @property
+    def replay(self) -> str:
+        """The command that repeats this run."""
+        return f"tox -e conformance -- {self.replay_options}"
+
+    @property
+    def replay_options(self) -> str:
+        """The options that repeat this run."""
+        return (
+            f"--kafka {self.release.version} --runtime {self.runtime} --client {self.client} "
+            f"--profile {self.profile} --seed {self.seed}"
+        )
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options that `tox -e conformance -- …` passes on."""
+    group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
+    group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
+    group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
+    group.addoption("--client", default="confluent", help="client library under test: confluent or java")
+    group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
+    group.addoption("--seed", type=int, help="seed of schedule and workload (default: drawn and printed)")
+    group.addoption("--run-dir", metavar="PATH", help="where evidence and report go (default: reports/out/…)")
+    group.addoption("--keep", action="store_true", help="keep the brokers' data directories")
+    group.addoption("--accept", action="append", default=[], metavar="ID", help="known bug that may not fail the run")
+    group.addoption("--waivers", metavar="FILE", help="TOML file of accepted ids with reason and end date")
+    group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
+    group.addoption("--list", action="store_true", dest="list_scenarios", help="list scenarios and start nothing")
+
+
+def from_options(config: pytest.Config, *, clients: Sequence[str]) -> RunConfig:
+    """Build the configuration; raises pytest.UsageError with one sentence for what is wrong."""
+    options = config.option
+    try:
+        release = parse_release(options.kafka) if options.kafka else default_release()
+    except OnceproofError as error:
+        raise pytest.UsageError(str(error)) from None
+    if options.client not in clients:
+        raise pytest.UsageError(f"--client {options.client} is unknown; there are {', '.join(clients)}")
+    if options.retain < 1:
+        raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
+    seed = random.SystemRandom().randrange(SEED_LIMIT) if options.seed is None else options.seed
+    if not 0 <= seed < SEED_LIMIT:
+        raise pytest.UsageError(f"--seed {seed} is outside 0 … {SEED_LIMIT - 1}")
+    started = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
+    directory = Path(options.run_dir).resolve() if options.run_dir else OUT / f"{started}-{seed}"
+    if directory.exists() and any(directory.iterdir()):
+        raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
+    return RunConfig(
+        release=release,
+        runtime=Runtime(options.runtime),
+        client=options.client,
+        profile=Profile(options.profile),
+        seed=seed,
+        directory=directory,
+        started=started,
+        keep=options.keep,
+        accepted=tuple(options.accept),
+        waivers=Path(options.waivers) if options.waivers else None,
+        retain=options.retain,
+        keyword=options.keyword,
+        options=tuple(config.invocation_params.args),
+    )
+
+
+def now_ns() -> int:
+    """CLOCK_MONOTONIC in nanoseconds: the one clock of a run."""
+    return time.monotonic_ns()

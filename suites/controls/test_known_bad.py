@@ -1,0 +1,117 @@
+"""Subjects that are known to be bad. A suite that does not convict each of exactly its vice proves nothing.
+
+None of these says anything about the cluster under test: they are about this suite, and one that escapes makes the
+whole run an ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.clients import SyncPoint
+from chaos.cluster import Site
+from chaos.faults import ElectUncleanly, IsolateThenCrashLeader, KillClient, LoseResponses, PausedZombie
+from chaos.schedule import Step
+from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
+from suites.scenario import THREE_BROKERS, convict, smoke
+from verification.experiment import Floor
+
+Run = Callable[..., None]
+
+#: A control is convicted by what is found; it needs no more than a fault that took hold.
+STRUCK = (Floor(name="ok_before", need=20), Floor(name="faults_confirmed", need=1))
+
+
+@smoke
+@convict("duplicate")
+def test_retries_without_idempotence(run: Run) -> None:
+    """A producer that retries lost responses without idempotence writes records twice."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(partitions=4, idempotence=False),
+        schedule=(Step(fault=LoseResponses(Site("app"), "billing-events", 0), hold_s=5),),
+        floors=STRUCK,
+    )
+
+
+@convict("lost-write")
+def test_acknowledged_by_the_leader_alone(run: Run) -> None:
+    """With acks=1 an isolated leader acknowledges records that die with it."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(partitions=4, idempotence=False, acks="1"),
+        schedule=(Step(fault=IsolateThenCrashLeader("billing-events", 0), hold_s=4),),
+        floors=STRUCK,
+    )
+
+
+@convict("duplicate")
+def test_copier_that_writes_then_commits_offsets(run: Run) -> None:
+    """A copier that dies between writing and committing its offsets makes its successor write again."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=Copy(partitions=4, order="write-then-offsets"),
+        schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN), hold_s=2),),
+        floors=STRUCK,
+    )
+
+
+@convict("offset-without-output")
+def test_copier_that_commits_offsets_then_writes(run: Run) -> None:
+    """A copier that dies between committing its offsets and writing leaves inputs without outputs."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=Copy(partitions=4, order="offsets-then-write"),
+        schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN), hold_s=2),),
+        floors=STRUCK,
+    )
+
+
+@convict("output-without-offset")
+def test_copier_that_never_comes_back(run: Run) -> None:
+    """The outputs of a copier that dies before committing its offsets, and has no successor, have no offset."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=Copy(partitions=4, members=1, order="write-then-offsets"),
+        schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN, replaced=False), hold_s=2),),
+        floors=STRUCK,
+    )
+
+
+@convict("aborted-read|early-read")
+def test_reader_that_lies_about_its_isolation(run: Run) -> None:
+    """A read_uncommitted consumer that claims read_committed is given aborted and undecided records."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4, dishonest_observer=True),
+        floors=STRUCK[:1],
+    )
+
+
+@convict("lost-write")
+def test_unclean_election(run: Run) -> None:
+    """A leader that is elected uncleanly does not have what the last one acknowledged."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(partitions=1),
+        schedule=(Step(fault=ElectUncleanly("billing-events", 0), hold_s=3),),
+        floors=STRUCK,
+        replication=2,
+        min_in_sync=1,
+        topic_settings={"unclean.leader.election.enable": "true"},
+        own_cluster=True,
+    )
+
+
+@convict("aborted-read", "zombie-write")
+def test_mock_cluster(run: Run) -> None:
+    """The mock cluster of librdkafka shows aborted records and lets a superseded producer commit."""
+    run(
+        cluster=THREE_BROKERS,
+        mock=True,
+        workload=OrderFanOut(
+            partitions=4, producers=3, records_per_transaction=6, plain_ratio=0.0, zombie=True, rate=200
+        ),
+        schedule=(Step(fault=PausedZombie(Site("zombie"), Site("app")), after_s=1, hold_s=1, confirm_within_s=1),),
+        floors=(Floor(name="transactions", need=100),),
+    )

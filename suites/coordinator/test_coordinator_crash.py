@@ -1,0 +1,36 @@
+"""The fate of a transaction is its coordinator's log, not its coordinator's process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.faults import CrashBroker
+from chaos.schedule import Step
+from chaos.targets import Controller, TransactionCoordinatorOf
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+
+Run = Callable[..., None]
+
+
+@both_clients
+@requirement("COORD-04", "COORD-05", "COORD-06", "TXN-25")
+def test_coordinator_crash_while_committing(run: Run) -> None:
+    """A coordinator's successor finishes every commit and abort that had begun, and loses none."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=CrashBroker(TransactionCoordinatorOf(0)), hold_s=6),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )
+
+
+@requirement("COORD-04", "REC-13", "TXN-25")
+def test_controller_crash_while_committing(run: Run) -> None:
+    """Losing the active controller delays transactions; it changes the outcome of none."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=CrashBroker(Controller()), hold_s=7),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )

@@ -1,0 +1,33 @@
+"""A decided transaction reaches every partition, also one that has no leader at the moment of the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.clients import SyncPoint
+from chaos.faults import CrashBroker
+from chaos.schedule import Step
+from chaos.targets import LeaderAwayFromCoordinators
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+
+Run = Callable[..., None]
+
+
+@both_clients
+@requirement("COORD-11", "TXN-16", "TXN-25", "ISO-01")
+def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
+    """A commit that was acknowledged while a partition had no leader is visible there once the leader is back."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=3, unreplicated=("billing-events",)),
+        schedule=(
+            Step(
+                fault=CrashBroker(LeaderAwayFromCoordinators("billing-events")),
+                hold_s=5,
+                while_held=SyncPoint.BEFORE_COMMIT,
+            ),
+        ),
+        floors=(*FLOORS, *TRANSACTIONS),
+        own_cluster=True,
+    )

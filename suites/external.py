@@ -1,0 +1,167 @@
+"""Trials of librdkafka's mock cluster: a subject without links, brokers, control records or a coordinator to ask.
+
+The method of the experiment stays the same; phases that ask a cluster for what the mock does not have do nothing. What
+the mock delivers is judged against what clients were told, because it has no log worth the name (`has_log` is false).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from chaos.arena import Arena
+from chaos.cluster import BrokerId, ClusterView, Link, Position, Site, TopicPartition
+from chaos.errors import InjectionError
+from fixtures.clients.mock_cluster import MockCluster
+from fixtures.quiescence import Rest
+from fixtures.recorder import Recorder
+from fixtures.workloads import names, topics
+from fixtures.workloads.running import RunningWorkload
+from suites.trial import Trial
+from verification.captures import Captures
+from verification.experiment import Experiment, Topic
+
+
+class NoLinks:
+    """The network of a subject that has none: nothing can be cut, so nothing is ever left cut."""
+
+    def links(self) -> tuple[Link, ...]:
+        """None."""
+        return ()
+
+    def heal(self) -> None:
+        """Nothing to heal."""
+
+    def is_healed(self) -> bool:
+        """Always."""
+        return True
+
+    def cut(self, *links: Link) -> None:
+        """Refused."""
+        _refuse(f"cut {links}")
+
+    restore = drop_responses = cut
+
+    def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
+        """Refused."""
+        _refuse(f"degrade {link} by {latency_ms} ± {jitter_ms} ms, {rate_kb_s} kB/s")
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalCluster:
+    """A subject of which nothing is known but its address; faults of clients are all that can be done to it."""
+
+    brokers: tuple[BrokerId, ...] = ()
+    sites: tuple[Site, ...] = ()
+    links: NoLinks = field(default_factory=NoLinks)
+
+    def crash(self, broker: BrokerId) -> None:
+        """Refused, as everything that would touch a broker."""
+        _refuse(f"touch broker {broker}")
+
+    stop = pause = resume = start = crash
+
+    def is_running(self, broker: BrokerId) -> bool:
+        """Unknown."""
+        _refuse(f"look at broker {broker}")
+
+    def view(self) -> ClusterView:
+        """Unknown."""
+        _refuse("look at roles")
+
+    def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
+        """Unknown."""
+        _refuse(f"ask the leaders of {partitions}")
+
+    def accepts(self, link: Link) -> bool:
+        """Unknown."""
+        _refuse(f"try {link}")
+
+    def round_trip_ms(self, link: Link) -> float:
+        """Unknown."""
+        _refuse(f"time {link}")
+
+    def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
+        """Unknown."""
+        _refuse(f"look for the coordinator of {transactional_id}")
+
+    def group_coordinator(self, group: str) -> BrokerId | None:
+        """Unknown."""
+        _refuse(f"look for the coordinator of {group}")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise InjectionError(f"an external subject has no brokers or links of ours: cannot {what}")
+
+
+class ExternalTrial(Trial):
+    """A trial of the mock cluster."""
+
+    mock: MockCluster | None = None
+
+    def set_up(self) -> None:
+        """Start the mock, create the topics, say what will be tried."""
+        self.directory.root.mkdir(parents=True)
+        self._recorder = Recorder(self.directory, run=self.run)
+        self.mock = MockCluster.start(self.directory.root)
+        self.mock.create(topic.name for topic in self.topics())
+        self._rest = Rest(self.mock, self.laboratory.equipment.definitions)
+        self.experiment().write(self.directory.experiment)
+
+    def start_workload(self) -> None:
+        """Start every client."""
+        assert self.mock is not None
+        plan = self.scenario.workload
+        self._workload = self.workload = RunningWorkload.start(
+            plan,
+            run=self.run,
+            seed=self.scenario.seed,
+            bootstrap=self.mock.bootstrap,
+            directory=self.directory,
+            recorder=self.recorder,
+            client=self.scenario.client,
+        )
+        self.arena = Arena(
+            cluster=ExternalCluster(), clients=self.workload, topics=names(plan, self.run), group=plan.group(self.run)
+        )
+
+    def recover(self, *, timeout_s: float) -> None:
+        """Nothing was broken."""
+
+    def settle(self, *, before_fencing: bool) -> None:
+        """The mock's last stable offset is its high watermark, always."""
+
+    def fence(self) -> None:
+        """The mock does not fence."""
+
+    def pin(self) -> None:
+        """Pin the ends; there is no coordinator to ask."""
+        self.captures = Captures(ends=self.rest.ends(self.partitions()))
+        self.captures.write(self.directory.captures)
+        self.experiment().write(self.directory.experiment)
+
+    def capture_arguments(self) -> dict[str, object]:
+        """As for any cluster, with the mock's address."""
+        assert self.mock is not None
+        return {
+            "bootstrap": self.mock.witness_bootstrap,
+            "captures": self.captures,
+            "experiment": self.experiment(),
+            "definitions": [self.laboratory.equipment.definitions],
+        }
+
+    def close(self) -> None:
+        """End clients, then the mock, then seal the evidence."""
+        super().close()
+        if self.mock is not None:
+            self.mock.close()
+            self.mock = None
+
+    def topics(self) -> tuple[Topic, ...]:
+        """The mock has no replicas."""
+        return topics(self.scenario.workload, self.run, replication=1, min_in_sync=1)
+
+    def experiment(self) -> Experiment:
+        """What is tried; there is no log to judge by."""
+        library = "librdkafka mock cluster" if self.mock is None else self.mock.library
+        return replace(super().experiment(), has_log=False, cluster=library, runtime="mock")

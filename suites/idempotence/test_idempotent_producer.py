@@ -1,0 +1,34 @@
+"""What an idempotent producer was acknowledged stands in the log exactly once, in the order of sending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.cluster import Site
+from chaos.faults import CrashBroker, LoseResponses
+from chaos.schedule import Step
+from chaos.targets import LeaderOf
+from fixtures.workloads import IdempotentAppend
+from suites.scenario import THREE_BROKERS, requirement
+
+Run = Callable[..., None]
+
+
+@requirement("IDEMP-28", "IDEMP-18", "IDEMP-20", "REC-04")
+def test_leader_crash_while_sending(run: Run) -> None:
+    """A leader's crash between append and acknowledgement neither loses nor duplicates nor reorders a record."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(partitions=4),
+        schedule=(Step(fault=CrashBroker(LeaderOf("billing-events", 0)), hold_s=5),),
+    )
+
+
+@requirement("IDEMP-28", "IDEMP-17", "IDEMP-04")
+def test_responses_lost(run: Run) -> None:
+    """A record whose acknowledgement was lost on the way is retried and still stands in the log once."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(partitions=4),
+        schedule=(Step(fault=LoseResponses(Site("app"), "billing-events", 0), hold_s=5),),
+    )

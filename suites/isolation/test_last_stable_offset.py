@@ -1,0 +1,24 @@
+"""Readers under read_committed wait for an open transaction, and not for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.clients import SyncPoint
+from chaos.faults import KillClient
+from chaos.schedule import Step
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+
+Run = Callable[..., None]
+
+
+@requirement("EXP-01", "ISO-01", "ISO-02")
+def test_producer_killed_with_an_open_transaction(run: Run) -> None:
+    """The last stable offset stands at an abandoned transaction and moves on once it has timed out."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4, transaction_timeout_s=5.0),
+        schedule=(Step(fault=KillClient("producer", SyncPoint.BEFORE_COMMIT, replaced=False), hold_s=2, after_s=8),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )

@@ -1,0 +1,36 @@
+"""What was acknowledged survives the death of every broker, and the sleep of a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.faults import CrashBroker, PauseBroker
+from chaos.schedule import Step
+from chaos.targets import AllBrokers, LeaderOf
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+
+Run = Callable[..., None]
+
+
+@requirement("REC-03", "REC-04", "COORD-13", "TXN-25")
+def test_all_brokers_killed_and_restarted(run: Run) -> None:
+    """After every broker was killed in mid-commit, each transaction is committed or aborted as its client was told."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=CrashBroker(AllBrokers()), hold_s=2),),
+        floors=(*FLOORS, *TRANSACTIONS),
+        own_cluster=True,
+    )
+
+
+@requirement("REC-07", "ISO-09", "TXN-25")
+def test_leader_paused_past_its_session(run: Run) -> None:
+    """A leader that slept past its session wakes as a follower: nothing it then says is believed."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=PauseBroker(LeaderOf("billing-events", 0)), hold_s=7),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )

@@ -1,0 +1,35 @@
+"""A leader that lost its followers acknowledges nothing that could be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.faults import CutFollowers, IsolateBrokers
+from chaos.schedule import Step
+from chaos.targets import LeaderOf
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+
+Run = Callable[..., None]
+
+
+@requirement("REC-07", "IDEMP-16", "TXN-25")
+def test_all_followers_cut_from_the_leader(run: Run) -> None:
+    """A leader without in-sync followers refuses writes, stays leader, and loses nothing."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=CutFollowers("billing-events", 0), hold_s=7),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )
+
+
+@requirement("REC-07", "IDEMP-23", "ISO-09", "TXN-25")
+def test_leader_cut_from_its_peers(run: Run) -> None:
+    """A leader cut from its peers is replaced, and nobody is ever given what only the old one had."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=IsolateBrokers(LeaderOf("billing-events", 0)), hold_s=7),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )

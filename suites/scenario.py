@@ -1,0 +1,76 @@
+"""A scenario: a claim about a subject under an attack, as one value.
+
+A test function in this room *is* a scenario: its docstring is the claim, its `requirement` marker names the rows of
+the catalogue, and its one call to `run` gives the subject (cluster, workload) and the attack (schedule). It contains
+no assertion, because nothing is judged while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+
+from chaos.schedule import Schedule, duration_s
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.workloads import WorkloadPlan
+from verification.experiment import Floor
+
+requirement = pytest.mark.requirement
+smoke = pytest.mark.smoke
+both_clients = pytest.mark.both_clients
+convict = pytest.mark.convict
+
+#: A cluster without its release: the run says which one.
+ClusterMaker = Callable[..., ClusterSpec]
+THREE_BROKERS: ClusterMaker = partial(ClusterSpec, brokers=3)
+
+#: The coverage that a pass needs: enough operations before, during and after the fault, and enough records in all.
+FLOORS: tuple[Floor, ...] = (
+    Floor(name="ok_before", need=50),
+    Floor(name="attempted_during", need=10),
+    Floor(name="ok_after", need=50),
+    Floor(name="records", need=10_000),
+    Floor(name="faults_confirmed", need=1),
+)
+TRANSACTIONS = (Floor(name="transactions", need=200), Floor(name="aborted", need=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Subject, attack and claim, with what must have happened for a verdict to mean anything.
+
+    `name` is `<family>/<name>`; `expects` names the anomalies of which a control must be convicted. `observe_s` is the
+    least time that the workload runs before the first fault and after the last one. `mock` puts librdkafka's mock
+    cluster in the place of the cluster.
+    """
+
+    name: str
+    test_name: str
+    claim: str
+    requirements: tuple[str, ...]
+    cluster: ClusterMaker
+    workload: WorkloadPlan
+    schedule: Schedule = ()
+    floors: tuple[Floor, ...] = FLOORS
+    expects: tuple[str, ...] = ()
+    client: str = "confluent"
+    seed: int = 0
+    observe_s: float = 3.0
+    own_cluster: bool = False
+    replication: int = 3
+    min_in_sync: int = 2
+    mock: bool = False
+    topic_settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def directory_name(self) -> str:
+        """The name of the run directory below `runs/`."""
+        return f"{self.name.replace('/', '-')}-{self.client}-{self.seed}"
+
+    @property
+    def least_s(self) -> float:
+        """The least time that the experiment itself takes."""
+        return duration_s(self.schedule) + 2 * self.observe_s

@@ -1,0 +1,300 @@
+"""A conformance run from its first line to its last: what is planned, what ended how, and the report.
+
+The session keeps `run.json` current, so that a run that is killed still says what it had planned. It opens the
+laboratory when the first scenario needs it and closes it before the report is written.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chaos.errors import ChaosError
+from fixtures.clients.registry import CLIENTS
+from fixtures.clusters.errors import ClusterError
+from fixtures.errors import OnceproofError
+from fixtures.progress import Downloaded
+from fixtures.tools import machine_report
+from reports import retention, terminal
+from reports.load import load_run
+from reports.run_record import Acceptance, Download, Ended, Planned, RunRecord, RunState
+from reports.write import write_all
+from suites.config import OUT, Profile, RunConfig
+from suites.console import Console
+from suites.equipment import prepare
+from suites.laboratory import Laboratory
+from suites.runner import conduct
+from suites.scenario import Scenario
+from verification.verdict import ExitCode, ScenarioVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: What one scenario takes on two cores with a warm cache, judged while the next one runs; printed as the estimate.
+ESTIMATED_S = 25.0
+#: The order in which families run: what everything else stands on first, what says nothing about the subject last.
+FAMILIES = (
+    "smoke",
+    "idempotence",
+    "atomicity",
+    "isolation",
+    "fencing",
+    "offsets",
+    "coordinator",
+    "recovery",
+    "controls",
+)
+#: Errors that are about the machine, the network or us, and end one scenario, not the run.
+ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One client and one seed with which a scenario is run."""
+
+    client: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.client}-{self.seed}"
+
+
+class ConformanceSession:
+    """The state of one run."""
+
+    def __init__(self, config: RunConfig, console: Console, acceptances: tuple[Acceptance, ...]) -> None:
+        self.config = config
+        self.console = console
+        self.listing = False
+        self.began = time.monotonic()
+        self._planned: dict[str, Planned] = {}
+        self._ended: dict[str, Ended] = {}
+        self._broken: dict[str, str] = {}
+        self._problems: list[str] = []
+        self._acceptances = acceptances
+        self._laboratory: Laboratory | None = None
+        self._closing: list[str] = []
+
+    @cached_property
+    def machine(self) -> dict[str, str]:
+        """What was found on the machine, looked at once."""
+        return {fact.name: fact.value for fact in machine_report(self.config.release)}
+
+    # -- planning ----------------------------------------------------------------------------------------------
+
+    def variants(self, marks: set[str]) -> list[Variant]:
+        """The clients and seeds of a scenario with these marks."""
+        clients = [self.config.client]
+        others = [client for client in CLIENTS if client != self.config.client]
+        both = self.config.profile is Profile.NIGHTLY or (
+            "both_clients" in marks and self.config.profile is Profile.QUICK and self.config.release.has_tv2
+        )
+        if both and "convict" not in marks:
+            clients += others
+        seeds = self.config.seeds[:1] if "convict" in marks else self.config.seeds
+        return [Variant(client=client, seed=seed) for client in clients for seed in seeds]
+
+    def in_profile(self, marks: set[str]) -> bool:
+        """Whether the profile runs a scenario with these marks."""
+        return self.config.profile is not Profile.SMOKE or "smoke" in marks
+
+    @staticmethod
+    def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+        """The floor first, then subjects, then controls."""
+        families = [*FAMILIES, *sorted({item.path.parent.name for item in items} - set(FAMILIES))]
+        return sorted(items, key=lambda item: families.index(item.path.parent.name))
+
+    def plan(self, items: Sequence[pytest.Item]) -> None:
+        """Remember every scenario that this run means to execute."""
+        for item in items:
+            planned = planned_of(item, self.config)
+            self._planned[planned.key] = planned
+
+    def list_scenarios(self, items: Sequence[pytest.Item]) -> None:
+        """Print ids, requirements, claims and estimates; start nothing."""
+        for item in items:
+            planned = planned_of(item, self.config)
+            kind = "control " if planned.control else ""
+            self.console.say(f"{planned.key}  {kind}({', '.join(planned.requirements)})  ≈ {planned.expected_s:.0f} s")
+            self.console.say(f"    {planned.claim}")
+        total_s = sum(planned_of(item, self.config).expected_s for item in items)
+        self.console.say(f"{len(items)} scenarios, about {total_s / 60:.0f} min on two cores")
+
+    def header(self) -> list[str]:
+        """What is about to be done, with what was found, and how long it will take."""
+        config = self.config
+        return [
+            f"onceproof: Kafka {config.release.version}, runtime {config.runtime}, client {config.client}, "
+            f"profile {config.profile}, seed {config.seed}",
+            f"evidence and report: {config.directory}",
+            *(f"{name}: {value}" for name, value in self.machine.items()),
+        ]
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def runner_for(self, request: pytest.FixtureRequest, variant: Variant) -> Callable[..., Future[ScenarioVerdict]]:
+        """The `run` that a scenario calls: conducts it and hands its evidence to the judge."""
+        planned = planned_of(request.node, self.config)
+        control = request.node.get_closest_marker("convict")
+
+        def run(**values: object) -> Future[ScenarioVerdict]:
+            scenario = Scenario(
+                name=planned.scenario,
+                test_name=request.node.originalname,
+                claim=planned.claim,
+                requirements=planned.requirements,
+                client=variant.client,
+                seed=variant.seed,
+                expects=() if control is None else control.args,
+                **values,  # type: ignore[arg-type]
+            )
+            return self._conduct(planned.key, scenario)
+
+        return run
+
+    def _conduct(self, key: str, scenario: Scenario) -> Future[ScenarioVerdict]:
+        from suites.external import ExternalTrial
+        from suites.trial import Trial
+
+        began = time.monotonic()
+        error = ""
+        trial: Trial | None = None
+        try:
+            laboratory = self._open()
+            trial = (ExternalTrial if scenario.mock else Trial)(scenario, laboratory)
+            self.console.follow(trial.status)
+            directory = conduct(trial)
+            return laboratory.judge_later(directory)
+        except ENVIRONMENT_ERRORS as problem:
+            error = f"{trial.phase_name if trial else 'opening the laboratory'}: {problem}"
+            self._broken[key] = error
+            raise
+        finally:
+            self.console.unfollow()
+            self._ended[key] = Ended(key=key, seconds=time.monotonic() - began, error=error)
+            self._write(RunState.RUNNING)
+
+    def _open(self) -> Laboratory:
+        if self._laboratory is None:
+            self.config.directory.mkdir(parents=True, exist_ok=True)
+            self._write(RunState.RUNNING)
+            self._laboratory = Laboratory(self.config, self.console, equipment=prepare(self.config, self.console))
+        return self._laboratory
+
+    def conclude(
+        self, item: pytest.Item, reports: Sequence[pytest.TestReport], judgement: Future[ScenarioVerdict] | None
+    ) -> ScenarioVerdict | None:
+        """Say how a scenario ended; None when it has no verdict because the environment broke it."""
+        planned = planned_of(item, self.config)
+        if judgement is None or judgement.cancelled():
+            reason = self._broken.get(planned.key) or _failure(reports)
+            self.console.say(f"ERROR         {planned.key}: {reason}")
+            return None
+        error = judgement.exception()
+        if error is not None:
+            self._ended[planned.key] = replace(self._ended[planned.key], error=f"judge: {error}")
+            self.console.say(f"ERROR         {planned.key}: the judge failed: {error}")
+            return None
+        verdict = judgement.result()
+        word = ("CONVICTED" if verdict.convicted else "NOT CONVICTED") if verdict.control else verdict.verdict.name
+        seconds = self._ended[planned.key].seconds
+        self.console.say(f"{word:13} {planned.key}  {seconds:.0f} s  {verdict.reason}")
+        return verdict
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End clusters, Spark and the judge."""
+        if self._laboratory is not None:
+            self._laboratory.close()
+            self._laboratory = None
+
+    def finish(self, exitstatus: int) -> int:
+        """Close everything, write every face of the report, and return the exit code."""
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        try:
+            self.close()
+        except ENVIRONMENT_ERRORS as error:
+            self._problems.append(f"closing down: {error}")
+        if exitstatus == pytest.ExitCode.USAGE_ERROR:
+            return ExitCode.USAGE
+        if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
+            self._problems.append("the harness failed; its traceback stands above")
+        if not self._planned:
+            return ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE
+        self.config.directory.mkdir(parents=True, exist_ok=True)
+        self._write(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
+        report = load_run(self.config.directory)
+        write_all(report, self.config.directory)
+        if self.config.directory.parent == OUT:
+            retention.keep_last(OUT, self.config.retain, current=self.config.directory)
+            retention.point_latest(OUT, self.config.directory)
+        self._closing = terminal.render(
+            report, page=self.config.directory / "report.html", colour=terminal.colour_wanted(self.console.out)
+        ).splitlines()
+        return report.judgement.exit_code
+
+    def closing_lines(self) -> list[str]:
+        """What is printed last."""
+        return self._closing
+
+    def _write(self, state: RunState) -> None:
+        config = self.config
+        lab = self._laboratory
+        RunRecord(
+            started=config.started,
+            seed=config.seed,
+            profile=config.profile,
+            command=config.replay,
+            release=config.release.version,
+            runtime=config.runtime if lab is None else lab.equipment.runtime,
+            clients=tuple(sorted({each.client for each in self._planned.values()})),
+            planned=tuple(self._planned.values()),
+            state=state,
+            narrowed_by=config.keyword,
+            accepted=self._acceptances,
+            ended=tuple(self._ended.values()),
+            problems=tuple(self._problems),
+            machine=self.machine,
+            downloads=() if lab is None else tuple(map(_download, lab.equipment.downloads)),
+            versions={} if lab is None else lab.equipment.versions,
+            digests={} if lab is None else lab.equipment.digests,
+            expected_s=sum(each.expected_s for each in self._planned.values()),
+            duration_s=time.monotonic() - self.began,
+        ).write(config.directory / "run.json")
+
+
+def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
+    """What a collected test promises."""
+    assert isinstance(item, pytest.Function)
+    variant = item.callspec.params["variant"]
+    assert isinstance(variant, Variant)
+    family = item.path.parent.name
+    name = f"{family}/{item.originalname.removeprefix('test_').replace('_', '-')}"
+    marker = item.get_closest_marker("requirement")
+    return Planned(
+        key=f"{name.replace('/', '-')}-{variant}",
+        scenario=name,
+        claim=" ".join((item.function.__doc__ or "").split()),
+        requirements=() if marker is None else marker.args,
+        expected_s=ESTIMATED_S,
+        control=item.get_closest_marker("convict") is not None,
+        client=variant.client,
+        replay=f'{replace(config, seed=variant.seed, client=variant.client).replay} -k "{item.originalname}"',
+    )
+
+
+def _download(item: Downloaded) -> Download:
+    return Download(name=item.name, size_bytes=item.size_bytes, seconds=item.took_s)
+
+
+def _failure(reports: Sequence[pytest.TestReport]) -> str:
+    failed = next((report for report in reports if report.failed), None)
+    if not reports:
+        return "interrupted before it ended"
+    return "it has no verdict" if failed is None else str(failed.longrepr).strip().splitlines()[-1]

@@ -1,0 +1,21 @@
+"""Nothing goes wrong on purpose: the floor under every other experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement, smoke
+
+Run = Callable[..., None]
+
+
+@smoke
+@requirement("TXN-16", "TXN-25", "ISO-02", "ISO-05")
+def test_transactions_without_faults(run: Run) -> None:
+    """Without faults every committed transaction is visible as a whole and no aborted one is."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        floors=(*(floor for floor in FLOORS if floor.name in ("ok_before", "records")), *TRANSACTIONS),
+    )

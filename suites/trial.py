@@ -1,0 +1,273 @@
+"""A trial: one scenario in execution, with everything that its phases share.
+
+The trial owns what must be given back (clients, recorder, lease) and knows how each phase is carried out; the order of
+the phases is the runner's.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from chaos.arena import Arena
+from chaos.cluster import TopicPartition
+from chaos.nemesis import Applied
+from fixtures.clusters.health import await_healthy
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.errors import EnvironmentProblemError
+from fixtures.quiescence import Rest
+from fixtures.recorder import Recorder
+from fixtures.sampler import Sampler
+from fixtures.workloads import names, observers, topics
+from fixtures.workloads.running import RunningWorkload
+from verification.captures import Captures
+from verification.experiment import Experiment, Topic
+from verification.history import FaultRecord, Phase
+from verification.layout import RunDirectory
+
+if TYPE_CHECKING:
+    from fixtures.clusters.runtime import RunningCluster
+    from suites.laboratory import Laboratory
+    from suites.scenario import Scenario
+
+#: What a coordinator needs beyond the transaction timeout before the LSO moves: one round of the abort interval (1 s
+#: in our clusters) and 3 s for writing markers on a busy machine.
+LSO_SLACK_S = 1.0 + 3.0
+
+
+class Trial:
+    """One scenario, being executed."""
+
+    def __init__(self, scenario: Scenario, laboratory: Laboratory) -> None:
+        self.scenario = scenario
+        self.laboratory = laboratory
+        self.run = secrets.token_hex(6)
+        self.directory = RunDirectory(laboratory.config.directory / "runs" / scenario.directory_name)
+        self.phase_name = "set up"
+        self.fault_text = ""
+        self.began = time.monotonic()
+        self.captures = Captures()
+        self.cluster: RunningCluster
+        self.workload: RunningWorkload
+        self.arena: Arena
+        self._recorder: Recorder | None = None
+        self._sampler: Sampler | None = None
+        self._workload: RunningWorkload | None = None
+        self._rest: Rest | None = None
+
+    @property
+    def recorder(self) -> Recorder:
+        """The writer of this trial's history."""
+        assert self._recorder is not None, "the recorder exists once the trial is set up"
+        return self._recorder
+
+    @property
+    def rest(self) -> Rest:
+        """Asks the subject how far it has come to rest."""
+        assert self._rest is not None, "the subject can be asked once the trial is set up"
+        return self._rest
+
+    # -- the phases --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Name what is being done, in the live line, in the history and in errors."""
+        self.phase_name = name
+        began_ns = time.monotonic_ns()
+        note = ""
+        try:
+            yield
+        except BaseException as error:
+            note = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            if self._recorder is not None:
+                self._recorder.record(Phase(name=name, began_ns=began_ns, ended_ns=time.monotonic_ns(), note=note))
+
+    def set_up(self) -> None:
+        """Lease a healthy cluster, create the topics, say what will be tried."""
+        self.directory.root.mkdir(parents=True)
+        self._recorder = Recorder(self.directory, run=self.run)
+        if self.scenario.own_cluster:
+            self.laboratory.clusters.discard()
+        self.cluster = self.laboratory.clusters.lease(self.spec())
+        self._rest = Rest(self.cluster, self.laboratory.equipment.definitions)
+        self._rest.create_topics(self.topics(), self.scenario.topic_settings)
+        self.experiment().write(self.directory.experiment)
+
+    def start_workload(self) -> None:
+        """Start every client and the sampler of ends."""
+        self._workload = self.workload = RunningWorkload.start(
+            self.scenario.workload,
+            run=self.run,
+            seed=self.scenario.seed,
+            bootstrap=self.cluster.bootstrap,
+            directory=self.directory,
+            recorder=self.recorder,
+            client=self.scenario.client,
+            release=self.laboratory.config.release.version,
+        )
+        self.arena = Arena(
+            cluster=self.cluster,
+            clients=self.workload,
+            topics=names(self.scenario.workload, self.run),
+            group=self.scenario.workload.group(self.run),
+        )
+        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
+        self._sampler.start()
+
+    def record_fault(self, applied: Applied) -> None:
+        """Put one step of the schedule into the history."""
+        self.recorder.record(FaultRecord(**asdict(applied)))
+
+    def recover(self, *, timeout_s: float) -> None:
+        """Wait until every broker is back, every link open and every replica in sync; clients go on working."""
+        await_healthy(self.cluster, timeout_s=timeout_s, idle=False)
+
+    def settle(self, *, before_fencing: bool) -> None:
+        """Wait for LSO = high watermark within its bound and record, for each partition, whether it got there."""
+        bound_s = self.scenario.workload.transaction_timeout_s + LSO_SLACK_S
+        for settled in self.rest.settle(self.partitions(), bound_s, before_fencing=before_fencing):
+            self.recorder.record(settled)
+
+    def fence(self) -> None:
+        """Initialise a successor of every transactional id; record what only this released."""
+        self.rest.fence(self.workload.transactional_ids)
+        if self._stuck():
+            self.settle(before_fencing=False)
+
+    def drain(self, *, timeout_s: float) -> None:
+        """Let the live observers read to the end, then end every client."""
+        ends = self.rest.ends(self.partitions())
+        self.workload.drain_observers(
+            {TopicPartition(topic=end.topic, partition=end.partition): end.last_stable_offset for end in ends},
+            timeout_s=timeout_s,
+        )
+        self.workload.close()
+        self._stop_sampler()
+        if self.workload.problems:
+            raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
+
+    def pin(self) -> None:
+        """Pin the ends, ask the coordinators, and complete the history: from here on nothing is added to it."""
+        self.captures = self.rest.pin(
+            self.partitions(),
+            transactional_ids=self.workload.transactional_ids,
+            group=self.scenario.workload.group(self.run),
+        )
+        self.captures.write(self.directory.captures)
+        self.experiment().write(self.directory.experiment)
+
+    def capture_arguments(self) -> dict[str, Any]:
+        """What the capture needs besides a session and a directory."""
+        return {
+            "bootstrap": self.cluster.witness_bootstrap,
+            "captures": self.captures,
+            "experiment": self.experiment(),
+            "definitions": [self.laboratory.equipment.definitions],
+        }
+
+    def close(self) -> None:
+        """End clients, heal links, seal the evidence, return the cluster. Never raises for what is already gone."""
+        self._stop_sampler()
+        if self._workload is not None:
+            self._workload.close()
+        if self._rest is not None:
+            self._rest.close()
+        cluster = getattr(self, "cluster", None)
+        if cluster is not None:
+            cluster.links.heal()
+            self._keep_broker_logs()
+            if self.scenario.own_cluster:
+                self.laboratory.clusters.discard()
+        if self._recorder is not None:
+            self._recorder.seal()
+
+    # -- what the phases ask -----------------------------------------------------------------------------------
+
+    def floor(self, name: str) -> int:
+        """How much of something the scenario needs; 0 when it has no such floor."""
+        return next((floor.need for floor in self.scenario.floors if floor.name == name), 0)
+
+    def spec(self) -> ClusterSpec:
+        """The cluster that the scenario asks for, of the release under test."""
+        return self.scenario.cluster(release=self.laboratory.config.release.version)
+
+    def topics(self) -> tuple[Topic, ...]:
+        """The run's topics, in the order of their indexes."""
+        scenario = self.scenario
+        return topics(scenario.workload, self.run, replication=scenario.replication, min_in_sync=scenario.min_in_sync)
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Every partition of the run's topics."""
+        return tuple(
+            TopicPartition(topic=topic.name, partition=partition)
+            for topic in self.topics()
+            for partition in range(topic.partitions)
+        )
+
+    def experiment(self) -> Experiment:
+        """The record of what is tried, with the protocols that clients really spoke once they are known."""
+        config, scenario = self.laboratory.config, self.scenario
+        workload = scenario.workload
+        return Experiment(
+            run=self.run,
+            scenario=scenario.name,
+            claim=scenario.claim,
+            requirements=scenario.requirements,
+            seed=scenario.seed,
+            started=config.started,
+            release=config.release.version,
+            runtime=self.laboratory.equipment.runtime,
+            client=scenario.client,
+            topics=self.topics(),
+            observers=observers(workload),
+            floors=scenario.floors,
+            order_claimed=workload.order_claimed,
+            group=workload.group(self.run),
+            fan_out=workload.fan_out,
+            control_expects=scenario.expects,
+            workload=workload.describe(),
+            schedule=tuple(step.describe() for step in scenario.schedule),
+            cluster=self.laboratory.equipment.describe(self.spec()),
+            transaction_timeout_s=workload.transaction_timeout_s,
+            replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
+            versions=self.versions(),
+        )
+
+    def versions(self) -> dict[str, str]:
+        """What took part; what the client says of itself and the protocol that it really spoke, once it runs."""
+        spoken = {} if self._workload is None else self._workload.spoken
+        client = self.scenario.client
+        said = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
+        return {**self.laboratory.equipment.versions, **{name: value for name, value in said.items() if value}}
+
+    def tell(self, text: str) -> None:
+        """Show one sentence of the nemesis."""
+        self.fault_text = text
+        self.laboratory.console.detail(text)
+
+    def status(self) -> str:
+        """The live line."""
+        clients = "" if self._workload is None else f" │ {self._workload.progress()}"
+        elapsed_s = time.monotonic() - self.began
+        return f"{self.scenario.name} │ {self.phase_name} │ {self.fault_text}{clients} │ {elapsed_s:.0f} s"
+
+    def _stuck(self) -> bool:
+        return any(end.last_stable_offset < end.high_watermark for end in self.rest.ends(self.partitions()))
+
+    def _stop_sampler(self) -> None:
+        if self._sampler is not None:
+            self._sampler.stop()
+            self._sampler = None
+
+    def _keep_broker_logs(self) -> None:
+        logs = self.cluster.directory / "brokers"
+        if logs.is_dir():
+            with suppress(OSError):
+                shutil.copytree(logs, self.directory.brokers, dirs_exist_ok=True)

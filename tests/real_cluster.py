@@ -1,0 +1,28 @@
+"""How tests start real local clusters: of the default release, with a class archive, in temporary directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fixtures.clusters.class_archive import sharing_options
+from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.releases import default_release, fetch_release
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.tools import fetch_toxiproxy, find_java
+
+Launch = Callable[[ClusterSpec], LocalCluster]
+RELEASE = str(default_release())
+SINGLE_BROKER = ClusterSpec(release=RELEASE, brokers=1, replicas=1, min_in_sync=1)
+
+
+def launcher(directories: pytest.TempPathFactory) -> Launch:
+    """Something that starts clusters; what it starts must be closed."""
+    files, java, toxiproxy = fetch_release(default_release()), find_java(), fetch_toxiproxy()
+    options = sharing_options(files, java, toxiproxy, say=print)
+
+    def launch(spec: ClusterSpec) -> LocalCluster:
+        return LocalCluster.launch(spec, files, java, toxiproxy, directories.mktemp("cluster"), options=options)
+
+    return launch

@@ -1,0 +1,295 @@
+"""Run directories made of planted data, so that reports can be tested without a cluster and without Spark.
+
+`plan` describes one scenario; `make_run` writes a whole run's directory with the real writers of run.json,
+scenario.json, history.jsonl and verdicts.json. Everything is computed from fixed numbers: two calls with the same
+arguments write the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reports.run_record import Download, Ended, Planned, RunRecord, RunState
+from verification import history, verdict_file
+from verification.experiment import Experiment, Floor, Isolation, Observer, Topic
+from verification.history import Action, Entry, FaultRecord, Intent, Operation, Outcome, Phase, ProcessRecord, Sample
+from verification.layout import RunDirectory
+from verification.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, Violation
+
+STARTED = "2026-11-21T09:00:00Z"
+SECOND = 1_000_000_000
+ANCHOR = 5_000 * SECOND
+FAULT_BEGAN_S, FAULT_HELD_S, FAULT_HEALED_S, END_S = 6, 7, 14, 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One scenario to plant; `verdict` None leaves verdicts.json out, `present` False the whole directory."""
+
+    key: str
+    verdict: Verdict | None = Verdict.PASS
+    reason: str = "every floor was reached and no violation was found"
+    claim: str = "Once the cluster has recovered, no transaction is visible in part."
+    requirements: tuple[str, ...] = ("TXN-25", "ISO-01")
+    findings: tuple[Finding, ...] = ()
+    expects: tuple[str, ...] = ()
+    convicted: bool | None = None
+    topic: str = "billing-events"
+    fault: str = "Crash the leader of billing-events-0 (SIGKILL), restart it after 8 s"
+    coverage_have: int = 180
+    present: bool = True
+    ended: bool = True
+    error: str = ""
+
+    @property
+    def run(self) -> str:
+        """The run id inside the evidence."""
+        return f"r-{self.key}"[:12]
+
+
+def found(
+    anomaly: str = "torn-transaction", *, count: int = 3, known_bug: str | None = None, **over: object
+) -> Finding:
+    """A finding with min(count, 32) examples that point at operations of the planted history."""
+    topic = str(over.get("topic", "billing-events"))
+    detail = str(over.get("detail", "41 of 50 records visible; the 9 in billing-events-0 are not"))
+    examples = tuple(
+        Violation(
+            anomaly=anomaly,
+            process=(60 + number) % 4,
+            operation=60 + number,
+            index=number,
+            topic=topic,
+            partition=0,
+            offset=1042 + number,
+            observer="witness-committed",
+            detail=detail,
+        )
+        for number in range(min(count, 32))
+    )
+    return Finding(anomaly=anomaly, count=count, examples=examples, consequences=12, known_bug=known_bug)
+
+
+def experiment(plan: Plan) -> Experiment:
+    """scenario.json of a plan."""
+    return Experiment(
+        run=plan.run,
+        scenario=plan.key,
+        claim=plan.claim,
+        requirements=plan.requirements,
+        seed=7,
+        started=STARTED,
+        release="4.3.1",
+        runtime="local",
+        client="confluent",
+        topics=(Topic(name=plan.topic, partitions=6, replication=3, min_in_sync=2),),
+        observers=(Observer(name="witness-committed", isolation=Isolation.COMMITTED),),
+        floors=(Floor(name="ok-before", need=50),),
+        control_expects=plan.expects,
+        workload="order fan-out: 4 producers, 50 records per transaction, 20 % abort",
+        schedule=(f"after 3 s: {plan.fault}",),
+        cluster="3 brokers, combined KRaft",
+        transaction_timeout_s=30.0,
+        replay=f"tox -e conformance -- --kafka 4.3.1 --seed 7 -k {plan.key}",
+        versions={
+            "confluent": "confluent-kafka 2.16.1 (librdkafka 2.16.0)",
+            "confluent protocol": "TV1",
+            "java": "21.0.9",
+            "digest kafka_2.13-4.3.1.jar": "sha256:0a1b2c3d",
+        },
+        configuration={"acks": "all", "enable.idempotence": "true"},
+    )
+
+
+def entries(plan: Plan) -> Iterator[Entry]:
+    """A plausible history: four producers, ten operations a second, one fault, a lag while it lasts."""
+    for process in range(4):
+        yield ProcessRecord(
+            process=process,
+            role="producer",
+            client="confluent",
+            site="app",
+            transactional_id=f"{plan.run}-{process}",
+            group=None,
+            started_ns=ANCHOR,
+            ended_ns=ANCHOR + END_S * SECOND,
+            end="closed",
+        )
+    for number in range(END_S * 10):
+        yield _operation(plan, number)
+    yield FaultRecord(
+        step=1,
+        fault="crash-broker",
+        description=plan.fault,
+        target="broker 2, leader of billing-events-0",
+        began_ns=ANCHOR + FAULT_BEGAN_S * SECOND,
+        applied_ns=ANCHOR + FAULT_BEGAN_S * SECOND + 1,
+        confirmed_ns=ANCHOR + FAULT_HELD_S * SECOND if plan.coverage_have >= 50 else None,
+        proof="leader of billing-events-0 moved from broker 2 to broker 3",
+        healed_ns=ANCHOR + FAULT_HEALED_S * SECOND,
+    )
+    phases = (("start", 0, 2), ("steady", 2, 6), ("nemesis", 6, 14), ("recover", 14, 20), ("drain", 20, 24))
+    for name, began, ended in phases:
+        yield Phase(name=name, began_ns=ANCHOR + began * SECOND, ended_ns=ANCHOR + ended * SECOND)
+    for half in range(END_S * 2):
+        lag = 40 + (half - 12) * 30 if 12 <= half < 32 else half % 3 * 20
+        yield Sample(
+            at_ns=ANCHOR + half * SECOND // 2,
+            topic=plan.topic,
+            partition=0,
+            leader=2,
+            high_watermark=half * 50,
+            last_stable_offset=max(half * 50 - lag, 0),
+        )
+
+
+def _operation(plan: Plan, number: int) -> Operation:
+    invoked = ANCHOR + number * SECOND // 10
+    in_fault = FAULT_BEGAN_S * 10 <= number < (FAULT_BEGAN_S + 3) * 10
+    outcome = Outcome.OK if not in_fault else (Outcome.INFO, Outcome.FAIL, Outcome.FAIL, Outcome.OK)[number % 4]
+    return Operation(
+        process=number % 4,
+        operation=number,
+        action=Action.TRANSACTION,
+        outcome=outcome,
+        stage="done" if outcome is Outcome.OK else "commit",
+        invoked_ns=invoked,
+        decided_ns=invoked + SECOND // 20,
+        completed_ns=None if outcome is Outcome.INFO else invoked + SECOND // 10,
+        intent=Intent.ABORT if number % 5 == 0 else Intent.COMMIT,
+        transactional_id=f"{plan.run}-{number % 4}",
+        records=50,
+        error_name="NOT_COORDINATOR" if outcome is Outcome.FAIL else None,
+        producer_id=1000 + number % 4,
+        producer_epoch=3,
+    )
+
+
+def judged(plan: Plan) -> ScenarioVerdict:
+    """verdicts.json of a plan that has a verdict."""
+    verdict = Verdict.PASS if plan.verdict is None else plan.verdict
+    have = plan.coverage_have
+    return ScenarioVerdict(
+        scenario=plan.key,
+        run=plan.run,
+        verdict=verdict,
+        reason=plan.reason,
+        findings=plan.findings,
+        coverage=(
+            CoverageItem(name="ok-before", have=180, need=50, text="operations ok before the fault"),
+            CoverageItem(name="during", have=have, need=50, text="operations attempted during the fault"),
+            CoverageItem(name="ok-after", have=120, need=50, text="operations ok after the fault was healed"),
+            CoverageItem(name="records", have=12000, need=10000, text="records in all"),
+        ),
+        requirements=tuple(
+            RequirementVerdict(id=id_, verdict=verdict, reason=plan.reason) for id_ in plan.requirements
+        ),
+        control=bool(plan.expects),
+        convicted=plan.convicted,
+        counts=(("records", 12000), ("transactions", 240)),
+        judged_s=3.4,
+    )
+
+
+def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
+    """Write one scenario's directory."""
+    run = RunDirectory(directory)
+    directory.mkdir(parents=True)
+    experiment(plan).write(run.experiment)
+    lines = history.lines(run=plan.run, wall_clock_anchor=STARTED, anchor_ns=ANCHOR, entries=entries(plan))
+    run.history.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+    if plan.verdict is not None:
+        verdict_file.write(run.verdicts, judged(plan))
+    for finding in plan.findings:
+        (run.findings / finding.anomaly).mkdir(parents=True, exist_ok=True)
+    (directory / "README.txt").write_text("How to run it again.\n", encoding="utf-8")
+    return run
+
+
+def record(plans: Sequence[Plan], **changes: object) -> RunRecord:
+    """run.json of these plans; `changes` are fields of RunRecord."""
+    full = RunRecord(
+        started=STARTED,
+        seed=7,
+        profile="quick",
+        command="tox -e conformance -- --kafka 4.3.1 --seed 7",
+        release="4.3.1",
+        runtime="local",
+        clients=("confluent",),
+        state=RunState.FINISHED,
+        suite="onceproof 0.1.0",
+        planned=tuple(
+            Planned(
+                key=plan.key,
+                scenario=plan.key,
+                claim=plan.claim,
+                requirements=plan.requirements,
+                expected_s=25.0,
+                control=bool(plan.expects),
+                client="confluent",
+                replay=f"tox -e conformance -- --seed 7 -k {plan.key}",
+            )
+            for plan in plans
+        ),
+        ended=tuple(Ended(key=plan.key, seconds=24.5, error=plan.error) for plan in plans if plan.ended),
+        options={"kafka": "4.3.1", "profile": "quick", "seed": "7"},
+        machine={"processors": "2", "memory": "7.8 GB", "system": "Linux x86_64"},
+        versions={"python": "3.11.2"},
+        downloads=(Download(name="kafka_2.13-4.3.1.jar", size_bytes=44_000_000, seconds=6.1, digest="sha256:0a1b"),),
+        expected_s=25.0 * len(plans),
+        duration_s=24.5 * len(plans),
+    )
+    return replace(full, **changes)  # type: ignore[arg-type]
+
+
+def make_run(directory: Path, plans: Sequence[Plan], **changes: object) -> Path:
+    """Write a whole run's directory and return it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    record(plans, **changes).write(directory / "run.json")
+    for plan in plans:
+        if plan.present:
+            make_scenario(directory / "runs" / plan.key, plan)
+    return directory
+
+
+CONTROL = Plan(
+    key="control-retries-without-idempotence",
+    verdict=Verdict.FAIL,
+    reason="exactly the expected anomaly was found",
+    claim="A producer that retries without idempotence writes duplicates when responses are lost.",
+    requirements=(),
+    findings=(found("duplicate", count=17, detail="one identity at two offsets"),),
+    expects=("duplicate",),
+    convicted=True,
+)
+FAILED = Plan(
+    key="commit-without-leader",
+    verdict=Verdict.FAIL,
+    reason="1 acknowledged transaction is not visible",
+    claim="A commit while a partition of the transaction has no leader is complete once the leader is back.",
+    findings=(found("hidden-committed", count=40, known_bug="KB-16"),),
+)
+UNDECIDED = Plan(
+    key="paused-zombie",
+    verdict=Verdict.INCONCLUSIVE,
+    reason="12 of 50 operations were attempted during the fault",
+    claim="A producer that was paused past its transaction timeout cannot write after its successor has started.",
+    requirements=("FENCE-01",),
+    coverage_have=12,
+)
+BROKEN = Plan(
+    key="controller-crash",
+    verdict=Verdict.ERROR,
+    reason="broker 2 did not start within 30 s",
+    claim="A crash of the active controller in mid-commit loses nothing.",
+)
+SMOKE = Plan(key="no-fault", claim="Without any fault every answer is true.", requirements=("TXN-25",))
+INAPPLICABLE = Plan(
+    key="transaction-version-2",
+    verdict=Verdict.NOT_APPLICABLE,
+    reason="the release does not know transaction.version 2",
+    requirements=("TV2-01",),
+)
+EVERY_VERDICT = (SMOKE, FAILED, UNDECIDED, BROKEN, INAPPLICABLE, CONTROL)

@@ -1,0 +1,96 @@
+"""A driver without a library that misbehaves on request, to see what the harness makes of it.
+
+`settings` of its configuration maps process numbers (as text), or `*`, to what its transactions do from the second one
+on: `unknown`, `die`, `garbage`, `hang`. `held` answers `unknown` to what was held. `stillborn` dies before it is ready.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from fixtures.clients.conversation import Conversation, die_with_parent, now_ns
+
+UNKNOWN = {
+    "code": -185,
+    "name": "_TIMED_OUT",
+    "reason": "nobody answered",
+    "fatal": False,
+    "retriable": True,
+    "abortable": False,
+}
+
+
+def answer(conversation: Conversation, command: dict[str, Any], invoked_ns: int, **more: Any) -> None:
+    conversation.say(
+        {
+            "event": "done",
+            "operation": command["operation"],
+            "stage": "done",
+            "error": None,
+            "at_ns": now_ns(),
+            "invoked_ns": invoked_ns,
+            "decided_ns": None,
+            "acks": [[index, topic, partition, 0, None] for index, topic, partition, _ in command.get("records", [])],
+            "producer_id": 1,
+            "producer_epoch": 0,
+            "inputs": [],
+            "records": [],
+            "read_to": [],
+            "received_ns": now_ns(),
+            "aborted": False,
+            **more,
+        }
+    )
+
+
+def transaction(conversation: Conversation, command: dict[str, Any], behaviour: str) -> None:
+    invoked_ns = now_ns()
+    if conversation.hold(command, "before-commit") and behaviour == "held":
+        behaviour = "unknown"
+    decided_ns = now_ns()
+    conversation.say({"event": "deciding", "operation": command["operation"], "at_ns": decided_ns})
+    if behaviour == "die":
+        sys.stderr.write("assertion failed: this library is out of order\n")
+        sys.stderr.flush()
+        os._exit(3)
+    if behaviour == "garbage":
+        os.write(2, b"about to talk nonsense\n")
+        conversation.say({"nonsense": True})
+    if behaviour == "hang":
+        time.sleep(600)
+    if behaviour == "unknown":
+        answer(conversation, command, invoked_ns, stage="commit", error=UNKNOWN, decided_ns=decided_ns)
+    else:
+        answer(conversation, command, invoked_ns, decided_ns=decided_ns)
+
+
+def main() -> int:
+    die_with_parent()
+    conversation = Conversation.on_standard_streams()
+    configuration = conversation.next()
+    script = configuration["settings"]
+    behaviour = script.get(str(configuration["process"]), script.get("*", ""))
+    if behaviour == "stillborn":
+        sys.exit("no such library")
+    conversation.say(
+        {"event": "ready", "library": "scripted 1", "protocol": {"transactions": "TV1"}, "at_ns": now_ns()}
+    )
+    transactions = 0
+    for command in conversation:
+        if command["do"] == "transaction":
+            transactions += 1
+            transaction(conversation, command, behaviour if transactions > 1 or behaviour == "held" else "")
+            continue
+        if command["do"] == "poll":
+            time.sleep(0.05)
+        answer(conversation, command, now_ns())
+        if command["do"] == "close":
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""The known bugs: what was seen on which release, how an entry is cited, and how mistakes in the data are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from verification.anomalies import Anomaly
+from verification.known_bugs import Kind, KnownBug, Signature, affects, load
+from verification.requirements.catalogue import load as load_catalogue
+from verification.requirements.errors import KnownBugsError
+
+BUGS = load()
+EVERY = pytest.mark.parametrize("bug", BUGS.values(), ids=lambda each: each.id)
+
+# The releases on which each check was run, and what it found there: V violated, . held or not applicable.
+RELEASES = (
+    "2.4.0",
+    "2.4.1",
+    "2.5.1",
+    "2.6.0",
+    "2.7.2",
+    "2.8.0",
+    "2.8.1",
+    "2.8.2",
+    "3.0.0",
+    "3.1.0",
+    "3.2.0",
+    "3.2.1",
+    "3.5.2",
+    "3.6.0",
+    "3.6.2",
+    "3.7.0",
+    "3.7.1",
+    "3.8.1",
+    "3.9.2",
+    "4.0.0",
+    "4.0.1",
+    "4.0.2",
+    "4.1.2",
+    "4.2.0",
+    "4.2.1",
+    "4.3.1",
+)
+SEEN = {
+    "KB-01": "VVVVVVVVVVVVV.............",
+    "KB-02": "VVVVVVVVVVVVVVV...........",
+    "KB-03": "VVVVVVVVVVVVVVVVVVVVVVVVVV",
+    "KB-04": "VVVVVVVVVVVVVVVVVVVVVVVVVV",
+    "KB-05": "..VVVVVVVVVVVVVVVVVVVVVVVV",
+    "KB-06": "VVVVVVV.VV................",
+    "KB-07": "VVV.......................",
+    "KB-08": "VVVVVVVVVVVVVVVV..........",
+    "KB-09": "...................VVVV...",
+    "KB-10": ".......................V..",
+    "KB-11": "...................VVV....",
+    "KB-12": "...............V..........",
+    "KB-16": ".........................V",
+    "KB-17": ".............VVVVVVVVVVVVV",
+}
+
+
+def test_ids_are_permanent() -> None:
+    """KB-01 to KB-18 are there in order; an id is never reused or dropped."""
+    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 19)]
+
+
+@pytest.mark.parametrize("identity", SEEN)
+def test_ranges_equal_what_was_seen(identity: str) -> None:
+    """The ranges reproduce the matrix of the releases on which the bug was looked for."""
+    found = "".join("V" if affects(BUGS[identity], release) else "." for release in RELEASES)
+    assert found == SEEN[identity]
+
+
+@EVERY
+def test_range_ends_were_run(bug: KnownBug) -> None:
+    """Both ends of a range are releases on which something was run, because ranges say what was seen."""
+    assert {end for bad in bug.bad for end in (bad.first, bad.last)} <= set(RELEASES)
+
+
+@EVERY
+def test_entries_are_sentences(bug: KnownBug) -> None:
+    """Titles are headings without a full stop, mechanisms paragraphs, conditions one sentence."""
+    assert re.match(r"[A-Z0-9].*[^.]$", bug.title)
+    assert bug.mechanism.endswith(".")
+    assert len(bug.mechanism.split()) > 40
+    assert bug.condition is None or bug.condition.endswith(".")
+
+
+@EVERY
+def test_requirements_exist_and_forbid_what_the_bug_shows(bug: KnownBug) -> None:
+    """A bug cites existing requirements, and each anomaly that it may show is forbidden by some requirement."""
+    catalogue = load_catalogue()
+    assert bug.requirements
+    assert set(bug.requirements) <= catalogue.keys()
+    forbidden = {anomaly for requirement in catalogue.values() for anomaly in requirement.forbids}
+    assert set(bug.anomalies) <= forbidden
+
+
+def test_only_the_marker_bug_names_findings() -> None:
+    """KB-16 alone has a signature, so that no other entry is ever attached to a finding."""
+    assert {bug.id: bug.signature for bug in BUGS.values() if bug.signature is not None} == {
+        "KB-16": Signature.MARKER_DROPPED_WHILE_LEADERLESS
+    }
+
+
+def test_the_marker_bug_is_the_newest_releases_own() -> None:
+    """KB-16 was seen on 4.3.1 and on none of the releases that passed the same recipe."""
+    marker_bug = BUGS["KB-16"]
+    assert affects(marker_bug, "4.3.1")
+    assert not any(affects(marker_bug, release) for release in ("3.9.2", "4.0.1", "4.1.2", "4.2.1"))
+    assert {Anomaly.STUCK_LSO, Anomaly.HIDDEN_COMMITTED, Anomaly.TORN_TRANSACTION} <= set(marker_bug.anomalies)
+
+
+def test_kinds_tell_defects_from_design() -> None:
+    """What TV1 and unclean elections cost is a limitation, what the harness plants is a control."""
+    others = {bug.id: bug.kind for bug in BUGS.values() if bug.kind is not Kind.BUG}
+    assert others == {
+        "KB-03": Kind.LIMITATION,
+        "KB-04": Kind.LIMITATION,
+        "KB-13": Kind.LIMITATION,
+        "KB-14": Kind.CONTROL,
+    }
+
+
+GOOD = {
+    "title": '"Something is lost"',
+    "kind": '"bug"',
+    "bad": '[["2.4.0", "2.5.1"]]',
+    "fixed_in": '["2.6.0"]',
+    "anomalies": '["lost-write"]',
+    "requirements": '["IDEMP-28"]',
+    "mechanism": '"It is forgotten."',
+}
+
+
+def _planted(directory: Path, identity: str = "KB-01", **changed: str | None) -> Path:
+    fields = {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
+    path = directory / "planted.toml"
+    text = f"[{identity}]\n" + "".join(f"{name} = {value}\n" for name, value in fields.items())
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_planted_bug_loads(tmp_path: Path) -> None:
+    """The planted entry is good before anything is broken."""
+    assert load(_planted(tmp_path))["KB-01"].signature is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"identity": "KB-1"}, "planted.toml, KB-1: the id is not KB- and two digits"),
+        ({"kind": '"feature"'}, "planted.toml, KB-01: kind is 'feature'"),
+        ({"jira": '["15591"]'}, "is not KAFKA- and a number"),
+        ({"bad": None}, "bad is not a list of pairs of texts"),
+        ({"bad": '["2.4.0"]'}, "bad is not a list of pairs of texts"),
+        ({"bad": "[]"}, "bad is empty"),
+        ({"bad": '[["2.5.1", "2.4.0"]]'}, "the range from 2.5.1 to 2.4.0 runs backwards"),
+        ({"bad": '[["old", "2.4.0"]]'}, "'old' is not a Kafka release"),
+        ({"fixed_in": '["2.5.0"]'}, "2.5.0 is in a bad range and in fixed_in"),
+        ({"anomalies": '["loss"]'}, "anomalies is 'loss'"),
+        ({"signature": '"looks-like-it"'}, "signature is 'looks-like-it'; known are marker-dropped"),
+        (
+            {"signature": '"marker-dropped-while-leaderless"', "anomalies": "[]"},
+            "has a signature but no anomaly",
+        ),
+        ({"mechanism": None}, "mechanism is missing"),
+        ({"severity": '"high"'}, "has unknown fields: severity"),
+    ],
+)
+def test_a_mistake_is_named_by_file_and_entry(tmp_path: Path, changed: dict[str, str | None], complaint: str) -> None:
+    """Every mistake in an entry ends in one sentence that names the file, the entry and the field."""
+    identity = changed.get("identity") or "KB-01"
+    fields = {name: value for name, value in changed.items() if name != "identity"}
+    with pytest.raises(KnownBugsError) as raised:
+        load(_planted(tmp_path, identity, **fields))
+    assert str(raised.value).startswith(f"planted.toml, {identity}: ")
+    assert complaint in str(raised.value)

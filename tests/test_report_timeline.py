@@ -1,0 +1,84 @@
+"""The timeline counts what the history holds, and the chart stays inside its box whatever the history says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reports.drawing import WIDTH, draw
+from reports.timeline import BINS_MAX, fault_rows, timeline
+from tests.run_directories import ANCHOR, END_S, SECOND, SMOKE, entries
+from verification.history import Action, Entry, FaultRecord, History, Operation, Outcome, Sample
+
+
+def history(*extra: Entry) -> History:
+    """The planted history with more entries."""
+    return History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=(*entries(SMOKE), *extra))
+
+
+def operation(at_s: float, outcome: Outcome = Outcome.OK, action: Action = Action.TRANSACTION) -> Operation:
+    """One operation that completes at once."""
+    at_ns = ANCHOR + int(at_s * SECOND)
+    return Operation(
+        process=9,
+        operation=int(at_s),
+        action=action,
+        outcome=outcome,
+        stage="done",
+        invoked_ns=at_ns,
+        completed_ns=at_ns,
+    )
+
+
+def test_every_operation_but_init_is_counted_once() -> None:
+    """The bars hold all operations by outcome; set-up is left out."""
+    planted = history(operation(3, action=Action.INIT), operation(4, Outcome.FAIL))
+    drawn = timeline(planted)
+    assert drawn is not None
+    wanted = [each for each in planted.of(Operation) if each.action is not Action.INIT]
+    for outcome in Outcome:
+        counted = sum(getattr(each, outcome.value) for each in drawn.bins)
+        assert counted == sum(1 for each in wanted if each.outcome is outcome)
+
+
+def test_the_lag_is_the_worst_partition_and_skips_what_nobody_answered() -> None:
+    """A sample without an answer makes no point; the largest lag is kept."""
+    silent = Sample(at_ns=ANCHOR, topic="t", partition=1, leader=-1, high_watermark=-1, last_stable_offset=-1)
+    behind = replace(silent, at_ns=ANCHOR + SECOND, high_watermark=5_000, last_stable_offset=0)
+    drawn = timeline(history(silent, behind))
+    assert drawn is not None
+    assert max(each.records for each in drawn.lags) == 5_000
+    assert all(each.records >= 0 for each in drawn.lags)
+
+
+def test_an_unhealed_unconfirmed_fault_is_told_as_such() -> None:
+    """No time is invented for a fault that never took hold and never healed."""
+    record = FaultRecord(step=2, fault="cut", description="", target="broker 1", began_ns=ANCHOR + 9 * SECOND)
+    rows = fault_rows(history(record))
+    assert [(each.step, each.confirmed_s, each.healed_s) for each in rows] == [(1, 7.0, 14.0), (2, None, None)]
+
+
+@pytest.mark.parametrize("end_s", [END_S, 3_000, 90_000_000])
+def test_the_chart_stays_in_its_box_and_below_its_number_of_bars(end_s: float) -> None:
+    """Long runs, absurd times and many faults never draw outside of the chart or thousands of bars."""
+    faults = [
+        FaultRecord(step=n, fault="f", description="x" * 300, target="t", began_ns=ANCHOR + n * SECOND)
+        for n in range(20)
+    ]
+    drawn = timeline(history(operation(end_s), *faults))
+    assert drawn is not None
+    assert len(drawn.bins) <= BINS_MAX + 2
+    drawing = draw(drawn)
+    for box in drawing.boxes:
+        assert box.x >= 0
+        assert box.x + box.width <= WIDTH
+        assert box.y >= 0
+        assert box.y + box.height <= drawing.height
+    assert all(0 <= text.x <= WIDTH for text in drawing.texts)
+    assert len(drawing.texts) < 100
+
+
+def test_an_empty_history_has_no_timeline() -> None:
+    """A history that was cut before its first entry is no reason to fail."""
+    assert timeline(History(run="r", wall_clock_anchor="", anchor_ns=0, entries=())) is None

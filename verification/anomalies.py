@@ -1,0 +1,160 @@
+"""The sixteen kinds of wrongness that a history of a Kafka cluster can show.
+
+Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: what the producer was *told*, the
+*log* with its control records, and what a consumer was *delivered*. A definition here says what is wrong, never
+whether it is allowed: that is decided by the requirements (`verification.requirements`), because a subject without
+idempotence may duplicate and an observer at read_uncommitted may see aborted records.
+
+One defect has one primary finding. The severity order puts what is silently and irrevocably wrong before what merely
+stands still, and settles which of two definitions wins when both describe one defect (`excludes`). Whether a wrong
+record in the log is worse than a missing one is a matter of taste; that both are worse than a delay is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Anomaly(StrEnum):
+    """A named kind of wrongness, the most severe first."""
+
+    LOST_WRITE = "lost-write"
+    PHANTOM_RECORD = "phantom-record"
+    INCONSISTENT_OFFSET = "inconsistent-offset"
+    TORN_TRANSACTION = "torn-transaction"
+    ABORTED_READ = "aborted-read"
+    HIDDEN_COMMITTED = "hidden-committed"
+    ZOMBIE_WRITE = "zombie-write"
+    OFFSET_WITHOUT_OUTPUT = "offset-without-output"
+    DUPLICATE = "duplicate"
+    OUTPUT_WITHOUT_OFFSET = "output-without-offset"
+    EARLY_READ = "early-read"
+    REORDERED_WRITE = "reordered-write"
+    POLL_SKIP = "poll-skip"
+    NONMONOTONIC_POLL = "nonmonotonic-poll"
+    HUNG_TRANSACTION = "hung-transaction"
+    STUCK_LSO = "stuck-lso"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnomalyDefinition:
+    """What an anomaly means: `severity` 1 is the worst; `definition` and `why_illegal` are one sentence each.
+
+    `excludes` says in one sentence which finding wins when two definitions describe one defect; empty when none does.
+    """
+
+    anomaly: Anomaly
+    severity: int
+    definition: str
+    why_illegal: str
+    excludes: str = ""
+
+
+# (definition, why it is illegal, what it excludes), keyed in the enum's order, which is the severity order.
+_SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
+    Anomaly.LOST_WRITE: (
+        "A record whose write or commit the producer was told is ok is absent from the log.",
+        "An acknowledgement with acks=all is Kafka's promise that the record survives every failure that leaves an"
+        " in-sync replica.",
+        "",
+    ),
+    Anomaly.PHANTOM_RECORD: (
+        "A record stands in the log that no producer of the run sent, or one whose content was changed.",
+        "A log may hold only what was sent, byte for byte; anything else is corruption or another producer's data.",
+        "",
+    ),
+    Anomaly.INCONSISTENT_OFFSET: (
+        "One offset of one partition had two different contents, on two replicas or in two polls.",
+        "An offset below the high watermark names one record for ever, and consumers store it as their only position.",
+        "",
+    ),
+    Anomaly.TORN_TRANSACTION: (
+        "At quiescence some but not all records of one transaction are visible under read_committed.",
+        "A transaction is atomic across partitions and brokers: all of its records become visible or none.",
+        "The missing records of a torn transaction are not reported again as lost or hidden.",
+    ),
+    Anomaly.ABORTED_READ: (
+        "A record of a transaction whose outcome is abort was delivered under read_committed.",
+        "An aborted transaction never happened, and read_committed exists to keep its records from readers"
+        " (Adya's G1a).",
+        "",
+    ),
+    Anomaly.HIDDEN_COMMITTED: (
+        "A record stands in the log, its transaction's outcome is commit, and read_committed never delivers it.",
+        "To every reader that relies on transactions a committed record that is never delivered is a lost one.",
+        "Records at or above a last stable offset that stands still are reported as stuck-lso instead.",
+    ),
+    Anomaly.ZOMBIE_WRITE: (
+        "A committed record was written by a producer epoch or instance that had already been superseded.",
+        "Initialising a transactional id promises that every older instance of it is fenced from that moment on.",
+        "",
+    ),
+    Anomaly.OFFSET_WITHOUT_OUTPUT: (
+        "A copier's committed input offset covers an input record whose output is not committed.",
+        "Offsets and outputs commit in one transaction; an offset that runs ahead makes the copier skip its input.",
+        "",
+    ),
+    Anomaly.DUPLICATE: (
+        "One record identity stands at two offsets that both count as committed.",
+        "An idempotent or transactional producer promises that a retry never adds a second copy.",
+        "",
+    ),
+    Anomaly.OUTPUT_WITHOUT_OFFSET: (
+        "A copier's output is committed but the committed input offset does not cover the input it came from.",
+        "Offsets and outputs commit in one transaction; an offset that stays behind makes the copier repeat output.",
+        "",
+    ),
+    Anomaly.EARLY_READ: (
+        "A record was delivered under read_committed before the commit of its transaction was invoked.",
+        "Until its producer asks for the commit a transaction can still abort, so its records must not be seen.",
+        "An aborted-read of the same record wins.",
+    ),
+    Anomaly.REORDERED_WRITE: (
+        "Records that one process sent to one partition stand there in another than the send order.",
+        "An idempotent producer with at most five requests in flight keeps the send order per partition.",
+        "",
+    ),
+    Anomaly.POLL_SKIP: (
+        "An observer's polls jumped over a record of a partition that it had to be given.",
+        "A consumer is given every visible record of its partitions in turn unless it seeks.",
+        "",
+    ),
+    Anomaly.NONMONOTONIC_POLL: (
+        "An observer was given an offset that is not above the one it was given before on the same partition.",
+        "A consumer that neither seeks nor loses its partition only moves forward.",
+        "",
+    ),
+    Anomaly.HUNG_TRANSACTION: (
+        "A transaction is open on a partition while its coordinator has no open transaction for that producer there.",
+        "Nobody will ever decide it, so the last stable offset stands until an operator aborts it by hand.",
+        "The last stable offset that it holds back is not reported again as stuck-lso.",
+    ),
+    Anomaly.STUCK_LSO: (
+        "The last stable offset stays below the high watermark beyond its bound although no transaction is open.",
+        "Every committed record has to become visible within a bounded time; a standing last stable offset hides all"
+        " later ones.",
+        "",
+    ),
+}
+
+#: Every anomaly with its definition, the most severe first; read-only.
+DEFINITIONS: Mapping[Anomaly, AnomalyDefinition] = MappingProxyType(
+    {
+        anomaly: AnomalyDefinition(
+            anomaly=anomaly,
+            severity=severity,
+            definition=_SENTENCES[anomaly][0],
+            why_illegal=_SENTENCES[anomaly][1],
+            excludes=_SENTENCES[anomaly][2],
+        )
+        for severity, anomaly in enumerate(Anomaly, start=1)
+    }
+)
+
+
+def severity(anomaly: Anomaly) -> int:
+    """The rank of an anomaly, 1 for the most severe; a sort key for findings."""
+    return DEFINITIONS[anomaly].severity

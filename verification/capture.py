@@ -1,0 +1,148 @@
+"""The three captures at quiescence: what the log holds, and what clients of both isolation levels are given.
+
+Ends are pinned by whoever quiesced the cluster (`captures.json`): the high watermark for `log/` and `uncommitted/`, the
+last stable offset for `committed/`. The ends differ on purpose: a reader that is pinned beyond what its isolation
+level can reach waits for ever. `log/` is read by `wire`, the other two by librdkafka, so that no single reader can
+hide a record from all three.
+
+Reader code goes to the workers as an archive (`addArtifacts`), the one way that works in a local session, on a cluster
+and through Spark Connect; the kafka-clients jars with the message definitions go along by the same way where the workers
+do not share this machine's files.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import shutil
+import tempfile
+import threading
+import zipfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verification.captures import Captures
+from verification.errors import CaptureError
+from verification.experiment import Experiment, Isolation
+from verification.layout import RunDirectory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from verification.sources.ranges import Range
+
+#: Rooms whose code runs in workers.
+SHIPPED = ("verification", "wire")
+#: Spark partitions per capture: as many as a small machine has cores; on a cluster more bring no more brokers.
+TASKS = 2
+#: How long a reader may stand still. Leaders are known and the data is there: this only bounds a broken cluster.
+STALL_S = 20.0
+
+_shipped: set[int] = set()
+_LOCK = threading.Lock()
+
+
+def _archive() -> Path:
+    """The rooms as a zip, named by its content: an artifact of one name cannot be replaced within a session."""
+    root = Path(__file__).resolve().parent.parent
+    files = [path for room in SHIPPED for path in sorted((root / room).rglob("*.py"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+    target = Path(tempfile.mkdtemp(prefix="onceproof-")) / f"onceproof_{digest}.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in files:
+            archive.write(path, path.relative_to(root))
+    return target
+
+
+def ship(spark: SparkSession) -> None:
+    """Send the readers' code to the session's workers and register both sources, once per session."""
+    from verification.sources.client import ClientSource
+    from verification.sources.wire_log import LogSource
+
+    with _LOCK:
+        if id(spark) in _shipped:
+            return
+        archive = _archive()
+        # Executors compare their copy with the original before each job, so it stays until the process ends.
+        atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)
+        spark.addArtifacts(str(archive), pyfile=True)
+        spark.dataSource.register(ClientSource)
+        spark.dataSource.register(LogSource)
+        _shipped.add(id(spark))
+
+
+def _ranges(experiment: Experiment, captures: Captures, *, isolation: Isolation) -> list[Range]:
+    """The pinned range of every partition of the experiment.
+
+    Raises CaptureError for a partition whose end was not recorded: a capture with a hole would hide what is in it.
+    """
+    from verification.sources.ranges import Range
+
+    ends = {(each.topic, each.partition): each for each in captures.ends}
+    found = []
+    for topic_index, topic in enumerate(experiment.topics):
+        for partition in range(topic.partitions):
+            end = ends.get((topic.name, partition))
+            if end is None:
+                raise CaptureError(f"no end is recorded for {topic.name}-{partition}; every partition must be pinned")
+            stop = end.last_stable_offset if isolation is Isolation.COMMITTED else end.high_watermark
+            found.append(
+                Range(topic=topic.name, topic_index=topic_index, partition=partition, start=end.start, end=stop)
+            )
+    return found
+
+
+def _write(spark: SparkSession, source: str, folder: Path, options: Mapping[str, str]) -> None:
+    spark.read.format(source).options(**options).load().write.mode("overwrite").parquet(str(folder))
+
+
+def capture(
+    spark: SparkSession,
+    directory: RunDirectory,
+    *,
+    bootstrap: str,
+    captures: Captures,
+    experiment: Experiment,
+    definitions: Sequence[Path | str],
+    settings: Mapping[str, str] | None = None,
+    stall_s: float = STALL_S,
+) -> None:
+    """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`.
+
+    `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars,
+    newest first; `settings` go to librdkafka as they are (security). A run whose subject writes no control records
+    (`has_log` false) has only `committed/`.
+
+    Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`.
+    """
+    from verification.sources import client, wire_log
+    from verification.sources.ranges import encode
+
+    ship(spark)
+    common = {"bootstrap": bootstrap, "run": experiment.run, "tasks": str(TASKS), "timeout_s": str(stall_s)}
+    everything = encode(_ranges(experiment, captures, isolation=Isolation.UNCOMMITTED))
+    stable = encode(_ranges(experiment, captures, isolation=Isolation.COMMITTED))
+    witness = {**common, "settings": json.dumps(dict(settings or {}))}
+    jars = json.dumps([str(path) for path in definitions])
+    committed = {**witness, "ranges": stable, "isolation": str(Isolation.COMMITTED)}
+    uncommitted = {**witness, "ranges": everything, "isolation": str(Isolation.UNCOMMITTED)}
+    jobs = [(client.NAME, directory.committed, committed)]
+    if experiment.has_log:
+        jobs.append((wire_log.NAME, directory.log, {**common, "ranges": everything, "definitions": jars}))
+        jobs.append((client.NAME, directory.uncommitted, uncommitted))
+    # Readers mostly wait for brokers, so the three go at once.
+    with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="capture") as pool:
+        futures = [pool.submit(_write, spark, *job) for job in jobs]
+    for (_, folder, _), future in zip(jobs, futures, strict=True):
+        if (error := future.exception()) is not None:
+            raise CaptureError(f"{folder.name} could not be captured: {_sentence(error)}") from error
+
+
+def _sentence(error: BaseException) -> str:
+    """The line of a worker's traceback that says what happened; Spark wraps it in pages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("verification.errors.")]
+    return ours[-1].split(": ", 1)[-1] if ours else (lines[0] if lines else repr(error))

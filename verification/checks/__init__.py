@@ -1,0 +1,83 @@
+"""The checks: pure functions from evidence to violations, and `CHECKS`, the one list of them.
+
+A check finds and never judges: what a subject is allowed is decided by requirements. Every check reads the two shared
+frames (`facts.derive`) and adds no exchange of its own where it can: places are partitioned by (run, topic,
+partition), records by (run, process, operation). All checks' violations are united and collected by one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from verification.anomalies import Anomaly
+from verification.checks import contents, copies, order, polls, reads, stability, transactions, writes, zombies
+from verification.checks.facts import Facts
+from verification.experiment import Experiment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _always(_: Experiment) -> bool:
+    return True
+
+
+def _has_log(experiment: Experiment) -> bool:
+    return experiment.has_log
+
+
+def _claims_order(experiment: Experiment) -> bool:
+    return experiment.has_log and experiment.order_claimed
+
+
+def _copies(experiment: Experiment) -> bool:
+    return experiment.fan_out is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check, the anomaly that it finds, and whether an experiment can show it at all (else its plan is left out)."""
+
+    name: str
+    anomaly: Anomaly
+    find: Callable[[Facts], DataFrame]
+    applies: Callable[[Experiment], bool] = _has_log
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(name="lost-write", anomaly=Anomaly.LOST_WRITE, find=writes.lost_write, applies=_always),
+    Check(name="phantom-record", anomaly=Anomaly.PHANTOM_RECORD, find=writes.phantom_record),
+    Check(name="inconsistent-offset", anomaly=Anomaly.INCONSISTENT_OFFSET, find=contents.inconsistent_offset),
+    Check(name="torn-transaction", anomaly=Anomaly.TORN_TRANSACTION, find=transactions.torn_transaction),
+    Check(name="hidden-committed", anomaly=Anomaly.HIDDEN_COMMITTED, find=transactions.hidden_committed),
+    Check(name="aborted-read", anomaly=Anomaly.ABORTED_READ, find=reads.aborted_read, applies=_always),
+    Check(name="early-read", anomaly=Anomaly.EARLY_READ, find=reads.early_read),
+    Check(name="zombie-write", anomaly=Anomaly.ZOMBIE_WRITE, find=zombies.zombie_write, applies=_always),
+    Check(name="duplicate", anomaly=Anomaly.DUPLICATE, find=writes.duplicate, applies=_always),
+    Check(name="duplicate-copy", anomaly=Anomaly.DUPLICATE, find=copies.duplicate_copy, applies=_copies),
+    Check(
+        name="offset-without-output",
+        anomaly=Anomaly.OFFSET_WITHOUT_OUTPUT,
+        find=copies.offset_without_output,
+        applies=_copies,
+    ),
+    Check(
+        name="output-without-offset",
+        anomaly=Anomaly.OUTPUT_WITHOUT_OFFSET,
+        find=copies.output_without_offset,
+        applies=_copies,
+    ),
+    Check(name="reordered-write", anomaly=Anomaly.REORDERED_WRITE, find=order.reordered_write, applies=_claims_order),
+    Check(name="nonmonotonic-poll", anomaly=Anomaly.NONMONOTONIC_POLL, find=polls.nonmonotonic_poll),
+    Check(name="poll-skip", anomaly=Anomaly.POLL_SKIP, find=polls.poll_skip),
+    Check(name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction),
+    Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso),
+)
+
+
+def united(facts: Facts, checks: tuple[Check, ...]) -> DataFrame:
+    """The violations of several checks in one frame."""
+    return reduce(lambda left, right: left.unionByName(right), [check.find(facts) for check in checks])

@@ -1,0 +1,99 @@
+"""A copier's committed input offsets and its committed outputs agree, and each input is copied once.
+
+A copy's identity names its input (source partition and offset) and its intended output topic. There is one input
+topic per run: the one whose offsets the copiers' group commits.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.anomalies import Anomaly
+from verification.checks.facts import Facts
+from verification.checks.violation import LSO, violations
+from verification.identity import NO_SOURCE
+
+#: The input that a row is about.
+INPUT = ("run", "source_partition", "source_offset")
+
+
+def _outputs(facts: Facts) -> DataFrame:
+    """Every committed copy."""
+    return facts.places.where(f"genuine and outcome = 'commit' and source_offset != {NO_SOURCE}")
+
+
+def _committed_offsets(facts: Facts) -> DataFrame:
+    """The group's committed offset by input partition; none at all counts as 0."""
+    return F.broadcast(
+        facts.frames.group_offsets.selectExpr(
+            "run",
+            "topic_index as input_topic_index",
+            "partition as source_partition",
+            "greatest(offset, 0) as committed_offset",
+        )
+    )
+
+
+def duplicate_copy(facts: Facts) -> DataFrame:
+    """One input copied twice into the same output topic with outcome commit. One violation per (input, topic).
+
+    The record that is named is the second copy, in the order (topic, partition, offset).
+    """
+    identity = (*INPUT, "intended_topic_index")
+    order = Window.partitionBy(*identity).orderBy("topic_index", "partition", "offset")
+    every = F.count("*").over(Window.partitionBy(*identity))
+    twice = _outputs(facts).withColumns({"copy": F.row_number().over(order), "copies": every}).where("copy = 2")
+    detail = "concat(copies, ' copies of the input in partition ', source_partition, ' at offset ', source_offset)"
+    return violations(twice, Anomaly.DUPLICATE, detail=detail)
+
+
+def offset_without_output(facts: Facts) -> DataFrame:
+    """A visible input below the group's committed offset that lacks outputs with outcome commit. One per input.
+
+    Each input must have an output in `fan_out` different topics. The record that is named is the input. When outputs
+    that are still open would make it complete, the standing LSO explains it (`cause` is `lso`).
+    """
+    record = ("process", "operation", "index", "topic_index", "partition", "offset", "fan_out")
+    inputs = (
+        facts.places.where("outcome = 'commit' and committed > 0")
+        .withColumn("source_partition", F.col("partition"))
+        .join(_committed_offsets(facts), ["run", "source_partition"])
+        .where("topic_index = input_topic_index and offset < committed_offset")
+        .select("run", "source_partition", F.col("offset").alias("source_offset"), F.struct(*record).alias("input"))
+    )
+    outputs = facts.places.where(f"genuine and outcome in ('commit', 'open') and source_offset != {NO_SOURCE}")
+    written = outputs.selectExpr(
+        *INPUT, "intended_topic_index as output", "case when outcome = 'commit' then intended_topic_index end as kept"
+    )
+    short = (
+        inputs.unionByName(written, allowMissingColumns=True)
+        .groupBy(*INPUT)
+        .agg(
+            F.max("input").alias("input"),
+            F.count_distinct("output").alias("written"),
+            F.count_distinct("kept").alias("outputs"),
+        )
+        .where("input is not null and outputs < input.fan_out")
+        .select("run", "input.*", "outputs", "written")
+    )
+    return violations(
+        short,
+        Anomaly.OFFSET_WITHOUT_OUTPUT,
+        detail="concat(outputs, ' of ', fan_out, ' outputs; the offset of the group is beyond it')",
+        cause=f"case when written >= fan_out then '{LSO}' end",
+    )
+
+
+def output_without_offset(facts: Facts) -> DataFrame:
+    """An output with outcome commit of an input at or beyond the group's committed offset. One per output."""
+    beyond = (
+        _outputs(facts)
+        .join(_committed_offsets(facts), ["run", "source_partition"], "left")
+        .where("fan_out is not null and source_offset >= coalesce(committed_offset, 0)")
+    )
+    detail = (
+        "concat('copy of the input in partition ', source_partition, ' at offset ', source_offset,"
+        " '; the offset of the group is ', coalesce(committed_offset, 0))"
+    )
+    return violations(beyond, Anomaly.OUTPUT_WITHOUT_OFFSET, detail=detail)

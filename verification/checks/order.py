@@ -1,0 +1,32 @@
+"""Order within a partition, where the subject claims it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.anomalies import Anomaly
+from verification.checks.facts import Facts
+from verification.checks.places import PARTITION
+from verification.checks.violation import violations
+
+
+def reordered_write(facts: Facts) -> DataFrame:
+    """First copies of one process's records in one partition that do not stand in send order. One per record.
+
+    Only records with outcome commit, and only where order is a claim (`Experiment.order_claimed`). The record that is
+    named is the one that comes too late: a record with a higher send order stands before it. Second copies are
+    duplicates and out of order by nature, therefore left out.
+    """
+    writer = (*PARTITION, "process")
+    kept = facts.places.where("order_claimed and in_log and genuine and outcome = 'commit'")
+    before = Window.partitionBy(*writer).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    same = Window.partitionBy(*writer, "send_order").orderBy("offset")
+    # The running maximum is over all copies: a second copy is never above it, so it changes nothing.
+    late = (
+        kept.withColumn("highest", F.max("send_order").over(before))
+        .withColumn("copy", F.row_number().over(same))
+        .where("send_order < highest and copy = 1")
+    )
+    detail = "concat('send order ', send_order, ' stands after send order ', highest)"
+    return violations(late, Anomaly.REORDERED_WRITE, detail=detail)

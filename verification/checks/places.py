@@ -1,0 +1,167 @@
+"""One row per place (run, topic, partition, offset): what the log holds there, who was given it, what its client was told.
+
+Everything that is known about offsets is brought together here, exchanged by partition: the log on one side, and on
+the other what the captures and the live observers were given. Two facts are derived from the log alone:
+
+* the **outcome** of a data record: `commit` when it is not transactional; otherwise the type of the next control
+  record with the same (topic, partition, producer id) at a higher offset; `open` when there is none. Where a run has
+  no log (an external subject that writes no control records) what its committed capture was given counts as `commit`;
+* the **epoch before**: the highest producer epoch, of data or control records, at a lower offset of the same
+  (partition, producer id).
+
+Columns, besides the place and the identity of the record there (the log's; where the log has nothing, one that
+somebody was given):
+
+    in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before
+    genuine              the identity is valid and of this run
+    committed, uncommitted   how often that capture holds the place
+    received, returned   observers (bit n: observer n) that were given it, and given it after it or a later one
+    previous_offset      the highest offset before such a return
+    first_received_ns, first_observer    the earliest observer that declares read_committed
+    inconsistent         two contents were seen; `gone_*` is the identity that is not the log's
+    high_watermark, last_stable_offset   of the partition
+    has_log, order_claimed, fan_out      of the run
+    known, told, plain, size, decided_ns, superseded_ns   of the operation (`checks.operations`)
+
+All aggregates are over fixed-width values, because only those are aggregated by hash in place.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.checks.operations import OPERATION
+from verification.frames import Frames
+from verification.sources.columns import IDENTITY
+
+PARTITION = ("run", "topic_index", "partition")
+PLACE = (*PARTITION, "offset")
+#: Observers are bits of a long, and the number of the earliest one is packed with its time.
+OBSERVERS_MAX = 63
+
+_SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", *IDENTITY, "valid")
+_SEEN = """
+    run, topic_index, partition, offset, {committed} as committed, {uncommitted} as uncommitted, {observer} as observer,
+    {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest,
+    case when identity_run = run then process end as process, operation, index
+"""
+_CAPTURED = {
+    "observer": "cast(null as int)",
+    "received_ns": "cast(null as bigint)",
+    "previous": "cast(null as bigint)",
+    "digest": "digest",
+}
+_OBSERVED = {
+    "committed": "0",
+    "uncommitted": "0",
+    "observer": "observer_index",
+    "received_ns": "case when committed_reader then received_ns end",
+    "previous": "previous",
+    "digest": "cast(null as bigint)",
+}
+
+
+def _selected(frame: DataFrame, template: str, **values: str) -> DataFrame:
+    columns = template.format(**values).split(",")
+    return frame.selectExpr(*[column.strip() for column in columns])
+
+
+def _spine(frames: Frames) -> DataFrame:
+    """The log with outcome and epoch before; for runs without a log, their committed capture."""
+    log = frames.log.select(*_SPINE, "digest", "identity_digest").repartition(*PARTITION)
+    producer = Window.partitionBy(*PARTITION, "producer_id")
+    # Both frames grow from their start: a frame that shrinks towards the end would be computed anew for every row.
+    later = producer.orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
+    earlier = producer.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    decision = F.expr("case when control in ('commit', 'abort') then control end")
+    outcome = (
+        "case when control is not null then null when not transactional then 'commit'"
+        " else coalesce(decision, 'open') end"
+    )
+    derived = (
+        log.withColumn("decision", F.last(decision, ignorenulls=True).over(later))
+        .withColumn("highest", F.max("producer_epoch").over(earlier))
+        .withColumns(
+            {"outcome": F.expr(outcome), "epoch_before": F.expr("case when producer_id >= 0 then highest end")}
+        )
+    )
+    without_log = frames.committed.join(frames.runs.where("not has_log").select("run"), "run", "left_semi")
+    delivered = without_log.repartition(*PARTITION).withColumns(
+        {"transactional": F.lit(False), "outcome": F.lit("commit")}
+    )
+    columns = (*_SPINE, "digest", "identity_digest", "epoch_before", "outcome")
+    return derived.select(*columns).unionByName(
+        delivered.select(*[name for name in columns if name in delivered.columns]), allowMissingColumns=True
+    )
+
+
+def _seen(frames: Frames) -> DataFrame:
+    """Who was given each place: one row per place that anybody was given."""
+    polls = Window.partitionBy(*PARTITION, "observer_index").orderBy("poll", "position")
+    observed = frames.observations.repartition(*PARTITION).withColumn("previous", F.lag("offset").over(polls))
+    captured = _selected(frames.committed, _SEEN, committed="1", uncommitted="0", **_CAPTURED).unionByName(
+        _selected(frames.uncommitted, _SEEN, committed="0", uncommitted="1", **_CAPTURED)
+    )
+    every = captured.repartition(*PARTITION).unionByName(_selected(observed, _SEEN, **_OBSERVED))
+    sums = ["sum(committed) as committed", "sum(uncommitted) as uncommitted", "true as given"]
+    masks = [
+        "bit_or(shiftleft(1L, observer)) as received",
+        "bit_or(case when previous >= offset then shiftleft(1L, observer) end) as returned",
+        "max(case when previous >= offset then previous end) as previous_offset",
+        "min(received_ns) as first_received_ns",
+        # Earliest to the microsecond, then the lower number: nanoseconds and a number do not fit into one long.
+        "min(received_ns div 1000 * 64 + observer) % 64 as first_observer",
+    ]
+    contents = [f"{end}({name}) as {name}_{end}" for name in ("digest", "identity_digest") for end in ("min", "max")]
+    identities = [
+        f"{end}_by({name}, identity_digest) as {name}_{end}"
+        for name in ("process", "operation", "index")
+        for end in ("min", "max")
+    ]
+    return every.groupBy(*PLACE).agg(*[F.expr(each) for each in (*sums, *masks, *contents, *identities)])
+
+
+def _joined(frames: Frames) -> DataFrame:
+    """Log and deliveries, place by place."""
+    spine, seen = _spine(frames).withColumn("on_spine", F.lit(True)), _seen(frames)
+    both = spine.join(seen, list(PLACE), "full_outer").join(F.broadcast(frames.runs), "run")
+    digests_differ = " or ".join(
+        f"{name} != {name}_{end}" for name in ("digest", "identity_digest") for end in ("min", "max")
+    )
+    differs = f"{digests_differ} or digest_min != digest_max or identity_digest_min != identity_digest_max"
+    stray = "identity_digest_max != identity_digest or on_spine is null"
+    columns = {
+        "in_log": "has_log and on_spine is not null",
+        "genuine": "case when on_spine then valid and identity_run = run else process_max is not null end",
+        "inconsistent": f"coalesce({differs}, false) or coalesce(control is not null and given, false)",
+        "committed": "coalesce(committed, 0)",
+        "uncommitted": "coalesce(uncommitted, 0)",
+        "received": "coalesce(received, 0)",
+        "returned": "coalesce(returned, 0)",
+    }
+    for name in ("process", "operation", "index"):
+        columns[name] = f"case when on_spine then {name} else {name}_max end"
+        columns[f"gone_{name}"] = (
+            f"case when coalesce({stray}, control is not null) then {name}_max else {name}_min end"
+        )
+    shaped = both.withColumns({name: F.expr(text) for name, text in columns.items()})
+    kept = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch", "outcome", "epoch_before")
+    kept += (
+        *[name for name in IDENTITY if name not in ("identity_run", "kind")],
+        "genuine",
+        "committed",
+        "uncommitted",
+    )
+    kept += ("received", "returned", "previous_offset", "first_received_ns", "first_observer", "inconsistent")
+    kept += ("gone_process", "gone_operation", "gone_index", "has_log", "order_claimed", "fan_out")
+    return shaped.select(*kept)
+
+
+def places(frames: Frames, operations: DataFrame) -> DataFrame:
+    """The frame that the module's docstring describes, partitioned by (run, topic_index, partition)."""
+    return (
+        _joined(frames)
+        .join(F.broadcast(frames.ends.drop("start")), list(PARTITION), "left")
+        .join(operations, list(OPERATION), "left")
+    )

@@ -1,0 +1,61 @@
+"""The last stable offset moves again."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.anomalies import Anomaly
+from verification.checks.facts import Facts
+from verification.checks.places import PARTITION
+from verification.checks.violation import violations
+
+#: Coordinator states in which a transaction may rightly be open on its partitions (KIP-664 names).
+RUNNING = ("Ongoing", "PrepareCommit", "PrepareAbort")
+
+
+def _hung(facts: Facts) -> DataFrame:
+    """Open on a partition, not open at the coordinator: one row per (partition, producer id), with the first record."""
+    keys = (*PARTITION, "producer_id")
+    by_log = facts.places.where("outcome = 'open'").select(*keys, "offset", "process", "operation", "index")
+    by_leader = facts.frames.open_producers.select(*keys, "offset")
+    running = facts.frames.coordinator_states.where(F.col("state").isin(*RUNNING)).select("run", "producer_id")
+    first = F.expr("min(case when process is not null then struct(offset as at, process, operation, index) end)")
+    return (
+        by_log.unionByName(by_leader, allowMissingColumns=True)
+        .groupBy(*keys)
+        .agg(F.min("offset").alias("offset"), first.alias("first"))
+        .select(*keys, "offset", "first.process", "first.operation", "first.index")
+        .join(running, ["run", "producer_id"], "left_anti")
+    )
+
+
+def hung_transaction(facts: Facts) -> DataFrame:
+    """Open on a partition, by the log or by its leader, but not open at the coordinator.
+
+    By the log: data without a control record of its producer after it. By the leader: DescribeProducers names an open
+    transaction (KIP-664). Not hung while a coordinator state of the producer id is Ongoing or Prepare*. One violation
+    per (topic, partition, producer id); the place is where it begins, the record the first one in the log.
+    """
+    detail = "concat('producer ', producer_id, '; open at no coordinator')"
+    return violations(_hung(facts), Anomaly.HUNG_TRANSACTION, detail=detail)
+
+
+def stuck_lso(facts: Facts) -> DataFrame:
+    """LSO below the high watermark at quiescence or when the bound ran out, while nothing hangs there.
+
+    Also when only fencing the producers released it: nobody fences for users. One violation per (topic, partition); the
+    offset is the LSO.
+    """
+    columns = (*PARTITION, "last_stable_offset", "high_watermark")
+    behind = "last_stable_offset < high_watermark"
+    waited = facts.frames.settled.where(f"before_fencing and {behind}").select(*columns)
+    ended = facts.frames.ends.where(behind).select(*columns)
+    stuck = (
+        waited.unionByName(ended)
+        .groupBy(*PARTITION)
+        .agg(F.min("last_stable_offset").alias("offset"), F.max("high_watermark").alias("high_watermark"))
+        .join(_hung(facts).select(*PARTITION), list(PARTITION), "left_anti")
+    )
+    detail = "concat('the high watermark is ', high_watermark, '; nothing hangs there')"
+    return violations(stuck, Anomaly.STUCK_LSO, detail=detail)

@@ -1,0 +1,37 @@
+"""What every check returns: rows of `verification.sources.schema.VIOLATIONS`."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.anomalies import Anomaly
+from verification.sources.schema import VIOLATIONS
+
+#: The value of `cause` for what a last stable offset that stands still explains.
+LSO = "lso"
+#: Columns that a violation takes from the frame it was found in, unless the check says otherwise.
+WHERE = ("process", "operation", "index", "topic_index", "partition", "offset")
+
+
+def violations(frame: DataFrame, anomaly: Anomaly, *, detail: str, **columns: str) -> DataFrame:
+    """Rows of `frame` as violations of one kind; `detail` and `columns` are SQL expressions over its columns.
+
+    Each of `WHERE` that the frame has is taken from it unless `columns` says otherwise.
+    """
+    chosen = {"run": "run", "anomaly": f"'{anomaly}'", "detail": detail}
+    chosen |= {name: name for name in WHERE if name in frame.columns}
+    chosen |= columns
+    return frame.selectExpr(
+        *[
+            f"cast({chosen.get(field.name, 'null')} as {field.dataType.simpleString()}) as {field.name}"
+            for field in VIOLATIONS.fields
+        ]
+    )
+
+
+def named_observer(frame: DataFrame, observers: DataFrame, number: str) -> DataFrame:
+    """The frame with the name `observer` of the observer whose number the expression gives; null where there is none."""
+    names = observers.selectExpr("run", "observer_index as number", "observer")
+    numbered = frame.withColumn("number", F.expr(f"cast({number} as int)"))
+    return numbered.join(F.broadcast(names), ["run", "number"], "left")

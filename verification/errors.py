@@ -1,0 +1,46 @@
+"""Everything about our side that can go wrong while evidence is captured or judged.
+
+::
+
+    VerificationError
+    ├── SessionError            no Spark session
+    │   └── JavaUnfitError      no Java, or one that Spark refuses
+    ├── CaptureError            a capture could not be completed
+    │   └── ReaderTimeoutError  a reader did not reach its pinned end in time
+    ├── UnfitEvidenceError      a run directory that cannot be judged: incomplete, foreign or cut
+    ├── UnknownFloorError       a coverage floor that nobody counts
+    └── NormativeDataError      the catalogue or the list of known bugs, see `requirements.errors`
+
+None of these is a verdict about the subject. `history.UnfitHistoryError` and `experiment.UnfitExperimentError` are
+raised by the readers of single files; the loader of a run directory turns them into UnfitEvidenceError.
+"""
+
+from __future__ import annotations
+
+
+class VerificationError(Exception):
+    """The judge could not do its work. The subclasses say what was missing; none speaks about the subject."""
+
+
+class SessionError(VerificationError):
+    """No Spark session came about. Hint: the message holds the last lines that Spark's JVM printed."""
+
+
+class JavaUnfitError(SessionError):
+    """There is no Java that Spark accepts. Hint: set JAVA_HOME to a Java 17 or later."""
+
+
+class CaptureError(VerificationError):
+    """A capture could not be completed. Hint: is the cluster still up, and every partition led by somebody?"""
+
+
+class ReaderTimeoutError(CaptureError):
+    """A reader did not reach the pinned end of its range. Hint: the message names the offset where it stood."""
+
+
+class UnfitEvidenceError(VerificationError):
+    """A run directory is incomplete, foreign or cut. Hint: the message names the file; make the run again."""
+
+
+class UnknownFloorError(VerificationError):
+    """A scenario asks for coverage that nobody counts. Hint: the message lists what is counted."""

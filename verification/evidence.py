@@ -1,0 +1,163 @@
+"""The evidence of one run, read and found complete, before anything judges it.
+
+Small files (experiment, history, captures) are read here in full; the bulky ones (acks, observations, captures of the
+log) are only checked for being whole, and are read by Spark (`verification.frames`) or by the reference judge. A
+directory that is incomplete, foreign or cut is refused with one sentence that names the file: a judgement of half the
+evidence would acquit the other half.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from verification import captures as captures_file
+from verification import experiment as experiment_file
+from verification import history as history_file
+from verification.captures import Captures
+from verification.errors import UnfitEvidenceError
+from verification.experiment import Experiment, TopicRole, UnfitExperimentError
+from verification.history import History, UnfitHistoryError
+from verification.layout import RunDirectory
+
+ACKS_SUFFIX = ".jsonl.gz"
+#: How much of a compressed file is read at once while it is checked.
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEvidence:
+    """One run whose files are all there. `acks` maps processes, `observations` observers to their files."""
+
+    directory: RunDirectory
+    experiment: Experiment
+    history: History
+    captures: Captures
+    acks: dict[int, Path]
+    observations: dict[str, Path]
+
+    @property
+    def run(self) -> str:
+        """The run's id, which stands in every frame and in every record."""
+        return self.experiment.run
+
+    def topic(self, topic_index: int | None) -> str | None:
+        """The name of a topic by its index; an index that the experiment does not know is shown as a number."""
+        if topic_index is None:
+            return None
+        topics = self.experiment.topics
+        return topics[topic_index].name if 0 <= topic_index < len(topics) else f"topic #{topic_index}"
+
+    def topic_index(self, topic: str) -> int | None:
+        """The index of a topic by its name, None when the experiment does not know it."""
+        names = [each.name for each in self.experiment.topics]
+        return names.index(topic) if topic in names else None
+
+
+def _whole(path: Path) -> Path:
+    """The path of a gzip file that reads to its end; raises UnfitEvidenceError when it is cut."""
+    try:
+        with gzip.open(path, "rb") as lines:
+            while lines.read(CHUNK):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnfitEvidenceError(f"{path} does not read to its end ({error}); the run was cut") from error
+    return path
+
+
+def _named_files(folder: Path) -> dict[str, Path]:
+    return {
+        path.name.removesuffix(ACKS_SUFFIX): _whole(path)
+        for path in sorted(folder.glob(f"*{ACKS_SUFFIX}"))
+        if not path.name.startswith(".")
+    }
+
+
+def _acks(folder: Path) -> dict[int, Path]:
+    found = _named_files(folder)
+    for name, path in found.items():
+        if not name.isdecimal():
+            raise UnfitEvidenceError(
+                f"{path} is not named after a process; this is not a directory of acknowledgements"
+            )
+    return {int(name): path for name, path in found.items()}
+
+
+def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
+    found = _named_files(folder)
+    for observer in experiment.observers:
+        if observer.name not in found:
+            raise UnfitEvidenceError(f"{folder / (observer.name + ACKS_SUFFIX)} is missing; the evidence is incomplete")
+    return {observer.name: found[observer.name] for observer in experiment.observers}
+
+
+def _check_capture(folder: Path) -> None:
+    """A capture is whole when the marker that is written last is there, and ours when its columns are."""
+    import pyarrow.parquet as pq
+
+    from verification.sources.columns import CAPTURED
+
+    if not (folder / "_SUCCESS").exists():
+        raise UnfitEvidenceError(f"{folder} is missing or was never completed; the evidence is incomplete")
+    expected = CAPTURED[folder.name]
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            names = tuple(pq.read_schema(path).names)
+        except (OSError, ValueError) as error:
+            raise UnfitEvidenceError(f"{path} is not readable Parquet ({error}); the file is cut or foreign") from error
+        if names != expected:
+            missing = sorted(set(expected) - set(names))
+            raise UnfitEvidenceError(f"{path} lacks the columns {missing}; it was not captured by this version")
+
+
+def _check_topics(experiment: Experiment, path: Path) -> None:
+    inputs = [topic.name for topic in experiment.topics if topic.role is TopicRole.INPUT]
+    if experiment.fan_out is not None and len(inputs) != 1:
+        # A copy's identity names its source partition and offset, not the topic.
+        raise UnfitEvidenceError(f"{path} speaks of copies from {len(inputs)} input topics; copies have exactly one")
+
+
+def read_run(directory: RunDirectory) -> RunEvidence:
+    """Read and check one scenario's directory.
+
+    Raises UnfitEvidenceError naming the first file that is missing, cut or foreign.
+    """
+    try:
+        experiment = experiment_file.read(directory.experiment)
+        history = history_file.read(directory.history)
+        captures = captures_file.read(directory.captures)
+    except (UnfitExperimentError, UnfitHistoryError) as error:
+        raise UnfitEvidenceError(str(error)) from error
+    if experiment.run != history.run:
+        raise UnfitEvidenceError(
+            f"{directory.history} is of run {history.run}, {directory.experiment} of run {experiment.run}; "
+            "the directory mixes two runs"
+        )
+    _check_topics(experiment, directory.experiment)
+    for folder in (directory.log, directory.uncommitted, directory.committed):
+        if experiment.has_log or folder == directory.committed:
+            _check_capture(folder)
+    return RunEvidence(
+        directory=directory,
+        experiment=experiment,
+        history=history,
+        captures=captures,
+        acks=_acks(directory.acks),
+        observations=_observations(directory.observations, experiment),
+    )
+
+
+def check_distinct(runs: Iterable[RunEvidence]) -> None:
+    """Raise UnfitEvidenceError when two directories hold the same run: their records could not be told apart."""
+    seen: dict[str, RunEvidence] = {}
+    for each in runs:
+        other = seen.setdefault(each.run, each)
+        if other is not each:
+            raise UnfitEvidenceError(
+                f"{each.directory.root} and {other.directory.root} both hold run {each.run}; judge them one by one"
+            )

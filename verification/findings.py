@@ -1,0 +1,158 @@
+"""`findings/<anomaly>/`: every violation, and what the log and the readers hold around the worst of them.
+
+`violations.jsonl` has one line per violation; `folded_under` names the finding that explains it, when it is not one of
+its own. `records.jsonl` has the places of the examples' operations and the places next to the examples: the log's record
+or marker with its outcome, and who was given it. Both are plain text, because they are read by people.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verification.anomalies import Anomaly
+from verification.evidence import RunEvidence
+from verification.folding import Folded, RawViolation
+from verification.verdict import Violation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Examples in a verdict; all violations are in the files.
+EXAMPLES_MAX = 32
+#: How many offsets before and after an example are shown.
+AROUND = 3
+#: Lines of `records.jsonl` per finding: enough to see what happened, not a copy of the log.
+RECORDS_MAX = 5_000
+
+_SHOWN = (
+    "in_log",
+    "control",
+    "outcome",
+    "producer_id",
+    "producer_epoch",
+    "transactional",
+    "process",
+    "operation",
+    "index",
+    "count",
+    "send_order",
+    "source_partition",
+    "source_offset",
+    "told",
+    "committed",
+    "uncommitted",
+    "received",
+    "high_watermark",
+    "last_stable_offset",
+)
+
+
+def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
+    """A violation with its topic's name, as a verdict carries it."""
+    return Violation(
+        anomaly=str(violation.anomaly),
+        process=violation.process,
+        operation=violation.operation,
+        index=violation.index,
+        topic=evidence.topic(violation.topic_index),
+        partition=violation.partition,
+        offset=violation.offset,
+        observer=violation.observer,
+        detail=violation.detail,
+    )
+
+
+def _order(violation: RawViolation) -> tuple[tuple[bool, int], ...]:
+    """The order of examples: by place and identity, so that the same evidence shows the same examples."""
+    keys = (violation.topic_index, violation.partition, violation.offset)
+    keys += (violation.process, violation.operation, violation.index)
+    return tuple((key is None, key or 0) for key in keys)
+
+
+def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
+    """The violations that a verdict shows."""
+    return tuple(sorted(violations, key=_order)[:EXAMPLES_MAX])
+
+
+def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": run,
+            "anomaly": str(anomaly),
+            "topic_index": each.topic_index,
+            "partition": each.partition,
+            "at": each.offset,
+            "process": each.process,
+            "operation": each.operation,
+        }
+        for run, found in folded.items()
+        for anomaly, violations in found.primary.items()
+        for each in examples(violations)
+    ]
+
+
+def surroundings(
+    spark: SparkSession, places: DataFrame, folded: Mapping[str, Folded]
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The places around the examples of every finding, by (run, anomaly); one job for all runs."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+    from verification.frames import local
+
+    wanted = _wanted(folded)
+    if not wanted:
+        return {}
+    types = {"run": StringType(), "anomaly": StringType(), "at": LongType(), "operation": LongType()}
+    names = ("run", "anomaly", "topic_index", "partition", "at", "process", "operation")
+    schema = StructType([StructField(name, types.get(name, IntegerType())) for name in names])
+    example = F.broadcast(local(spark, wanted, schema))
+    shown = places.select("run", "topic_index", "partition", "offset", *_SHOWN)
+    beside = shown.join(example.drop("process", "operation"), ["run", "topic_index", "partition"])
+    same = shown.join(
+        example.where("process is not null").drop("topic_index", "partition", "at"), ["run", "process", "operation"]
+    )
+    both = beside.where(f"abs(offset - at) <= {AROUND}").drop("at").unionByName(same).distinct().limit(RECORDS_MAX * 16)
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in both.toArrow().to_pylist():
+        found.setdefault((row.pop("run"), row.pop("anomaly")), []).append(row)
+    return found
+
+
+def _lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    texts = [json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows]
+    path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+
+
+def _row(evidence: RunEvidence, violation: RawViolation, under: Anomaly | None) -> dict[str, Any]:
+    shown = named(evidence, violation)
+    names = ("anomaly", "process", "operation", "index", "topic", "partition", "offset", "observer", "detail")
+    return {**{name: getattr(shown, name) for name in names}, "folded_under": None if under is None else str(under)}
+
+
+def write(evidence: RunEvidence, folded: Folded, records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> None:
+    """Write `findings/` of one run anew; nothing is written for a run without findings."""
+    root = evidence.directory.findings
+    if root.exists():
+        shutil.rmtree(root)
+    for anomaly in Anomaly:
+        own, explained = folded.primary.get(anomaly, ()), folded.consequences.get(anomaly, ())
+        if not own:
+            continue
+        folder = root / str(anomaly)
+        folder.mkdir(parents=True)
+        rows = [_row(evidence, each, None) for each in sorted(own, key=_order)]
+        rows += [_row(evidence, each, anomaly) for each in sorted(explained, key=_order)]
+        _lines(folder / "violations.jsonl", rows)
+        around = [
+            {"topic": evidence.topic(row["topic_index"]), **row}
+            for row in records.get((evidence.run, str(anomaly)), [])[:RECORDS_MAX]
+        ]
+        _lines(
+            folder / "records.jsonl",
+            sorted(around, key=lambda row: (row["topic_index"], row["partition"], row["offset"])),
+        )

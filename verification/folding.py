@@ -1,0 +1,181 @@
+"""One defect has one primary finding; what it causes elsewhere is counted under it and not reported again.
+
+Violations come from independent checks, so one defect shows several times: a partition whose LSO stands still hides
+every later transaction, a truncated log loses a record, lets an observer go back and gives one offset two contents.
+The rules, first match wins; each folds a violation under an anomaly that was found in the same run:
+
+1. Explained by a standing LSO (`cause`): under `hung-transaction`, else `stuck-lso`.
+2. `lost-write` or `inconsistent-offset` at a place that holds a `phantom-record`, and `torn-transaction` all of whose
+   missing records were acknowledged at such places: under `phantom-record`.
+3. `inconsistent-offset`, `nonmonotonic-poll` and `poll-skip` in a partition at or above the lowest acknowledged offset of a
+   `lost-write` there: under `lost-write`; of the missing records of a `torn-transaction`: under that.
+4. `inconsistent-offset` and `poll-skip` of a record of a transaction that is torn: under `torn-transaction`.
+5. `poll-skip` at a place that is `hidden-committed`: under that.
+6. `aborted-read` of an operation that is a `zombie-write`: under that.
+
+Rule 3 is generous: in a run that lost records, another defect further up in the same partition would be counted as a
+consequence. The run is convicted all the same, and every violation stays in `findings/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from verification.anomalies import Anomaly
+
+Partition = tuple[int, int]
+Place = tuple[int, int, int]
+OperationKey = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawViolation:
+    """A violation as a check found it: `verification.sources.schema.VIOLATIONS` without the run."""
+
+    anomaly: Anomaly
+    process: int | None = None
+    operation: int | None = None
+    index: int | None = None
+    topic_index: int | None = None
+    partition: int | None = None
+    offset: int | None = None
+    observer: str | None = None
+    detail: str = field(default="", compare=False)
+    cause: str | None = None
+    places: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place | None:
+        """Where it is, when it is at one place."""
+        if self.topic_index is None or self.partition is None or self.offset is None:
+            return None
+        return (self.topic_index, self.partition, self.offset)
+
+    @property
+    def operation_key(self) -> OperationKey | None:
+        """Whose record or transaction it is."""
+        return None if self.process is None or self.operation is None else (self.process, self.operation)
+
+    def missing(self) -> tuple[Place | None, ...]:
+        """The acknowledged places of missing records, None for a record of which no place was told."""
+        return tuple(_place(text) for text in self.places)
+
+
+def _place(text: str) -> Place | None:
+    parts = text.split(":")
+    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """The violations of one run: findings of their own, and what was folded under which anomaly."""
+
+    primary: dict[Anomaly, tuple[RawViolation, ...]]
+    consequences: dict[Anomaly, tuple[RawViolation, ...]]
+
+
+class _Context:
+    """What the rules ask about all violations of a run."""
+
+    def __init__(self, violations: tuple[RawViolation, ...]) -> None:
+        def of(anomaly: Anomaly) -> tuple[RawViolation, ...]:
+            return tuple(each for each in violations if each.anomaly is anomaly)
+
+        self.found = frozenset(each.anomaly for each in violations if each.cause is None)
+        self.phantoms = {each.place for each in of(Anomaly.PHANTOM_RECORD)}
+        self.hidden = {each.place for each in of(Anomaly.HIDDEN_COMMITTED)}
+        self.zombies = {each.operation_key for each in of(Anomaly.ZOMBIE_WRITE)}
+        self.torn = {each.operation_key for each in of(Anomaly.TORN_TRANSACTION)}
+        self.lost_from = _lowest(each.place for each in of(Anomaly.LOST_WRITE) if each.place not in self.phantoms)
+        self.torn_from = _lowest(
+            place
+            for each in of(Anomaly.TORN_TRANSACTION)
+            if each.cause is None
+            for place in each.missing()
+            if place not in self.phantoms
+        )
+
+
+def _lowest(places: Iterable[Place | None]) -> dict[Partition, int]:
+    lowest: dict[Partition, int] = {}
+    for place in places:
+        if place is not None:
+            partition = place[:2]
+            lowest[partition] = min(place[2], lowest.get(partition, place[2]))
+    return lowest
+
+
+def _standing_lso(violation: RawViolation, context: _Context) -> Anomaly | None:
+    if violation.cause is None:
+        return None
+    standing = (Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO)
+    return next((anomaly for anomaly in standing if anomaly in context.found), None)
+
+
+def _phantom(violation: RawViolation, context: _Context) -> Anomaly | None:
+    if violation.anomaly in (Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSET):
+        explained = violation.place is not None and violation.place in context.phantoms
+    elif violation.anomaly is Anomaly.TORN_TRANSACTION:
+        missing = violation.missing()
+        explained = bool(missing) and None not in missing and set(missing) <= context.phantoms
+    else:
+        return None
+    return Anomaly.PHANTOM_RECORD if explained else None
+
+
+_OF_TRUNCATION = (Anomaly.INCONSISTENT_OFFSET, Anomaly.NONMONOTONIC_POLL, Anomaly.POLL_SKIP)
+
+
+def _truncation(violation: RawViolation, context: _Context) -> Anomaly | None:
+    place = violation.place
+    if violation.anomaly not in _OF_TRUNCATION or place is None:
+        return None
+    for anomaly, lowest in ((Anomaly.LOST_WRITE, context.lost_from), (Anomaly.TORN_TRANSACTION, context.torn_from)):
+        if place[:2] in lowest and place[2] >= lowest[place[:2]]:
+            return anomaly
+    return None
+
+
+def _torn(violation: RawViolation, context: _Context) -> Anomaly | None:
+    concerned = violation.anomaly in (Anomaly.INCONSISTENT_OFFSET, Anomaly.POLL_SKIP)
+    return Anomaly.TORN_TRANSACTION if concerned and violation.operation_key in context.torn - {None} else None
+
+
+def _hidden(violation: RawViolation, context: _Context) -> Anomaly | None:
+    skipped = violation.anomaly is Anomaly.POLL_SKIP and violation.place in context.hidden - {None}
+    return Anomaly.HIDDEN_COMMITTED if skipped else None
+
+
+def _zombie(violation: RawViolation, context: _Context) -> Anomaly | None:
+    read = violation.anomaly is Anomaly.ABORTED_READ and violation.operation_key in context.zombies - {None}
+    return Anomaly.ZOMBIE_WRITE if read else None
+
+
+#: The rules in the order of the module's docstring.
+RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
+    _standing_lso,
+    _phantom,
+    _truncation,
+    _torn,
+    _hidden,
+    _zombie,
+)
+
+
+def fold(violations: Iterable[RawViolation]) -> Folded:
+    """Divide the violations of one run into findings of their own and consequences."""
+    every = tuple(violations)
+    context = _Context(every)
+    primary: dict[Anomaly, list[RawViolation]] = {}
+    consequences: dict[Anomaly, list[RawViolation]] = {}
+    for violation in every:
+        under = next((found for rule in RULES if (found := rule(violation, context)) is not None), None)
+        if under is None:
+            primary.setdefault(violation.anomaly, []).append(violation)
+        else:
+            consequences.setdefault(under, []).append(violation)
+    return Folded(
+        primary={anomaly: tuple(primary[anomaly]) for anomaly in Anomaly if anomaly in primary},
+        consequences={anomaly: tuple(consequences[anomaly]) for anomaly in Anomaly if anomaly in consequences},
+    )

@@ -1,0 +1,174 @@
+"""Evidence → DataFrames: one frame per kind of evidence, every frame with a `run` column, schemas in `sources.schema`.
+
+What the history holds is small and becomes local relations, which Spark broadcasts; the bulk (acks, observations,
+captures) is read by Spark from all runs' files at once, so that many runs cost one job and a run that is larger than
+one machine's memory can be judged on a cluster that sees the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name under which everybody knows this module
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from verification.evidence import RunEvidence
+from verification.identity import IDENTITY_LENGTH, LAYOUT
+from verification.rows import Rows, small_rows
+from verification.sources import schema as schemas
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """All evidence of some runs. Column by column: `verification.sources.schema`."""
+
+    runs: DataFrame
+    observers: DataFrame
+    operations: DataFrame
+    acks: DataFrame
+    observations: DataFrame
+    log: DataFrame
+    uncommitted: DataFrame
+    committed: DataFrame
+    ends: DataFrame
+    settled: DataFrame
+    open_producers: DataFrame
+    coordinator_states: DataFrame
+    group_offsets: DataFrame
+
+
+#: Frame → its schema; the order is that of `Frames`.
+FRAME_SCHEMAS: dict[str, StructType] = {
+    "runs": schemas.RUNS,
+    "observers": schemas.OBSERVERS,
+    "operations": schemas.OPERATIONS,
+    "acks": schemas.ACKS,
+    "observations": schemas.OBSERVATIONS,
+    "log": schemas.LOG,
+    "uncommitted": schemas.DELIVERED,
+    "committed": schemas.DELIVERED,
+    "ends": schemas.ENDS,
+    "settled": schemas.SETTLED,
+    "open_producers": schemas.OPEN_PRODUCERS,
+    "coordinator_states": schemas.COORDINATOR_STATES,
+    "group_offsets": schemas.GROUP_OFFSETS,
+}
+
+
+def local(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: StructType) -> DataFrame:
+    """A frame of rows held here; columns that a row lacks are null."""
+    table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
+    return spark.createDataFrame(table, schema)
+
+
+def _captured(spark: SparkSession, folders: Sequence[Path], schema: StructType) -> DataFrame:
+    if not folders:
+        return local(spark, [], schema)
+    return spark.read.schema(schema).parquet(*[str(folder) for folder in folders])
+
+
+#: What a file's lines are labelled with: the run, and the process or the observer's index.
+_LABELS = StructType(
+    [StructField("file", StringType()), StructField("run", StringType()), StructField("owner", IntegerType())]
+)
+
+
+def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: StructType) -> DataFrame:
+    """Lines of JSON files with the labels (run, owner) of the file that each stands in."""
+    lines = spark.read.schema(line).json([str(path) for path in files])
+    labels = []
+    # Spark's own spelling of a file's name is the key, whatever it escapes.
+    for spelled in lines.inputFiles():
+        run, owner = files[Path(unquote(urlparse(spelled).path))]
+        labels.append({"file": spelled, "run": run, "owner": owner})
+    lines = lines.withColumn("file", F.col("_metadata.file_path"))
+    return lines.join(F.broadcast(local(spark, labels, _LABELS)), "file").drop("file")
+
+
+def _acks(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
+    files = {path.resolve(): (run.run, process) for run in runs for process, path in run.acks.items()}
+    if not files:
+        return local(spark, [], schemas.ACKS)
+    ack = F.col("ack")
+    return (
+        _labelled(spark, files, schemas.ACKS_LINE)
+        .withColumn("ack", F.explode("acks"))
+        .select(
+            "run",
+            F.col("owner").alias("process"),
+            "operation",
+            ack[0].cast("int").alias("index"),
+            ack[1].cast("int").alias("topic_index"),
+            ack[2].cast("int").alias("partition"),
+            ack[3].cast("long").alias("offset"),
+            ack[4].alias("outcome"),
+        )
+    )
+
+
+def _identity(text: Column) -> dict[str, Column]:
+    """Identity columns sliced out of a value's text, by the same layout as everything else; null where not valid."""
+    parts = {name: F.substring(text, start + 1, width) for name, start, width in LAYOUT}
+    body = F.substring(text, 1, IDENTITY_LENGTH - 8)
+    valid = (F.length(text) == IDENTITY_LENGTH) & (F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0")) == parts["checksum"])
+    types = {field.name: field.dataType for field in schemas.OBSERVATIONS.fields}
+    columns: dict[str, Column] = {}
+    for name, part in parts.items():
+        if name == "checksum":
+            continue
+        column = {"run": "identity_run", "topic_index": "intended_topic_index"}.get(name, name)
+        columns[column] = F.when(valid, F.trim(part).try_cast(types[column]))
+    columns["valid"] = F.coalesce(valid, F.lit(False))
+    return columns
+
+
+def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: DataFrame) -> DataFrame:
+    files = {
+        run.observations[observer.name].resolve(): (run.run, index)
+        for run in runs
+        for index, observer in enumerate(run.experiment.observers)
+    }
+    if not files:
+        return local(spark, [], schemas.OBSERVATIONS)
+    record = F.col("record")
+    rows = _labelled(spark, files, schemas.OBSERVATIONS_LINE).select(
+        "run",
+        F.col("owner").alias("observer_index"),
+        "poll",
+        "received_ns",
+        F.posexplode("records").alias("position", "record"),
+    )
+    columns = {
+        "topic_index": record[0].cast("int"),
+        "partition": record[1].cast("int"),
+        "offset": record[2].cast("long"),
+        **_identity(record[3]),
+        # A foreign value has no text here, and nothing to compare.
+        "identity_digest": F.when(F.length(record[3]) > 0, F.crc32(record[3])),
+    }
+    declared = F.broadcast(observers.drop("observer"))
+    return rows.join(declared, ["run", "observer_index"]).withColumns(columns).select(*schemas.OBSERVATIONS.names)
+
+
+def load(spark: SparkSession, runs: Sequence[RunEvidence]) -> Frames:
+    """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`)."""
+    small: Rows = {}
+    for run in runs:
+        for name, rows in small_rows(run).items():
+            small.setdefault(name, []).extend(rows)
+    with_log = [run.directory for run in runs if run.experiment.has_log]
+    held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
+    return Frames(
+        **held,
+        acks=_acks(spark, runs),
+        observations=_observations(spark, runs, held["observers"]),
+        log=_captured(spark, [each.log for each in with_log], schemas.LOG),
+        uncommitted=_captured(spark, [each.uncommitted for each in with_log], schemas.DELIVERED),
+        committed=_captured(spark, [run.directory.committed for run in runs], schemas.DELIVERED),
+    )

@@ -1,0 +1,185 @@
+"""Evidence → verdicts: many runs are checked in one job, each is decided on its own, and the verdict is written.
+
+Checks find, requirements forbid, and here it is decided, in this order: evidence that cannot be judged is ERROR; an
+anomaly of a subject is FAIL, even when something else broke or too little was tried, because what was proven stays proven;
+a check that crashed is ERROR; coverage below a floor is INCONCLUSIVE; the rest is PASS. A control is PASS when exactly the
+anomalies that it names were found, otherwise ERROR: it says nothing about the subject, only about this judge.
+
+No exception speaks about a subject. Only a session that broke altogether is raised.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from verification import findings, signatures, verdict_file
+from verification.coverage import coverage
+from verification.decision import Judged, decide
+from verification.errors import UnfitEvidenceError
+from verification.evidence import RunEvidence, check_distinct, read_run
+from verification.folding import Folded, RawViolation, fold
+from verification.layout import RunDirectory
+from verification.verdict import Finding, ScenarioVerdict, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from verification.checks import Check
+    from verification.checks.facts import Facts
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What the checks found, by run, and which of them crashed (name and reason)."""
+
+    violations: dict[str, list[RawViolation]]
+    crashed: tuple[str, ...] = ()
+    facts: Facts | None = field(default=None, compare=False)
+
+
+def _collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
+    from verification.anomalies import Anomaly
+    from verification.checks import united
+
+    found: dict[str, list[RawViolation]] = {}
+    for row in united(facts, tuple(checks)).toArrow().to_pylist():
+        run = row.pop("run")
+        row |= {"anomaly": Anomaly(row["anomaly"]), "places": tuple(row["places"] or ())}
+        found.setdefault(run, []).append(RawViolation(**row))
+    return found
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
+
+
+def check(spark: SparkSession, runs: Sequence[RunEvidence]) -> Checked:
+    """Run every check that the runs' experiments can show, in one job; when that crashes, one by one."""
+    from verification.checks import CHECKS
+    from verification.checks.facts import derive
+    from verification.frames import load
+
+    checks = [each for each in CHECKS if any(each.applies(run.experiment) for run in runs)]
+    try:
+        facts = derive(load(spark, runs))
+    except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
+        return Checked(violations={}, crashed=(f"the evidence could not be loaded: {_first_line(error)}",))
+    try:
+        return Checked(violations=_collect(facts, checks), facts=facts)
+    except Exception:  # noqa: BLE001 - found again below, check by check
+        LOG.exception("the checks crashed together; running them one by one")
+    found: dict[str, list[RawViolation]] = {}
+    crashed: list[str] = []
+    for each in checks:
+        try:
+            for run, violations in _collect(facts, [each]).items():
+                found.setdefault(run, []).extend(violations)
+        except Exception as error:  # noqa: BLE001 - a crashed check is an ERROR of ours, never a verdict on the subject
+            crashed.append(f"check {each.name} crashed: {_first_line(error)}")
+    return Checked(violations=found, crashed=tuple(crashed), facts=facts)
+
+
+def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:
+    return ScenarioVerdict(
+        scenario=directory.root.name,
+        run="",
+        verdict=Verdict.ERROR,
+        reason=str(error),
+        findings=(),
+        coverage=(),
+        requirements=(),
+    )
+
+
+def _findings(evidence: RunEvidence, folded: Folded) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            anomaly=str(anomaly),
+            count=len(violations),
+            examples=tuple(findings.named(evidence, each) for each in findings.examples(violations)),
+            consequences=len(folded.consequences.get(anomaly, ())),
+            known_bug=signatures.recognise(evidence, violations),
+        )
+        for anomaly, violations in folded.primary.items()
+    )
+
+
+def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
+    """How much evidence there was, from the files' own footers."""
+    import pyarrow.dataset as ds
+
+    from verification.history import Operation
+
+    directory = evidence.directory
+    folders = {"log": directory.log, "uncommitted": directory.uncommitted, "committed": directory.committed}
+    counted = [("operations", len(evidence.history.of(Operation)))]
+    counted += [
+        (name, ds.dataset(folder, format="parquet").count_rows()) for name, folder in folders.items() if folder.is_dir()
+    ]
+    return tuple(counted)
+
+
+def _decide(evidence: RunEvidence, folded: Folded, crashed: tuple[str, ...]) -> ScenarioVerdict:
+    try:
+        covered = coverage(evidence)
+    except Exception as error:  # noqa: BLE001 - counting is ours; its failure must not hide what was found
+        covered, crashed = (), (*crashed, f"coverage could not be counted: {_first_line(error)}")
+    return decide(
+        Judged(
+            experiment=evidence.experiment,
+            findings=_findings(evidence, folded),
+            coverage=covered,
+            crashed=crashed,
+            counts=_counts(evidence),
+        )
+    )
+
+
+def _written(directory: RunDirectory, verdict: ScenarioVerdict) -> ScenarioVerdict:
+    if directory.root.is_dir():
+        verdict_file.write(directory.verdicts, verdict)
+    return verdict
+
+
+def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float) -> Iterable[ScenarioVerdict]:
+    from dataclasses import replace
+
+    checked = check(spark, runs)
+    folded = {run.run: fold(checked.violations.get(run.run, ())) for run in runs}
+    around = {} if checked.facts is None else findings.surroundings(spark, checked.facts.places, folded)
+    verdicts = []
+    for run in runs:
+        findings.write(run, folded[run.run], around)
+        verdicts.append(_decide(run, folded[run.run], checked.crashed))
+    # The runs were judged together: each is charged its share.
+    share_s = (time.monotonic() - began) / len(runs)
+    return [replace(verdict, judged_s=share_s) for verdict in verdicts]
+
+
+def judge(spark: SparkSession, directories: Iterable[RunDirectory]) -> list[ScenarioVerdict]:
+    """Judge the evidence of some scenarios in one job and write `verdicts.json` and `findings/` into each.
+
+    Returns one verdict per directory, in their order. A directory that cannot be judged has the verdict ERROR with the
+    reason; it does not keep the others from being judged.
+    """
+    began = time.monotonic()
+    order = list(directories)
+    fit: list[RunEvidence] = []
+    verdicts: dict[int, ScenarioVerdict] = {}
+    for number, directory in enumerate(order):
+        try:
+            evidence = read_run(directory)
+            check_distinct([*fit, evidence])
+            fit.append(evidence)
+        except UnfitEvidenceError as error:
+            verdicts[number] = _unfit(directory, error)
+    if fit:
+        judged = dict(zip([id(each.directory) for each in fit], _judge_fit(spark, fit, began), strict=True))
+        verdicts |= {number: judged[id(each)] for number, each in enumerate(order) if id(each) in judged}
+    return [_written(directory, verdicts[number]) for number, directory in enumerate(order)]

@@ -1,0 +1,98 @@
+"""Where evidence lies.
+
+One scenario's directory:
+
+    scenario.json                      what was tried (`verification.experiment`)
+    history.jsonl                      what clients did and were told, faults, phases, samples (`verification.history`)
+    acks/<process>.jsonl.gz            one line per operation, for example
+                                       {"operation": 3, "acks": [[index, topic_index, partition, offset, outcome]]};
+                                       outcome is ok, fail or info; offset is -1 where none was told
+    observations/<observer>.jsonl.gz   one line per poll that returned records, for example
+                                       {"poll": 7, "received_ns": 1, "records": [[topic_index, partition, offset, text]]}
+                                       text is the identity part of the value, "" for a foreign value
+    captures.json                      ends, group offsets, coordinator states at quiescence (`verification.captures`)
+    log/ uncommitted/ committed/       Parquet, schemas in `verification.sources.schema`
+    brokers/broker-<i>.log
+    findings/<anomaly>/                every violation with its records
+    verdicts.json                      the judgement (`verification.verdict`)
+    README.txt                         how to run it again, what each file is
+
+A whole run's directory has `runs/<scenario>/` with these, beside report.html, results.json, junit.xml, summary.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The paths of one scenario's evidence."""
+
+    root: Path
+
+    @property
+    def experiment(self) -> Path:
+        """scenario.json."""
+        return self.root / "scenario.json"
+
+    @property
+    def history(self) -> Path:
+        """history.jsonl."""
+        return self.root / "history.jsonl"
+
+    @property
+    def acks(self) -> Path:
+        """Directory of acknowledgements."""
+        return self.root / "acks"
+
+    @property
+    def observations(self) -> Path:
+        """Directory of what live observers were given."""
+        return self.root / "observations"
+
+    @property
+    def captures(self) -> Path:
+        """captures.json."""
+        return self.root / "captures.json"
+
+    @property
+    def log(self) -> Path:
+        """Parquet of every record and control record by offset."""
+        return self.root / "log"
+
+    @property
+    def uncommitted(self) -> Path:
+        """Parquet of what a read_uncommitted client was given at quiescence."""
+        return self.root / "uncommitted"
+
+    @property
+    def committed(self) -> Path:
+        """Parquet of what a read_committed client was given at quiescence."""
+        return self.root / "committed"
+
+    @property
+    def brokers(self) -> Path:
+        """Directory of broker logs."""
+        return self.root / "brokers"
+
+    @property
+    def findings(self) -> Path:
+        """Directory of full findings."""
+        return self.root / "findings"
+
+    @property
+    def verdicts(self) -> Path:
+        """verdicts.json."""
+        return self.root / "verdicts.json"
+
+
+def scenario_directories(path: Path) -> tuple[RunDirectory, ...]:
+    """The scenarios' directories of a whole run, or the one that `path` is itself; empty when it is neither."""
+    if (path / "scenario.json").exists() or (path / "history.jsonl").exists():
+        return (RunDirectory(path),)
+    runs = path / "runs"
+    if not runs.is_dir():
+        return ()
+    return tuple(RunDirectory(each) for each in sorted(runs.iterdir()) if each.is_dir())

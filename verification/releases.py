@@ -1,0 +1,43 @@
+"""Release numbers, compared as Kafka numbers its releases.
+
+A release is two to four numbers joined by dots: 4.3.1, and 0.11.0.0 for the oldest ones that know transactions. A
+shorter number names a line and stands for everything on it, which is how an upper bound such as "up to 3.9" is meant.
+Candidates and snapshots are no releases; whoever tests one passes the number that it is going to bear.
+"""
+
+from __future__ import annotations
+
+import re
+
+from verification.requirements.errors import ReleaseError
+
+_PATTERN = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}")
+
+
+def parse(release: str) -> tuple[int, ...]:
+    """The numbers of a release, for comparison.
+
+    Raises ReleaseError when it is not a version number.
+    """
+    if not _PATTERN.fullmatch(release):
+        raise ReleaseError(f"{release!r} is not a Kafka release; write it as two to four numbers, for instance 4.3.1")
+    return tuple(int(part) for part in release.split("."))
+
+
+def _padded(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    # Four is the longest form there is: 4.0 and 4.0.0 are the same release.
+    return numbers + (0,) * (4 - len(numbers))
+
+
+def within(release: str, since: str, until: str | None) -> bool:
+    """Whether `release` lies in [since, until]; both ends belong to it, and no `until` means no end.
+
+    A bound that names a line includes the whole line: 3.9.2 lies within an `until` of "3.9".
+
+    Raises ReleaseError when one of them is not a version number.
+    """
+    numbers, first = parse(release), parse(since)
+    if _padded(numbers) < _padded(first):
+        return False
+    last = parse(until) if until is not None else None
+    return last is None or numbers[: len(last)] <= last

@@ -1,0 +1,1 @@
+"""The normative catalogue of exactly-once requirements: data in TOML, one file per family, and what reads it."""

@@ -1,0 +1,185 @@
+"""Evidence → plain rows, by frame name: what the history says as rows, and, for judging without Spark, the bulk as well.
+
+The names and columns are those of `verification.sources.schema`. Free of pyspark.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from verification.evidence import RunEvidence
+from verification.experiment import Isolation
+from verification.history import Action, Operation, Settled
+from verification.identity import decode
+
+Row = dict[str, Any]
+#: Frame name → its rows.
+Rows = dict[str, list[Row]]
+
+
+def operation_row(run: str, operation: Operation) -> Row:
+    """An operation as a row of `sources.schema.OPERATIONS`.
+
+    Records are `plain` when no transaction binds them: appends, and copies by a copier without transactional id.
+    """
+    bound = operation.action is Action.TRANSACTION or (
+        operation.action is Action.COPY and operation.transactional_id is not None
+    )
+    return {
+        "run": run,
+        "process": operation.process,
+        "operation": operation.operation,
+        "action": str(operation.action),
+        "outcome": str(operation.outcome),
+        "told": str(operation.told) if bound else None,
+        "plain": operation.action in (Action.APPEND, Action.COPY) and not bound,
+        "transactional_id": operation.transactional_id,
+        "records": operation.records,
+        "invoked_ns": operation.invoked_ns,
+        "decided_ns": operation.decided_ns,
+        "completed_ns": operation.completed_ns,
+    }
+
+
+def _placed(run: RunEvidence, topic: str, partition: int, **values: Any) -> Iterator[Row]:
+    """A row about a partition of the experiment; nothing for topics that are not the experiment's."""
+    topic_index = run.topic_index(topic)
+    if topic_index is not None:
+        yield {"run": run.run, "topic_index": topic_index, "partition": partition, **values}
+
+
+def _ends(run: RunEvidence) -> Iterator[Row]:
+    for each in run.captures.ends:
+        watermarks = {"high_watermark": each.high_watermark, "last_stable_offset": each.last_stable_offset}
+        yield from _placed(run, each.topic, each.partition, start=each.start, **watermarks)
+
+
+def _settled(run: RunEvidence) -> Iterator[Row]:
+    for each in run.history.of(Settled):
+        watermarks = {"high_watermark": each.high_watermark, "last_stable_offset": each.last_stable_offset}
+        yield from _placed(run, each.topic, each.partition, before_fencing=each.before_fencing, **watermarks)
+
+
+def _open_producers(run: RunEvidence) -> Iterator[Row]:
+    for each in run.captures.open_producers:
+        yield from _placed(run, each.topic, each.partition, producer_id=each.producer_id, offset=each.first_offset)
+
+
+def _group_offsets(run: RunEvidence) -> Iterator[Row]:
+    for each in run.captures.group_offsets:
+        if each.group == run.experiment.group:
+            yield from _placed(run, each.topic, each.partition, offset=each.offset)
+
+
+def _observers(run: RunEvidence) -> Iterator[Row]:
+    for index, observer in enumerate(run.experiment.observers):
+        yield {
+            "run": run.run,
+            "observer_index": index,
+            "observer": observer.name,
+            "committed_reader": observer.isolation is Isolation.COMMITTED,
+        }
+
+
+def small_rows(run: RunEvidence) -> Rows:
+    """Everything that is small, by frame."""
+    experiment = run.experiment
+    kept = {name: getattr(experiment, name) for name in ("run", "has_log", "order_claimed", "fan_out")}
+    return {
+        "runs": [kept],
+        "observers": list(_observers(run)),
+        "operations": [operation_row(run.run, each) for each in run.history.of(Operation)],
+        "ends": list(_ends(run)),
+        "settled": list(_settled(run)),
+        "open_producers": list(_open_producers(run)),
+        "coordinator_states": [
+            {"run": run.run, "producer_id": each.producer_id, "state": each.state}
+            for each in run.captures.coordinator_states
+        ],
+        "group_offsets": list(_group_offsets(run)),
+    }
+
+
+def _json_lines(path: Path) -> Iterator[Any]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _acks(run: RunEvidence) -> Iterator[Row]:
+    names = ("index", "topic_index", "partition", "offset", "outcome")
+    for process, path in run.acks.items():
+        for line in _json_lines(path):
+            for ack in line["acks"]:
+                key = {"run": run.run, "process": process, "operation": line["operation"]}
+                yield {**key, **dict(zip(names, ack, strict=True))}
+
+
+def identity_row(value: bytes | None) -> Row:
+    """Identity columns, `valid` and `identity_digest` of a value."""
+    identity = decode(value)
+    columns: Row = {"valid": identity is not None, "identity_digest": zlib.crc32((value or b"")[:96])}
+    if identity is not None:
+        columns |= {
+            "identity_run": identity.run,
+            "process": identity.process,
+            "operation": identity.operation,
+            "kind": str(identity.kind),
+            "index": identity.index,
+            "count": identity.count,
+            "intended_topic_index": identity.topic_index,
+            "intended_partition": identity.intended_partition,
+            "send_order": identity.send_order,
+            "source_partition": identity.source_partition,
+            "source_offset": identity.source_offset,
+        }
+    return columns
+
+
+def _observations(run: RunEvidence) -> Iterator[Row]:
+    for observer in _observers(run):
+        for line in _json_lines(run.observations[observer["observer"]]):
+            for position, (topic_index, partition, offset, text) in enumerate(line["records"]):
+                yield {
+                    "run": run.run,
+                    "observer_index": observer["observer_index"],
+                    "committed_reader": observer["committed_reader"],
+                    "poll": line["poll"],
+                    "position": position,
+                    "received_ns": line["received_ns"],
+                    "topic_index": topic_index,
+                    "partition": partition,
+                    "offset": offset,
+                    **identity_row(text.encode()),
+                    **({} if text else {"identity_digest": None}),
+                }
+
+
+def _captured(folder: Path) -> list[Row]:
+    import pyarrow.dataset as ds
+
+    if not folder.is_dir():
+        return []
+    rows: list[Row] = ds.dataset(folder, format="parquet").to_table().to_pylist()
+    return rows
+
+
+def all_rows(run: RunEvidence) -> Rows:
+    """Everything, by frame; for evidence that fits into memory."""
+    directory = run.directory
+    folders: Iterable[tuple[str, Path]] = (
+        ("log", directory.log),
+        ("uncommitted", directory.uncommitted),
+        ("committed", directory.committed),
+    )
+    return {
+        **small_rows(run),
+        "acks": list(_acks(run)),
+        "observations": list(_observations(run)),
+        **{name: _captured(folder) for name, folder in folders},
+    }

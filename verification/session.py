@@ -1,0 +1,187 @@
+"""The one Spark session of a process.
+
+A small judgement is mostly start-up, so everything that makes start-up quick is set here, and everything that a user
+may have an opinion on is left to the user: `spark.master`, `spark.remote`, memory, shuffle partitions and any other
+key is taken from `options`, `SPARK_REMOTE`, `MASTER`, `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`, in this order,
+and a default of ours is used only for a key that none of them names. The same jobs therefore run on a Spark cluster
+when one machine is not enough.
+
+Defaults, each measured on two cores: C1 only and the serial collector (session and first job 5.4 s instead of
+7–8 s), no UI, two shuffle partitions (200 make a small job 2.5 times slower), no adaptive execution (it turns every
+exchange into a job of its own, which costs more than it saves below 10^6 records). They are for evidence of the size of
+a conformance run; for 10^7 records and more give `spark.driver.extraJavaOptions` and `spark.sql.adaptive.enabled`.
+
+What the JVM prints goes to a file of its own and is shown only when the start fails: its start-up warnings are not about
+the run. The JVM ends when this process does, because it watches the pipe of its standard input.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verification.errors import JavaUnfitError, SessionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Spark 4 is compiled for Java 17; older ones refuse its class files.
+JAVA_MIN = 17
+#: `java -version` answers in well under a second; ten times that is a machine in distress.
+JAVA_ANSWER_S = 30.0
+#: Lines of the JVM's output that go into an error message.
+TAIL_LINES = 12
+
+#: Settings of the SQL engine, which a remote session accepts as well.
+SQL_DEFAULTS: dict[str, str] = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    # Evidence is a handful of small compressed files per run: pack them into few tasks.
+    "spark.sql.files.openCostInBytes": "65536",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Frames that are partitioned by some of a join's keys are joined as they are, without another exchange.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+
+#: Settings of the application, which a remote session already has.
+APPLICATION_DEFAULTS: dict[str, str] = {
+    "spark.app.name": "onceproof",
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.shuffle.compress": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+}
+
+_LOCK = threading.Lock()
+
+
+def java_major(java_home: Path | None) -> int:
+    """The major version of the Java that Spark's launcher will use: `java_home`, else JAVA_HOME, else PATH.
+
+    Raises JavaUnfitError when there is none, when it does not answer, or when it is older than Spark accepts.
+    """
+    home = java_home or (Path(os.environ["JAVA_HOME"]) if os.environ.get("JAVA_HOME") else None)
+    program = str(home / "bin" / "java") if home else "java"
+    try:
+        answer = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWER_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JavaUnfitError(
+            f"{program} cannot be run ({error}); Spark needs Java {JAVA_MIN} or later, named by JAVA_HOME or on PATH"
+        ) from error
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    if found is None or int(found[1]) < JAVA_MIN:
+        said = (answer.stderr or answer.stdout).splitlines()
+        raise JavaUnfitError(
+            f"{program} is {said[0] if said else 'mute'}; Spark needs Java {JAVA_MIN} or later: set JAVA_HOME to one"
+        )
+    return int(found[1])
+
+
+def _submit_arguments() -> Iterator[str]:
+    """Keys that PYSPARK_SUBMIT_ARGS sets, as `--conf key=value` or by an option of spark-submit's own."""
+    own = {"--master": "spark.master", "--driver-memory": "spark.driver.memory", "--name": "spark.app.name"}
+    own["--driver-java-options"] = "spark.driver.extraJavaOptions"
+    words = os.environ.get("PYSPARK_SUBMIT_ARGS", "").replace("=", " ").split()
+    for word, following in zip(words, words[1:], strict=False):
+        if word in ("--conf", "-c"):
+            yield following
+        elif word in own:
+            yield own[word]
+
+
+def _defaults_file() -> Iterator[str]:
+    """Keys that the user's spark-defaults.conf sets."""
+    folder = os.environ.get("SPARK_CONF_DIR") or (
+        str(Path(os.environ["SPARK_HOME"]) / "conf") if os.environ.get("SPARK_HOME") else None
+    )
+    path = Path(folder) / "spark-defaults.conf" if folder else None
+    if path is None or not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        words = re.split(r"[\s=]+", line.strip(), maxsplit=1)
+        if words[0] and not words[0].startswith("#"):
+            yield words[0]
+
+
+def settings(options: Mapping[str, str]) -> dict[str, str]:
+    """What the session is built with: the user's `options`, and our default for every key that the user left open."""
+    remote = "spark.remote" in options or bool(os.environ.get("SPARK_REMOTE"))
+    theirs = {*options, *_submit_arguments(), *_defaults_file()}
+    if os.environ.get("MASTER"):
+        theirs.add("spark.master")
+    ours = SQL_DEFAULTS if remote else {**SQL_DEFAULTS, **APPLICATION_DEFAULTS}
+    chosen = {key: value for key, value in ours.items() if key not in theirs}
+    if not remote and os.environ.get("MASTER") and "spark.master" not in options:
+        chosen["spark.master"] = os.environ["MASTER"]
+    return {**chosen, **options}
+
+
+def _logging() -> str:
+    """The JVM option that keeps log4j to errors; the file lies beside this module."""
+    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+
+
+def _launch(chosen: dict[str, str]) -> SparkSession:
+    """Start the JVM with its output in a file, and the session in it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    chosen["spark.driver.extraJavaOptions"] = f"{chosen.get('spark.driver.extraJavaOptions', '')} {_logging()}".strip()
+    with tempfile.NamedTemporaryFile(mode="w+", prefix="spark-jvm-", suffix=".log", errors="replace") as output:
+        conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+        try:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
+        except Exception as error:
+            output.seek(0)
+            tail = "\n".join(output.read().splitlines()[-TAIL_LINES:])
+            raise SessionError(f"Spark did not start: {error}\n{tail}") from error
+
+
+def start(*, java_home: Path | None = None, options: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process, started when there is none.
+
+    `java_home` is the Java of the driver's JVM and is needed only where JAVA_HOME and PATH name none that fits;
+    `options` are the user's own Spark settings and win over every default. Thread-safe, so that it can be started
+    in the background while something else is waited for.
+
+    Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not come up.
+    """
+    from pyspark.sql import SparkSession
+
+    with _LOCK:
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        # Workers must be this interpreter: the default is `python3` on PATH, which may lack pyarrow.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        # pyspark logs every analysis error as a page of JSON beside raising it.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        chosen = settings(options or {})
+        if "spark.remote" in chosen or os.environ.get("SPARK_REMOTE"):
+            try:
+                return SparkSession.builder.config(map=chosen).getOrCreate()
+            except Exception as error:
+                raise SessionError(f"the Spark Connect server did not answer: {error}") from error
+        java_major(java_home)
+        if java_home is not None:
+            os.environ["JAVA_HOME"] = str(java_home)
+        return _launch(chosen)

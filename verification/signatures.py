@@ -1,0 +1,138 @@
+"""Signatures: functions over the evidence that recognise a known bug in a violation.
+
+A name is given by evidence and by nothing else; release and anomaly alone prove nothing, because another defect can
+look the same. A violation without the signature stays unnamed.
+
+`marker-dropped-while-leaderless` (KB-16) asks for three things at once: a partition of the transaction holds its data
+without a marker of its own (what follows from the same producer is nothing, or data of a later operation); that partition
+was seen without a leader between the moment when the end of the transaction was asked for and `MARKER_S` after its
+answer; and the coordinator has nothing open for the transactional id any more. Markers are written after the answer,
+therefore the span beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from verification import known_bugs
+from verification.evidence import RunEvidence
+from verification.folding import Partition, RawViolation
+from verification.history import Operation, Sample
+from verification.known_bugs import KnownBug, Signature
+from verification.requirements.errors import ReleaseError
+
+#: How long after EndTxn was answered a marker may still be under way: a coordinator that was restarted loads its
+#: partition and sends what it finds in Prepare within seconds.
+MARKER_S = 10.0
+#: Partitions are sampled twice a second, so a leader may have been gone this long before a sample says so.
+SAMPLED_S = 0.6
+#: Coordinator states in which markers are still to come (KIP-664 names).
+RUNNING = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+NS = 1_000_000_000
+
+#: A row of the log as this module needs it: topic index, partition, offset, control, process, operation.
+LogRow = tuple[int, int, int, str | None, int | None, int | None]
+
+
+def leaderless(evidence: RunEvidence, partition: Partition) -> list[tuple[int, int | None]]:
+    """When the partition was seen without a leader: [from, until) in ns, None while it never got one again."""
+    name = evidence.topic(partition[0])
+    samples = sorted(
+        (each.at_ns, each.leader)
+        for each in evidence.history.of(Sample)
+        if each.topic == name and each.partition == partition[1]
+    )
+    spans: list[tuple[int, int | None]] = []
+    began: int | None = None
+    for at_ns, leader in samples:
+        if leader < 0 and began is None:
+            began = at_ns - int(SAMPLED_S * NS)
+        elif leader >= 0 and began is not None:
+            spans.append((began, at_ns))
+            began = None
+    return spans if began is None else [*spans, (began, None)]
+
+
+@lru_cache(maxsize=256)
+def _producer_rows(log: Path, process: int, operation: int) -> tuple[LogRow, ...]:
+    """Everything in the log by the producers of one operation, in order of place."""
+    import pyarrow.dataset as ds
+
+    dataset = ds.dataset(log, format="parquet")
+    own = (ds.field("process") == process) & (ds.field("operation") == operation)
+    producers = dataset.to_table(columns=["producer_id"], filter=own).column("producer_id").unique().to_pylist()
+    columns = ["topic_index", "partition", "offset", "control", "process", "operation"]
+    found = dataset.to_table(columns=columns, filter=ds.field("producer_id").isin(producers)).to_pylist()
+    return tuple(sorted((tuple(row.values()) for row in found), key=lambda row: row[:3]))
+
+
+def without_marker(evidence: RunEvidence, process: int, operation: int) -> frozenset[Partition]:
+    """Partitions where the operation's data is not followed by a marker before its producer's next operation."""
+    rows = _producer_rows(evidence.directory.log, process, operation)
+    pending: set[Partition] = set()
+    missing: set[Partition] = set()
+    for topic_index, partition, _, control, writer, number in rows:
+        here = (topic_index, partition)
+        if (writer, number) == (process, operation):
+            pending.add(here)
+        elif here in pending:
+            pending.discard(here)
+            if control is None:
+                missing.add(here)
+    return frozenset(missing | pending)
+
+
+def _ended(evidence: RunEvidence, violation: RawViolation) -> Operation | None:
+    """The violation's operation when its end was asked for."""
+    return next(
+        (
+            each
+            for each in evidence.history.of(Operation)
+            if (each.process, each.operation) == violation.operation_key and each.decided_ns is not None
+        ),
+        None,
+    )
+
+
+def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-16; see the module's docstring."""
+    ended = _ended(evidence, violation)
+    if ended is None or ended.decided_ns is None or not evidence.experiment.has_log:
+        return False
+    states = {each.transactional_id: each.state for each in evidence.captures.coordinator_states}
+    state = states.get(ended.transactional_id or "")
+    if state is None or state in RUNNING:
+        return False
+    began = ended.decided_ns
+    until = (ended.completed_ns or began) + int(MARKER_S * NS)
+    return any(
+        span_began <= until and (span_ended is None or span_ended > began)
+        for partition in without_marker(evidence, ended.process, ended.operation)
+        for span_began, span_ended in leaderless(evidence, partition)
+    )
+
+
+SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
+    Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
+}
+
+
+def _concerns(bug: KnownBug, evidence: RunEvidence) -> bool:
+    try:
+        return known_bugs.affects(bug, evidence.experiment.release)
+    except ReleaseError:
+        return False
+
+
+def recognise(evidence: RunEvidence, violations: Iterable[RawViolation]) -> str | None:
+    """The id of the known bug that explains every one of the violations (of one anomaly); None when none does."""
+    every = tuple(violations)
+    for bug in known_bugs.load().values():
+        if bug.signature is None or not _concerns(bug, evidence):
+            continue
+        matches = SIGNATURES[bug.signature]
+        if every and all(each.anomaly in bug.anomalies and matches(evidence, each) for each in every):
+            return bug.id
+    return None

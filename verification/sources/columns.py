@@ -1,0 +1,29 @@
+"""Names of the captured columns, free of pyspark, for whoever reads or writes the Parquet without Spark.
+
+`verification.sources.schema` adds the types; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+PLACE = ("run", "topic", "topic_index", "partition", "offset", "timestamp_ms")
+PRODUCER = ("producer_id", "producer_epoch", "sequence", "control", "transactional")
+IDENTITY = (
+    "identity_run",
+    "process",
+    "operation",
+    "kind",
+    "index",
+    "count",
+    "intended_topic_index",
+    "intended_partition",
+    "send_order",
+    "source_partition",
+    "source_offset",
+)
+CONTENT = ("valid", "digest", "identity_digest")
+
+LOG = (*PLACE, *PRODUCER, *IDENTITY, *CONTENT)
+DELIVERED = (*PLACE, *IDENTITY, *CONTENT)
+
+#: Directory of a capture → its columns, in order.
+CAPTURED: dict[str, tuple[str, ...]] = {"log": LOG, "uncommitted": DELIVERED, "committed": DELIVERED}

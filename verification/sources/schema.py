@@ -1,0 +1,189 @@
+"""The columns of every frame that evidence is made of, as one table of explicit schemas.
+
+A `run` column stands in every frame, so that many runs are judged by one job. Topics are their index in
+`Experiment.topics` (`topic_index`), the same number that identities carry; names are put back when findings are
+written. Identity columns are null where `valid` is false: the value is not one that this suite wrote, or it changed on
+its way.
+
+`digest` is CRC-32 of the whole value and `identity_digest` CRC-32 of its first 96 bytes; they exist to compare what
+two readers were given at one offset, not to prove integrity (the identity's own checksum does that, `valid`).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+
+def _schema(*columns: tuple[str, DataType]) -> StructType:
+    return StructType([StructField(name, data_type, nullable=True) for name, data_type in columns])
+
+
+_STRING, _INT, _LONG, _BOOLEAN = StringType(), IntegerType(), LongType(), BooleanType()
+
+_PLACE: tuple[tuple[str, DataType], ...] = (
+    ("run", _STRING),
+    ("topic", _STRING),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("offset", _LONG),
+    ("timestamp_ms", _LONG),
+)
+
+#: The fields of `verification.identity.Identity`; `identity_run` is its `run`, the run that the record says it is of.
+IDENTITY: tuple[tuple[str, DataType], ...] = (
+    ("identity_run", _STRING),
+    ("process", _INT),
+    ("operation", _LONG),
+    ("kind", _STRING),
+    ("index", _INT),
+    ("count", _INT),
+    ("intended_topic_index", _INT),
+    ("intended_partition", _INT),
+    ("send_order", _LONG),
+    ("source_partition", _INT),
+    ("source_offset", _LONG),
+)
+
+_CONTENT: tuple[tuple[str, DataType], ...] = (("valid", _BOOLEAN), ("digest", _LONG), ("identity_digest", _LONG))
+
+#: `log/`: every record and every control record by offset, as the leader's log holds them.
+#: `control` is null for data, otherwise `commit`, `abort`, or `other` for control types that do not end transactions.
+LOG = _schema(
+    *_PLACE,
+    ("producer_id", _LONG),
+    ("producer_epoch", _INT),
+    ("sequence", _INT),
+    ("control", _STRING),
+    ("transactional", _BOOLEAN),
+    *IDENTITY,
+    *_CONTENT,
+)
+
+#: `uncommitted/` and `committed/`: what a consumer of that isolation level was given.
+DELIVERED = _schema(*_PLACE, *IDENTITY, *_CONTENT)
+
+#: One row per record that a client was answered about; `offset` is -1 where none was told, `outcome` ok, fail or info.
+ACKS = _schema(
+    ("run", _STRING),
+    ("process", _INT),
+    ("operation", _LONG),
+    ("index", _INT),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("offset", _LONG),
+    ("outcome", _STRING),
+)
+
+#: One line of `acks/<process>.jsonl.gz`; an ack is [index, topic_index, partition, offset, outcome].
+ACKS_LINE = _schema(("operation", _LONG), ("acks", ArrayType(ArrayType(_STRING))))
+
+#: The live observers; `observer_index` is the place in `Experiment.observers`, `committed_reader` whether the observer
+#: declares read_committed, which is what it is held to.
+OBSERVERS = _schema(
+    ("run", _STRING),
+    ("observer_index", _INT),
+    ("observer", _STRING),
+    ("committed_reader", _BOOLEAN),
+)
+
+#: One row per record that a live observer was given, in the order in which it was given: (poll, position). The identity
+#: is parsed from the text that the client returned.
+OBSERVATIONS = _schema(
+    ("run", _STRING),
+    ("observer_index", _INT),
+    ("committed_reader", _BOOLEAN),
+    ("poll", _LONG),
+    ("position", _INT),
+    ("received_ns", _LONG),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("offset", _LONG),
+    *IDENTITY,
+    ("valid", _BOOLEAN),
+    ("identity_digest", _LONG),
+)
+
+#: One line of `observations/<observer>.jsonl.gz`; a record is [topic_index, partition, offset, text].
+OBSERVATIONS_LINE = _schema(("poll", _LONG), ("received_ns", _LONG), ("records", ArrayType(ArrayType(_STRING))))
+
+#: One row per operation of the history. `told` is committed, aborted or unknown for transactions and null for the
+#: rest, `plain` says that its records stand for themselves (append, and copies of control copiers).
+OPERATIONS = _schema(
+    ("run", _STRING),
+    ("process", _INT),
+    ("operation", _LONG),
+    ("action", _STRING),
+    ("outcome", _STRING),
+    ("told", _STRING),
+    ("plain", _BOOLEAN),
+    ("transactional_id", _STRING),
+    ("records", _INT),
+    ("invoked_ns", _LONG),
+    ("decided_ns", _LONG),
+    ("completed_ns", _LONG),
+)
+
+#: One row per partition: what its leader answered at quiescence.
+ENDS = _schema(
+    ("run", _STRING),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("start", _LONG),
+    ("high_watermark", _LONG),
+    ("last_stable_offset", _LONG),
+)
+
+#: One row per partition and wait for LSO = high watermark (`verification.history.Settled`).
+SETTLED = _schema(
+    ("run", _STRING),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("high_watermark", _LONG),
+    ("last_stable_offset", _LONG),
+    ("before_fencing", _BOOLEAN),
+)
+
+#: One row per producer that a partition's leader says has an open transaction (DescribeProducers, KIP-664).
+OPEN_PRODUCERS = _schema(
+    ("run", _STRING),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("producer_id", _LONG),
+    ("offset", _LONG),
+)
+
+#: One row per transactional id (DescribeTransactions, KIP-664).
+COORDINATOR_STATES = _schema(("run", _STRING), ("producer_id", _LONG), ("state", _STRING))
+
+#: One row per input partition of a copiers' group: its committed offset, -1 when there is none.
+GROUP_OFFSETS = _schema(("run", _STRING), ("topic_index", _INT), ("partition", _INT), ("offset", _LONG))
+
+#: One row per run: the parts of its experiment that checks look at.
+RUNS = _schema(("run", _STRING), ("has_log", _BOOLEAN), ("order_claimed", _BOOLEAN), ("fan_out", _INT))
+
+#: What every check returns. `topic_index` becomes the topic's name when the finding is written. `places` are the
+#: acknowledged places of missing records, for folding; `cause` is null for a finding of its own, otherwise what
+#: explains it (see `verification.folding`).
+VIOLATIONS = _schema(
+    ("run", _STRING),
+    ("anomaly", _STRING),
+    ("process", _INT),
+    ("operation", _LONG),
+    ("index", _INT),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("offset", _LONG),
+    ("observer", _STRING),
+    ("detail", _STRING),
+    ("cause", _STRING),
+    ("places", ArrayType(_STRING)),
+)

@@ -1,0 +1,154 @@
+"""A cluster's log by offset, control records included, as a Spark data source over our own Fetch (`wire.fetch`).
+
+Every offset that holds something becomes a row: data with the identity in its value, control records with the
+decision that they carry. This is the only source that shows producer ids, epochs, sequences and markers, from which
+visibility is derived independently of any client library.
+
+Rows leave as Arrow record batches, never one by one: rows through Python are six times slower. A batch whose CRC does not
+hold ends the read with an error: a changed log must not be judged as if it were whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from verification.errors import CaptureError, ReaderTimeoutError
+from verification.sources.parse import identity_columns
+from verification.sources.ranges import Range, RangeGroup, decode, grouped
+from verification.sources.schema import LOG
+from wire.client import Client
+from wire.columns import Columns, columns
+from wire.errors import DeadlineError, WireError
+from wire.fetch import fetch_log
+from wire.messages import Definitions
+from wire.records import Batch, Marker
+
+NAME = "onceproof-log"
+#: Records of one Arrow batch; decoding many batches together is several times as fast as one by one.
+BATCH = 20_000
+#: Control records other than transaction markers (KIP-778 and raft's own); they end no transaction.
+OTHER = "other"
+DECISIONS = {Marker.COMMIT: "commit", Marker.ABORT: "abort"}
+
+
+class LogSource(DataSource):
+    """Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first), `run`, `ranges`, `tasks`,
+    `timeout_s`."""  # noqa: D205, D209 - a list of names has no summary
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name for `spark.read.format`."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """`verification.sources.schema.LOG`."""
+        return LOG
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the pinned ranges."""
+        return LogReader(self.options)
+
+
+class LogReader(DataSourceReader):
+    """Reads groups of ranges, one client per group."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.bootstrap = options["bootstrap"]
+        self.definitions = tuple(json.loads(options["definitions"]))
+        self.run = options["run"]
+        self.ranges = decode(options["ranges"])
+        self.tasks = int(options["tasks"])
+        self.timeout_s = float(options["timeout_s"])
+
+    def partitions(self) -> list[InputPartition]:
+        """Few Spark partitions for many topic partitions."""
+        return list(grouped(self.ranges, self.tasks))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Record batches of `LOG`.
+
+        Raises ReaderTimeoutError when a range stands still for `timeout_s`, CaptureError for whatever else the cluster
+        answers instead of its log.
+        """
+        assert isinstance(partition, RangeGroup)
+        if not partition.ranges:
+            return
+        with Client(self.bootstrap, Definitions.load(*self.definitions), timeout_s=self.timeout_s) as client:
+            for each in partition.ranges:
+                yield from self._range(client, each)
+
+    def _range(self, client: Client, wanted: Range) -> Iterator[pa.RecordBatch]:
+        log = fetch_log(client, wanted.topic, wanted.partition, wanted.start, wanted.end, stall_s=self.timeout_s)
+        waiting: list[Batch] = []
+        count = 0
+        try:
+            for batch in log:
+                waiting.append(batch)
+                count += batch.count
+                if count >= BATCH:
+                    yield self._arrow(wanted, waiting)
+                    waiting, count = [], 0
+            if waiting:
+                yield self._arrow(wanted, waiting)
+        except DeadlineError as error:
+            raise ReaderTimeoutError(f"{wanted.topic}-{wanted.partition}: {error}") from error
+        except WireError as error:
+            raise CaptureError(f"{wanted.topic}-{wanted.partition} could not be read: {error}") from error
+
+    def _arrow(self, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatch:
+        decoded = columns(batches)
+        inside = (decoded.offset >= wanted.start) & (decoded.offset < wanted.end)
+        rows = np.flatnonzero(inside)
+        size = len(rows)
+        control = _decisions(batches)
+        owner = decoded.batch[rows]
+        values = [None if control[batch] else decoded.value(row) for batch, row in zip(owner, rows, strict=True)]
+        found = {
+            "run": pa.array([self.run] * size, type=pa.string()),
+            "topic": pa.array([wanted.topic] * size, type=pa.string()),
+            "topic_index": pa.array(np.full(size, wanted.topic_index), type=pa.int32()),
+            "partition": pa.array(np.full(size, wanted.partition), type=pa.int32()),
+            "offset": pa.array(decoded.offset[rows], type=pa.int64()),
+            "timestamp_ms": pa.array(decoded.timestamp_ms[rows], type=pa.int64()),
+            **_producers(decoded, batches, rows),
+            "control": pa.array([control[batch] for batch in owner], type=pa.string()),
+            "transactional": pa.array([batches[batch].transactional for batch in owner], type=pa.bool_()),
+            **identity_columns(values),
+        }
+        for name in ("valid", "digest", "identity_digest"):
+            # A control record has no content of ours, so none of the three says anything about it.
+            found[name] = pa.array(
+                [None if control[batch] else one for batch, one in zip(owner, found[name].to_pylist(), strict=True)],
+                type=found[name].type,
+            )
+        return pa.RecordBatch.from_pydict({name: found[name] for name in LOG.names})
+
+
+def _decisions(batches: Sequence[Batch]) -> list[str | None]:
+    """What each batch decides: None for data."""
+    return [
+        (DECISIONS[marker] if (marker := batch.marker()) is not None else OTHER) if batch.control else None
+        for batch in batches
+    ]
+
+
+def _producers(decoded: Columns, batches: Sequence[Batch], rows: np.ndarray) -> dict[str, pa.Array]:
+    """Producer id, epoch and sequence of every row; a record's sequence goes on from its batch's, wrapping at 2^31."""
+    owner = decoded.batch[rows]
+
+    def of(name: str) -> np.ndarray:
+        return np.array([getattr(batch, name) for batch in batches], dtype=np.int64)[owner]
+
+    base = of("base_sequence")
+    sequence = np.where(base < 0, base, (base + decoded.offset[rows] - of("base_offset")) % (1 << 31))
+    return {
+        "producer_id": pa.array(of("producer_id"), type=pa.int64()),
+        "producer_epoch": pa.array(of("producer_epoch"), type=pa.int32()),
+        "sequence": pa.array(sequence.astype(np.int32), type=pa.int32()),
+    }

@@ -1,0 +1,157 @@
+"""Verdicts, findings, coverage, and the one table that turns them into a decision and an exit code.
+
+A verdict is a point on the lattice NOT_APPLICABLE < PASS < INCONCLUSIVE < ERROR < FAIL; verdicts combine by taking
+the worst. A violation that was proven stays proven when something else broke, therefore FAIL is above ERROR. A pass
+needs evidence that something was tried: too little coverage is INCONCLUSIVE, never PASS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class Verdict(IntEnum):
+    """Requirement × run, and everything combined from it; the order is the severity."""
+
+    NOT_APPLICABLE = 0
+    PASS = 1
+    INCONCLUSIVE = 2
+    ERROR = 3
+    FAIL = 4
+
+    @staticmethod
+    def worst(verdicts: Iterable[Verdict]) -> Verdict:
+        """The combination of verdicts; of none it is NOT_APPLICABLE."""
+        return max(verdicts, default=Verdict.NOT_APPLICABLE)
+
+
+class Decision(StrEnum):
+    """What a platform team does with a report."""
+
+    GO = "GO"
+    NO_GO = "NO-GO"
+    UNDECIDED = "UNDECIDED"
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every entry point."""
+
+    CONFORMANT = 0
+    VIOLATION = 1
+    INCONCLUSIVE = 2
+    REGRESSION = 3
+    USAGE = 4
+    ENVIRONMENT = 5
+
+
+#: Highest first: when several apply, the first in this table wins.
+PRECEDENCE: tuple[ExitCode, ...] = (
+    ExitCode.USAGE,
+    ExitCode.VIOLATION,
+    ExitCode.REGRESSION,
+    ExitCode.ENVIRONMENT,
+    ExitCode.INCONCLUSIVE,
+    ExitCode.CONFORMANT,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageItem:
+    """How much of something happened and how much is needed for a pass to mean anything."""
+
+    name: str
+    have: int
+    need: int
+    text: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the floor is reached."""
+        return self.have >= self.need
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One concrete piece of wrongness; fields that do not apply are None.
+
+    (process, operation, index) is a record's or transaction's identity; (topic, partition, offset) its place.
+    """
+
+    anomaly: str
+    process: int | None = None
+    operation: int | None = None
+    index: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    observer: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """An anomaly, how often, the worst examples (at most 32; all are in `findings/<anomaly>/`).
+
+    `consequences` counts violations in other transactions that this finding explains. `known_bug` is the id of a
+    known bug whose signature over the evidence matched; a finding without the signature stays unnamed.
+    """
+
+    anomaly: str
+    count: int
+    examples: tuple[Violation, ...]
+    consequences: int = 0
+    known_bug: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequirementVerdict:
+    """The verdict on one requirement by one run, with its reason in one sentence."""
+
+    id: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioVerdict:
+    """The judgement of one run. For a control, `convicted` says whether exactly the named anomalies were found."""
+
+    scenario: str
+    run: str
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...]
+    coverage: tuple[CoverageItem, ...]
+    requirements: tuple[RequirementVerdict, ...]
+    control: bool = False
+    convicted: bool | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    judged_s: float = 0.0
+
+
+def exit_code(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that wins of several; of none it is INCONCLUSIVE, because nothing was run."""
+    present = set(codes)
+    return next((code for code in PRECEDENCE if code in present), ExitCode.INCONCLUSIVE)
+
+
+def code_of(verdict: Verdict, *, accepted: bool = False) -> ExitCode:
+    """The exit code that one subject's verdict asks for; `accepted` violations leave the exit code alone."""
+    if verdict is Verdict.FAIL and accepted:
+        return ExitCode.CONFORMANT
+    return {
+        Verdict.NOT_APPLICABLE: ExitCode.CONFORMANT,
+        Verdict.PASS: ExitCode.CONFORMANT,
+        Verdict.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+        Verdict.ERROR: ExitCode.ENVIRONMENT,
+        Verdict.FAIL: ExitCode.VIOLATION,
+    }[verdict]
+
+
+def decide(code: ExitCode, *, complete: bool) -> Decision:
+    """GO needs exit code 0 of a complete profile; a proven violation or regression is NO-GO; the rest is undecided."""
+    if code in (ExitCode.VIOLATION, ExitCode.REGRESSION):
+        return Decision.NO_GO
+    return Decision.GO if code is ExitCode.CONFORMANT and complete else Decision.UNDECIDED

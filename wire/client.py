@@ -1,0 +1,255 @@
+"""The questions of the suite, on top of ``wire.router``: where logs end, what transactions and groups are up to.
+
+What is asked again, and after what, is stated at each question; see the router for the two kinds. Answers that have
+many fields are given as the protocol names them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from wire.codes import ErrorCode
+from wire.deadline import Deadline
+from wire.errors import VersionError
+from wire.router import Router, check
+from wire.schema import Body
+from wire.values import LATEST, CommittedOffset, CoordinatorType, Isolation, Producer, TopicPartition
+
+# With these a broker says that it is not the one, not ready, or still busy with the transaction before.
+UNDONE = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NOT_CONTROLLER,
+    }
+)
+
+
+class Client(Router):
+    """A router that knows the questions by name."""
+
+    def list_offsets(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        timestamp: int = LATEST,
+        deadline: Deadline | None = None,
+    ) -> dict[TopicPartition, int]:
+        """The offset for a timestamp (milliseconds, EARLIEST or LATEST) in each partition, -1 where there is none."""
+        wanted = list(partitions)
+
+        def ask(attempt: Deadline) -> dict[TopicPartition, int]:
+            found = {}
+            for leader, mine in _by_leader(self, wanted, attempt).items():
+                topics = [
+                    {"Name": topic, "Partitions": [{"PartitionIndex": i, "Timestamp": timestamp} for i in indexes]}
+                    for topic, indexes in _by_topic(mine).items()
+                ]
+                body = {"ReplicaId": -1, "IsolationLevel": int(isolation), "Topics": topics}
+                answer = self.call("ListOffsets", body, broker=leader, deadline=attempt)
+                for at, item in _flat(answer["Topics"]):
+                    check(item["ErrorCode"], f"ListOffsets of {at}")
+                    found[at] = item["Offset"]
+            return found
+
+        return self.until(f"the offsets of {', '.join(map(str, wanted))}", ask, deadline)
+
+    def describe_quorum(self, deadline: Deadline | None = None) -> Body:
+        """The metadata quorum: LeaderId, LeaderEpoch, HighWatermark, CurrentVoters, Observers (3.3+, KRaft only)."""
+        body = {"Topics": [{"TopicName": "__cluster_metadata", "Partitions": [{"PartitionIndex": 0}]}]}
+
+        def ask(attempt: Deadline) -> Body:
+            answer = self.call("DescribeQuorum", body, deadline=attempt)
+            check(answer["ErrorCode"], "DescribeQuorum")
+            partition: Body = answer["Topics"][0]["Partitions"][0]
+            check(partition["ErrorCode"], "DescribeQuorum")
+            return partition
+
+        return self.until("the metadata quorum", ask, deadline)
+
+    def describe_transactions(self, ids: Iterable[str], deadline: Deadline | None = None) -> dict[str, Body]:
+        """Each transaction as its coordinator has it (3.0+); ids that it does not know are left out.
+
+        TransactionState ("Empty", "Ongoing", "PrepareCommit" …), ProducerId, ProducerEpoch, TransactionTimeoutMs,
+        TransactionStartTimeMs, Topics.
+        """
+        deadline = deadline or self.deadline()
+        found = {}
+        for name in ids:
+            ask = partial(self._describe_one, name)
+            if (state := self.until(f"the transaction {name}", ask, deadline)) is not None:
+                found[name] = state
+        return found
+
+    def _describe_one(self, name: str, deadline: Deadline) -> Body | None:
+        coordinator = self.find_coordinator(name, CoordinatorType.TRANSACTION, deadline)
+        body = {"TransactionalIds": [name]}
+        answer = self.call("DescribeTransactions", body, broker=coordinator, deadline=deadline)
+        state: Body = answer["TransactionStates"][0]
+        if state["ErrorCode"] == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
+        check(state["ErrorCode"], f"DescribeTransactions of {name}")
+        return state
+
+    def list_transactions(self, states: Iterable[str] = (), deadline: Deadline | None = None) -> dict[str, Body]:
+        """All transactions of all coordinators (3.0+) by id: ProducerId, TransactionState, and the ``Coordinator``."""
+        wanted = list(states)
+
+        def ask(attempt: Deadline) -> dict[str, Body]:
+            found = {}
+            for broker in self.metadata([], attempt).brokers:
+                answer = self.call("ListTransactions", {"StateFilters": wanted}, broker=broker, deadline=attempt)
+                check(answer["ErrorCode"], f"ListTransactions of broker {broker}")
+                for item in answer["TransactionStates"]:
+                    found[item["TransactionalId"]] = {**item, "Coordinator": broker}
+            return found
+
+        return self.until("the list of transactions", ask, deadline)
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition], deadline: Deadline | None = None
+    ) -> dict[TopicPartition, list[Body]]:
+        """The producers that each leader remembers (2.8+).
+
+        ProducerId, ProducerEpoch, LastSequence, LastTimestamp, CoordinatorEpoch, CurrentTxnStartOffset (-1: none open).
+        """
+        wanted = list(partitions)
+
+        def ask(attempt: Deadline) -> dict[TopicPartition, list[Body]]:
+            found = {}
+            for leader, mine in _by_leader(self, wanted, attempt).items():
+                topics = [{"Name": topic, "PartitionIndexes": indexes} for topic, indexes in _by_topic(mine).items()]
+                answer = self.call("DescribeProducers", {"Topics": topics}, broker=leader, deadline=attempt)
+                for at, item in _flat(answer["Topics"]):
+                    check(item["ErrorCode"], f"DescribeProducers of {at}")
+                    found[at] = item["ActiveProducers"]
+            return found
+
+        return self.until(f"the producers of {', '.join(map(str, wanted))}", ask, deadline)
+
+    def init_producer_id(
+        self,
+        transactional_id: str | None = None,
+        *,
+        transaction_timeout_ms: int = 60_000,
+        producer: Producer | None = None,
+        deadline: Deadline | None = None,
+    ) -> Producer:
+        """A producer id; for a transactional id its next epoch, which fences the one before.
+
+        ``producer`` is the current id and epoch of a producer that continues (KIP-360, 2.5+). Repeated only while the
+        coordinator answers that it did nothing, or is still completing the transaction before (51).
+        """
+        body: Body = {"TransactionalId": transactional_id, "TransactionTimeoutMs": transaction_timeout_ms}
+        if producer is not None:
+            body |= {"ProducerId": producer.id, "ProducerEpoch": producer.epoch}
+
+        def ask(attempt: Deadline) -> Producer:
+            broker = None
+            if transactional_id is not None:
+                broker = self.find_coordinator(transactional_id, CoordinatorType.TRANSACTION, attempt)
+            answer = self.call("InitProducerId", body, broker=broker, deadline=attempt)
+            check(answer["ErrorCode"], f"InitProducerId of {transactional_id}")
+            return Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
+
+        return self.until(f"a producer id for {transactional_id}", ask, deadline, codes=UNDONE, harmless=False)
+
+    def offset_fetch(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = True,
+        deadline: Deadline | None = None,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group committed for the partitions, or for all that it has; -1 where it committed nothing.
+
+        ``require_stable`` (2.5+) raises BrokerError(88) where a transaction on the offsets is still undecided. Asked at
+        v7 or below: the versions above say the same in other words.
+        """
+        topics = None
+        if partitions is not None:
+            topics = [{"Name": name, "PartitionIndexes": indexes} for name, indexes in _by_topic(partitions).items()]
+        body: Body = {"GroupId": group, "Topics": topics}
+
+        def ask(attempt: Deadline) -> dict[TopicPartition, CommittedOffset]:
+            coordinator = self.find_coordinator(group, CoordinatorType.GROUP, attempt)
+            version = self.connection(coordinator, attempt).version_for("OffsetFetch", at_most=7)
+            if version < 7 and require_stable:
+                raise VersionError(f"the broker offers OffsetFetch up to v{version}; require_stable needs v7")
+            shaped = body | ({"RequireStable": True} if require_stable else {})
+            answer = self.call("OffsetFetch", shaped, version, broker=coordinator, deadline=attempt)
+            check(answer.get("ErrorCode", 0), f"OffsetFetch of {group}")
+            return {at: _committed(item, f"OffsetFetch of {group} for {at}") for at, item in _flat(answer["Topics"])}
+
+        return self.until(f"the offsets of group {group}", ask, deadline)
+
+    def create_topics(
+        self,
+        partitions: Mapping[str, int],
+        *,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
+        """Create topics with so many partitions each, and wait until each partition's leader answers for it.
+
+        Metadata names a leader before that broker knows of it: the first Produce would be refused with 6.
+        Repeated only after NOT_CONTROLLER; a topic that exists is BrokerError(36).
+        """
+        deadline = deadline or self.deadline()
+        settings = [{"Name": name, "Value": value} for name, value in (configs or {}).items()]
+        topics = [
+            {"Name": name, "NumPartitions": count, "ReplicationFactor": replication_factor, "Configs": settings}
+            for name, count in partitions.items()
+        ]
+
+        def ask(attempt: Deadline) -> None:
+            timeout_ms = max(1, int(attempt.remaining_s("the creation of topics") * 1000))
+            controller = self.metadata([], attempt).controller
+            body = {"Topics": topics, "TimeoutMs": timeout_ms}
+            answer = self.call("CreateTopics", body, broker=controller if controller >= 0 else None, deadline=attempt)
+            for item in answer["Topics"]:
+                check(item["ErrorCode"], f"CreateTopics of {item['Name']}: {item.get('ErrorMessage') or ''}")
+
+        self.until("the creation of topics", ask, deadline, codes=UNDONE, harmless=False)
+        created = [TopicPartition(name, index) for name, count in partitions.items() for index in range(max(count, 1))]
+        self.list_offsets(created, deadline=deadline)
+
+
+def _by_leader(
+    client: Client, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> dict[int, list[TopicPartition]]:
+    groups: dict[int, list[TopicPartition]] = defaultdict(list)
+    for at, leader in client.leaders(partitions, deadline).items():
+        groups[leader].append(at)
+    return groups
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for at in partitions:
+        topics[at.topic].append(at.partition)
+    return topics
+
+
+def _flat(topics: Iterable[Body]) -> Iterable[tuple[TopicPartition, Body]]:
+    """Every partition of a nested answer with its name."""
+    for topic in topics:
+        for item in topic["Partitions"]:
+            yield TopicPartition(topic["Name"], item["PartitionIndex"]), item
+
+
+def _committed(item: Mapping[str, Any], what: str) -> CommittedOffset:
+    check(item["ErrorCode"], what)
+    return CommittedOffset(
+        offset=item["CommittedOffset"],
+        leader_epoch=item.get("CommittedLeaderEpoch", -1),
+        metadata=item["Metadata"] or "",
+    )

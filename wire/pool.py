@@ -1,0 +1,77 @@
+"""Connections by address, opened when needed, replaced when ended, closed together."""
+
+from __future__ import annotations
+
+import ssl
+
+from wire.connection import Authentication, Connection
+from wire.deadline import Deadline
+from wire.errors import ConnectError, DeadlineError, DisconnectedError
+from wire.messages import Definitions
+from wire.values import Address
+
+
+class Pool:
+    """One connection per address. Not for use by several threads at once."""
+
+    def __init__(
+        self,
+        bootstrap: list[Address],
+        definitions: Definitions,
+        *,
+        client_id: str,
+        attempt_s: float,
+        ssl_context: ssl.SSLContext | None,
+        authentication: Authentication | None,
+    ) -> None:
+        self.bootstrap, self.definitions, self.client_id = bootstrap, definitions, client_id
+        self.attempt_s, self.ssl_context, self.authentication = attempt_s, ssl_context, authentication
+        self._connections: dict[Address, Connection] = {}
+
+    def at(self, address: Address, deadline: Deadline) -> Connection:
+        """The connection to an address, opened anew if it ended; raises ConnectError, DeadlineError."""
+        connection = self._connections.get(address)
+        if connection is None or connection.closed:
+            attempt = deadline.at_most(self.attempt_s)
+            connection = self._connections[address] = Connection(
+                *address,
+                self.definitions,
+                client_id=self.client_id,
+                timeout_s=attempt.remaining_s(f"{address} to be tried"),
+                ssl_context=self.ssl_context,
+                authentication=self.authentication,
+            )
+        return connection
+
+    def any(self, deadline: Deadline) -> Connection:
+        """An open connection, else one to the first bootstrap address that answers.
+
+        Raises ConnectError when none does, and BrokerError when one refuses us: asking elsewhere would not help.
+        """
+        for connection in self._connections.values():
+            if not connection.closed:
+                return connection
+        failures = []
+        for address in tuple(self.bootstrap):
+            if deadline.passed:
+                break  # the others were not tried, so they keep their place before the one that was
+            try:
+                return self.at(address, deadline)
+            except (DisconnectedError, DeadlineError) as error:
+                failures.append(str(error))
+                self._demote(address)
+        raise ConnectError(f"no broker answers: {'; '.join(failures)}")
+
+    def drop(self, connection: Connection, why: str) -> None:
+        """Close a connection that does not answer, and try its address last from now on."""
+        connection.close(why)
+        self._demote(Address(connection.host, connection.port))
+
+    def _demote(self, address: Address) -> None:
+        self.bootstrap.sort(key=address.__eq__)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()

@@ -1,0 +1,90 @@
+"""Says who we are: SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), as Kafka carries them (KIP-43, KIP-84, KIP-152).
+
+Names and passwords are sent as given: SASLprep (RFC 4013) is left out, which matters only for characters that have
+several forms. Secrets are kept out of every representation and message.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+
+from wire.connection import Connection
+from wire.deadline import Deadline
+from wire.errors import BrokerError, ProtocolError
+
+# RFC 7677 asks for 4096 at least; a broker that asks for more than this only wants our time.
+ITERATIONS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """Name and password in the clear: over TLS, or on a loopback."""
+
+    username: str
+    password: str = field(repr=False)
+
+    def authenticate(self, connection: Connection, deadline: Deadline) -> None:
+        """One message; raises BrokerError when it is not believed."""
+        _handshake(connection, "PLAIN", deadline)
+        _exchange(connection, f"\0{self.username}\0{self.password}".encode(), deadline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scram:
+    """A proof of the password that does not give it away; the broker proves that it knows it, too."""
+
+    username: str
+    password: str = field(repr=False)
+    digest: str = "SHA-256"  # or SHA-512
+
+    def authenticate(self, connection: Connection, deadline: Deadline) -> None:
+        """Two messages; raises BrokerError when not believed, ProtocolError when the broker cannot prove itself."""
+        _handshake(connection, f"SCRAM-{self.digest}", deadline)
+        nonce = secrets.token_urlsafe(24)
+        name = self.username.replace("=", "=3D").replace(",", "=2C")
+        opening = f"n={name},r={nonce}"
+        challenge = _exchange(connection, f"n,,{opening}".encode(), deadline).decode(errors="replace")
+        final, expected = self._proof(opening, challenge, nonce)
+        answer = _exchange(connection, final.encode(), deadline)
+        if not hmac.compare_digest(answer.split(b",")[0], b"v=" + base64.b64encode(expected)):
+            raise ProtocolError(f"{connection} does not know the password that it asked for")
+
+    def _proof(self, opening: str, challenge: str, nonce: str) -> tuple[str, bytes]:
+        """Our final message, and the signature that the broker must answer with."""
+        hashing = self.digest.replace("-", "").lower()
+        try:
+            parts = dict(part.split("=", 1) for part in challenge.split(","))
+            salt, iterations = base64.b64decode(parts["s"], validate=True), int(parts["i"])
+            theirs = parts["r"]
+        except (ValueError, KeyError, binascii.Error) as error:
+            raise ProtocolError(f"not a SCRAM challenge: {challenge!r}") from error
+        if not theirs.startswith(nonce) or not 0 < iterations <= ITERATIONS_MAX:
+            raise ProtocolError(f"a SCRAM challenge with another nonce, or with {iterations} iterations")
+        salted = hashlib.pbkdf2_hmac(hashing, self.password.encode(), salt, iterations)
+        client_key = hmac.digest(salted, b"Client Key", hashing)
+        closing = f"c=biws,r={theirs}"
+        agreed = f"{opening},{challenge},{closing}".encode()
+        signature = hmac.digest(hashlib.new(hashing, client_key).digest(), agreed, hashing)
+        proof = bytes(key ^ sign for key, sign in zip(client_key, signature, strict=True))
+        server_key = hmac.digest(salted, b"Server Key", hashing)
+        return f"{closing},p={base64.b64encode(proof).decode()}", hmac.digest(server_key, agreed, hashing)
+
+
+def _handshake(connection: Connection, mechanism: str, deadline: Deadline) -> None:
+    answer = connection.call("SaslHandshake", {"Mechanism": mechanism}, 1, deadline)
+    if answer["ErrorCode"]:
+        offered = ", ".join(answer["Mechanisms"]) or "none"
+        raise BrokerError(answer["ErrorCode"], f"SASL {mechanism} with {connection}, which offers {offered}")
+
+
+def _exchange(connection: Connection, message: bytes, deadline: Deadline) -> bytes:
+    answer = connection.call("SaslAuthenticate", {"AuthBytes": message}, deadline=deadline)
+    if answer["ErrorCode"]:
+        raise BrokerError(answer["ErrorCode"], f"SASL with {connection}: {answer['ErrorMessage']}")
+    reply: bytes = answer["AuthBytes"]
+    return reply
