@@ -1,7 +1,7 @@
 """A driver without a library that misbehaves on request, to see what the harness makes of it.
 
-`settings` of its configuration maps process numbers (as text), or `*`, to what its transactions do from the second one
-on: `unknown`, `die`, `garbage`, `hang`. `held` answers `unknown` to what was held. `stillborn` dies before it is ready.
+`settings` of its configuration maps process numbers (as text), or `*`, to what its transactions do: `unknown`, `die`,
+`garbage`, `hang`; they do it while the file `when` exists. `stillborn` dies before it is ready, whatever exists.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from fixtures.clients.conversation import Conversation, die_with_parent, now_ns
@@ -48,8 +49,7 @@ def answer(conversation: Conversation, command: dict[str, Any], invoked_ns: int,
 
 def transaction(conversation: Conversation, command: dict[str, Any], behaviour: str) -> None:
     invoked_ns = now_ns()
-    if conversation.hold(command, "before-commit") and behaviour == "held":
-        behaviour = "unknown"
+    conversation.hold(command, "before-commit")
     decided_ns = now_ns()
     conversation.say({"event": "deciding", "operation": command["operation"], "at_ns": decided_ns})
     if behaviour == "die":
@@ -78,11 +78,9 @@ def main() -> int:
     conversation.say(
         {"event": "ready", "library": "scripted 1", "protocol": {"transactions": "TV1"}, "at_ns": now_ns()}
     )
-    transactions = 0
     for command in conversation:
         if command["do"] == "transaction":
-            transactions += 1
-            transaction(conversation, command, behaviour if transactions > 1 or behaviour == "held" else "")
+            transaction(conversation, command, behaviour if Path(script["when"]).exists() else "")
             continue
         if command["do"] == "poll":
             time.sleep(0.05)

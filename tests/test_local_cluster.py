@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.cluster import BrokerId, ClusterView, Link, Plane, Site, TopicPartition
+from fixtures.clusters.coordinators import GROUPS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from fixtures.clusters.errors import BrokerStateError
 from fixtures.clusters.health import await_healthy, problems
 from fixtures.clusters.local import LocalCluster
@@ -135,12 +136,18 @@ def test_a_new_cluster_is_healthy_and_complete(cluster: LocalCluster) -> None:
     view = cluster.view()
     assert view.alive == {1, 2, 3}
     assert view.controller in cluster.brokers
-    internal = [
-        seen for at, seen in view.partitions.items() if at.topic in {"__transaction_state", "__consumer_offsets"}
-    ]
+    internal = [seen for at, seen in view.partitions.items() if at.topic in {TRANSACTIONS_TOPIC, GROUPS_TOPIC}]
     assert [len(seen.in_sync) for seen in internal] == [3] * 6
-    assert cluster.transaction_coordinator("any") in cluster.brokers
-    assert cluster.group_coordinator("any") in cluster.brokers
+
+
+def test_coordinators_are_where_the_hash_of_their_key_says(cluster: LocalCluster) -> None:
+    """What brokers answer agrees with the hash by which unused keys are made up to probe each coordinator."""
+    partitions = cluster.view().partitions
+    for key in ("a", "onceproof-probe-7", "grüße 🐘", "x" * 200):
+        transactions = TopicPartition(topic=TRANSACTIONS_TOPIC, partition=partition_of(key, 3))
+        groups = TopicPartition(topic=GROUPS_TOPIC, partition=partition_of(key, 3))
+        assert cluster.transaction_coordinator(key) == partitions[transactions].leader
+        assert cluster.group_coordinator(key) == partitions[groups].leader
 
 
 def test_transactions_pass_through_the_links(cluster: LocalCluster, topic: TopicPartition) -> None:

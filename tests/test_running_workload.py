@@ -73,6 +73,10 @@ class Bench:
         self.recorder.seal()
         return read(self.directory.history)
 
+    def provoke(self) -> None:
+        """Let scripted drivers do from now on what they were told to."""
+        (self.directory.root.parent / "when").touch()
+
     def first(self) -> ClientProcess:
         """The first transactional producer."""
         return next(each for each in self.workload.alive("producer") if each.transactional_id == f"{self.run}-0")
@@ -114,6 +118,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]
 
     def start_one(**script: str) -> Bench:
         settings = {number.removeprefix("process_").replace("every", "*"): what for number, what in script.items()}
+        settings["when"] = str(tmp_path / "when")
         plan = OrderFanOut(
             partitions=2,
             records_per_transaction=6,
@@ -286,7 +291,8 @@ def test_a_process_of_another_workload_is_refused(start: Start) -> None:
 def test_an_unknown_commit_retires_the_process_for_a_successor(scripted: Start) -> None:
     """The outcome stays unknown, the answer is kept, and another instance takes over the transactional id."""
     bench = scripted(process_2="unknown")
-    old = ClientProcess(process=2, role="producer", site=APP, transactional_id=f"{bench.run}-0")
+    old = bench.first()
+    bench.provoke()
     until(lambda: bool(bench.workload.answers(old)), "an answer")
     until(lambda: bench.workload.progress().ok > 3, "the successor's transactions")
     history = bench.end()
@@ -307,11 +313,12 @@ def test_an_unknown_commit_retires_the_process_for_a_successor(scripted: Start) 
 
 def test_an_instance_that_has_a_successor_gets_no_second_one(scripted: Start) -> None:
     """When a zombie is retired nobody takes over from its heir."""
-    bench = scripted(process_2="held")
+    bench = scripted(process_2="unknown")
     zombie = bench.first()
     bench.workload.hold(SyncPoint.BEFORE_COMMIT, processes=(zombie,), timeout_s=PATIENCE_S)
     bench.workload.pause(zombie)
     heir = bench.workload.succeed(zombie, site=APP, timeout_s=PATIENCE_S).successor
+    bench.provoke()
     bench.workload.resume(zombie)
     bench.workload.release((zombie,))
     until(lambda: zombie not in bench.workload.alive(), "the zombie's end")
@@ -326,6 +333,7 @@ def test_an_instance_that_has_a_successor_gets_no_second_one(scripted: Start) ->
 def test_a_driver_that_fails_by_itself_is_a_problem(scripted: Start, behaviour: str, said: str) -> None:
     """The run says so with the last lines, the operation stays unknown, and load goes on with a successor."""
     bench = scripted(process_2=behaviour)
+    bench.provoke()
     until(lambda: bool(bench.workload.problems), "a problem")
     assert said in bench.workload.problems[0]
     done = bench.workload.progress().ok
@@ -338,9 +346,12 @@ def test_a_driver_that_fails_by_itself_is_a_problem(scripted: Start, behaviour: 
 def test_an_operation_that_does_not_end_is_unknown_when_the_workload_stops(scripted: Start) -> None:
     """Stopping is bounded; who did not end is killed, named and recorded."""
     bench = scripted(process_2="hang")
-    until(lambda: bench.workload.progress().attempted >= 2, "the second transaction")
-    time.sleep(0.2)
-    assert [process.process for process in bench.workload.stop(0.5)] == [2]
+    bench.workload.hold(SyncPoint.BEFORE_COMMIT, processes=(bench.first(),), timeout_s=PATIENCE_S)
+    attempted = bench.workload.progress().attempted
+    bench.provoke()
+    bench.workload.release((bench.first(),))
+    until(lambda: bench.workload.progress().attempted > attempted, "the transaction that hangs")
+    assert [process.process for process in bench.workload.stop(2.0)] == [2]
     history = bench.end()
     assert operations(history, 2)[-1].told is Told.UNKNOWN
     record = next(process for process in history.of(ProcessRecord) if process.process == 2)
@@ -357,6 +368,7 @@ def test_successors_are_bounded(scripted: Start, monkeypatch: pytest.MonkeyPatch
     """A place whose processes always fail comes to an end and says so."""
     monkeypatch.setattr(crew, "_SUCCESSORS_MAX", 2)
     bench = scripted(every="unknown")
+    bench.provoke()
     until(lambda: bool(bench.workload.problems), "a problem")
     assert "not succeeded any more" in bench.workload.problems[0]
     assert len([each for each in bench.end().of(ProcessRecord) if each.role == "producer"]) == 3

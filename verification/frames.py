@@ -7,6 +7,7 @@ one machine's memory can be judged on a cluster that sees the files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,10 @@ _LABELS = StructType(
 )
 
 
+#: Spark spells a local file `file:///a` in one place and `file:/a` in another.
+_LOCAL = "^file:/+"
+
+
 def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: StructType) -> DataFrame:
     """Lines of JSON files with the labels (run, owner) of the file that each stands in."""
     lines = spark.read.schema(line).json([str(path) for path in files])
@@ -86,9 +91,13 @@ def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: 
     # Spark's own spelling of a file's name is the key, whatever it escapes.
     for spelled in lines.inputFiles():
         run, owner = files[Path(unquote(urlparse(spelled).path))]
-        labels.append({"file": spelled, "run": run, "owner": owner})
-    lines = lines.withColumn("file", F.col("_metadata.file_path"))
-    return lines.join(F.broadcast(local(spark, labels, _LABELS)), "file").drop("file")
+        labels.append({"file": re.sub(_LOCAL, "/", spelled), "run": run, "owner": owner})
+    labelled = lines.withColumn("file", F.regexp_replace("_metadata.file_path", _LOCAL, "/")).join(
+        F.broadcast(local(spark, labels, _LABELS)), "file", "left"
+    )
+    # A line that finds no label would vanish, and with it the evidence: nothing found in nothing is no pass.
+    unlabelled = F.raise_error(F.concat(F.lit("evidence of no known run: "), F.col("file")))
+    return labelled.withColumn("run", F.coalesce("run", unlabelled)).drop("file")
 
 
 def _acks(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
