@@ -66,6 +66,9 @@ class Clients(Protocol):
     def release(self, processes: tuple[ClientProcess, ...]) -> None:
         """Let held processes go on; those not held are left alone."""
 
+    def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
+        """Let processes finish the operation in flight and leave cleanly; nobody takes their place."""
+
     def pause(self, process: ClientProcess) -> None:
         """SIGSTOP to the process group."""
 

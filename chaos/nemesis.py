@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chaos.clients import SyncPoint
 from chaos.errors import ChaosError
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Nemesis:
         )
         record = begun
         try:
-            with self._held(step.while_held) as release:
+            with self._held(step) as release:
                 record = self._strike(step, begun, release)
         except ChaosError as error:
             record = replace(begun, error=f"{type(error).__name__}: {error}", healed_ns=time.monotonic_ns())
@@ -97,9 +96,9 @@ class Nemesis:
             if proof is not None:
                 record = replace(record, confirmed_ns=confirmed_ns, proof=proof)
                 self.tell(f"confirmed: {proof}")
+                self.wait(step.hold_s)
             else:
                 self.tell(f"not confirmed within {step.confirm_within_s:g} s")
-            self.wait(max(step.hold_s - (time.monotonic_ns() - applied_ns) / 1e9, 0.0))
         finally:
             injection.heal()
         return replace(record, healed_ns=time.monotonic_ns())
@@ -113,9 +112,9 @@ class Nemesis:
             self.wait(LOOK_EVERY_S)
 
     @contextmanager
-    def _held(self, point: SyncPoint | None) -> Iterator[Callable[[], None]]:
-        """Hold every transactional producer at a point; the yielded call lets them go, as does leaving."""
-        if point is None:
+    def _held(self, step: Step) -> Iterator[Callable[[], None]]:
+        """Hold every transactional producer at the step's point; the yielded call lets them go, as does leaving."""
+        if step.while_held is None:
             yield lambda: None
             return
         processes = tuple(each for each in self.arena.clients.alive("producer") if each.transactional_id is not None)
@@ -124,7 +123,8 @@ class Nemesis:
             self.arena.clients.release(processes)
 
         try:
-            self.arena.clients.hold(point, processes=processes, timeout_s=HOLD_WITHIN_S)
+            self.arena.clients.hold(step.while_held, processes=processes, timeout_s=HOLD_WITHIN_S)
+            self.arena.clients.dismiss(processes[: step.leaving])
             yield release
         finally:
             release()

@@ -11,10 +11,12 @@ from chaos.faults.fault import Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One fault: it strikes `after_s` seconds after the previous step healed and lasts at least `hold_s` seconds.
+    """One fault: it strikes `after_s` seconds after the previous step healed.
 
-    It lasts longer, up to `confirm_within_s`, while there is no proof yet that it took hold. `while_held` makes every
-    transactional producer wait at that point, transaction open, from before the fault strikes until it is confirmed.
+    The proof that it took hold is waited for, at most `confirm_within_s`; from then on it lasts `hold_s` seconds,
+    so that clients meet the fault itself and not only the way to it. `while_held` makes every transactional producer
+    wait at that point, transaction open, from before the fault strikes until it is confirmed; `leaving` of them end
+    after that operation and nobody takes their place, as a job ends after its last commit.
     """
 
     fault: Fault
@@ -22,6 +24,7 @@ class Step:
     hold_s: float = 5.0
     confirm_within_s: float = 20.0
     while_held: SyncPoint | None = None
+    leaving: int = 0
 
     def __post_init__(self) -> None:
         reason = self.fault.futility()
@@ -33,7 +36,8 @@ class Step:
     def describe(self) -> str:
         """The step in words."""
         held = "" if self.while_held is None else f", while every producer waits at {self.while_held.value}"
-        return f"after {self.after_s:g} s: {self.fault.describe()}{held}, for at least {self.hold_s:g} s"
+        leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
+        return f"after {self.after_s:g} s: {self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it shows"
 
 
 Schedule = tuple[Step, ...]

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 
 from fixtures.cache import readable
+from fixtures.clusters.class_archive import sharing_options
+from fixtures.clusters.jvm import NO_OPTIONS, JvmOptions
 from fixtures.clusters.local import LocalCluster
 from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release
 from fixtures.clusters.runtime import RunningCluster
@@ -30,6 +32,8 @@ class Equipment:
     java: Java
     toxiproxy: Path
     clusters_directory: Path
+    sharing: JvmOptions = NO_OPTIONS
+    keep_data: bool = False
     downloads: tuple[Downloaded, ...] = ()
 
     @property
@@ -65,7 +69,15 @@ class Equipment:
         """Start a cluster in a directory of its own."""
         number = sum(1 for _ in self.clusters_directory.iterdir()) if self.clusters_directory.is_dir() else 0
         directory = self.clusters_directory / f"cluster-{number}"
-        return LocalCluster.launch(spec, self.files, self.java, self.toxiproxy, directory)
+        return LocalCluster.launch(
+            spec,
+            self.files,
+            self.java,
+            self.toxiproxy,
+            directory,
+            options=self.sharing,
+            keep_data=self.keep_data,
+        )
 
 
 def prepare(config: RunConfig, console: Console) -> Equipment:
@@ -73,12 +85,16 @@ def prepare(config: RunConfig, console: Console) -> Equipment:
     check_machine()
     downloads = Downloads(stream=console.out)
     java = find_java(downloads=downloads)
+    files = fetch_release(config.release, downloads=downloads)
+    toxiproxy = fetch_toxiproxy(downloads=downloads)
     equipment = Equipment(
         runtime="local",
-        files=fetch_release(config.release, downloads=downloads),
+        files=files,
         java=java,
-        toxiproxy=fetch_toxiproxy(downloads=downloads),
+        toxiproxy=toxiproxy,
         clusters_directory=config.directory / "clusters",
+        sharing=sharing_options(files, java, toxiproxy, say=console.say),
+        keep_data=config.keep,
         downloads=tuple(downloads.items),
     )
     console.say(f"downloaded: {len(downloads.items)} files" if downloads.items else "downloaded: nothing")

@@ -86,9 +86,14 @@ def strike(trial: Trial) -> None:
 
 
 def await_after_window(trial: Trial) -> None:
-    """Run on until every floor is met, or the bound has passed: too little coverage is for the judge to say."""
+    """Run on until every floor is met, or the bound has passed: too little coverage is for the judge to say.
+
+    Copiers must also have come past the inputs that stood there when the fault was healed: only then have successors
+    taken over every partition.
+    """
     healed = trial.workload.progress()
     began = time.monotonic()
+    marks = trial.input_ends()
     while time.monotonic() - began < AFTER_WINDOW_WITHIN_S:
         now = trial.workload.progress()
         if (
@@ -96,6 +101,7 @@ def await_after_window(trial: Trial) -> None:
             and now.ok - healed.ok >= trial.floor("ok_after")
             and now.records >= trial.floor("records")
             and now.transactions >= trial.floor("transactions")
+            and not trial.input_lag(marks)
         ):
             return
         # The condition is looked at ten times a second; the loop is bounded above.

@@ -44,7 +44,7 @@ class Scenario:
 
     `name` is `<family>/<name>`; `expects` names the anomalies of which a control must be convicted. `observe_s` is the
     least time that the workload runs before the first fault and after the last one. `mock` puts librdkafka's mock
-    cluster in the place of the cluster.
+    cluster in the place of the cluster. `copies_on` says that copiers are expected to copy everything in the end.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Scenario:
     replication: int = 3
     min_in_sync: int = 2
     mock: bool = False
+    copies_on: bool = True
     topic_settings: dict[str, str] = field(default_factory=dict)
 
     @property

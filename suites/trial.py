@@ -25,8 +25,8 @@ from fixtures.recorder import Recorder
 from fixtures.sampler import Sampler
 from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
-from verification.captures import Captures
-from verification.experiment import Experiment, Topic
+from verification.captures import Captures, PartitionEnd
+from verification.experiment import Experiment, Topic, TopicRole
 from verification.history import FaultRecord, Phase
 from verification.layout import RunDirectory
 
@@ -193,6 +193,18 @@ class Trial:
     def floor(self, name: str) -> int:
         """How much of something the scenario needs; 0 when it has no such floor."""
         return next((floor.need for floor in self.scenario.floors if floor.name == name), 0)
+
+    def input_ends(self) -> tuple[PartitionEnd, ...]:
+        """Where the inputs of copiers end now; nothing where nobody copies, or is expected to go on."""
+        inputs = {topic.name for topic in self.topics() if topic.role is TopicRole.INPUT}
+        if not inputs or not self.scenario.copies_on:
+            return ()
+        return self.rest.ends(tuple(at for at in self.partitions() if at.topic in inputs))
+
+    def input_lag(self, marks: tuple[PartitionEnd, ...]) -> int:
+        """How far the copiers' committed offsets are behind these ends."""
+        group = self.scenario.workload.group(self.run)
+        return self.rest.lag(group, marks) if group is not None and marks else 0
 
     def spec(self) -> ClusterSpec:
         """The cluster that the scenario asks for, of the release under test."""

@@ -151,6 +151,7 @@ class FakeClients:
     held: dict[int, SyncPoint] = field(default_factory=dict)
     stopped: set[int] = field(default_factory=set)
     succeeded: set[int] = field(default_factory=set)
+    dismissed: set[int] = field(default_factory=set)
     killed: list[int] = field(default_factory=list)
 
     def alive(self, role: str | None = None) -> tuple[ClientProcess, ...]:
@@ -162,6 +163,9 @@ class FakeClients:
     def release(self, processes: tuple[ClientProcess, ...]) -> None:
         for each in processes:
             self.held.pop(each.process, None)
+
+    def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
+        self.dismissed.update(each.process for each in processes)
 
     def pause(self, process: ClientProcess) -> None:
         self.stopped.add(process.process)

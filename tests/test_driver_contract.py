@@ -129,7 +129,7 @@ def real_topics(broker: LocalCluster, count: int) -> list[str]:
 
 
 def test_a_driver_says_what_it_is(producer: Talk, kind: str) -> None:
-    """The first event names the library; at the latest the answer to `init` tells the protocol that is really spoken."""
+    """The first event names the library; the answer to `init` at the latest tells which protocol is spoken."""
     spoken = {**producer.ready["protocol"], **producer.events[-1]["protocol"]}
     assert producer.ready["event"] == "ready"
     assert spoken["transactions"] == client_kind(kind).speaks

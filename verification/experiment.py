@@ -24,7 +24,7 @@ class Isolation(StrEnum):
 
 
 class TopicRole(StrEnum):
-    """What a topic is for: clients write into outputs; copiers consume inputs, which are seeded before the run."""
+    """What a topic is for: clients write into outputs; copiers consume inputs, which are fed during the run."""
 
     OUTPUT = "output"
     INPUT = "input"

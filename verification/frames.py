@@ -7,7 +7,6 @@ one machine's memory can be judged on a cluster that sees the files.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from verification.evidence import RunEvidence
-from verification.identity import IDENTITY_LENGTH, LAYOUT
+from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 from verification.rows import Rows, small_rows
 from verification.sources import schema as schemas
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
@@ -88,16 +88,16 @@ def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: 
     """Lines of JSON files with the labels (run, owner) of the file that each stands in."""
     lines = spark.read.schema(line).json([str(path) for path in files])
     labels = []
-    # Spark's own spelling of a file's name is the key, whatever it escapes.
+    # Spark's own spelling of a file's name is the key, whatever it escapes; only the slashes differ between the two
+    # places where it says it.
     for spelled in lines.inputFiles():
         run, owner = files[Path(unquote(urlparse(spelled).path))]
-        labels.append({"file": re.sub(_LOCAL, "/", spelled), "run": run, "owner": owner})
-    labelled = lines.withColumn("file", F.regexp_replace("_metadata.file_path", _LOCAL, "/")).join(
-        F.broadcast(local(spark, labels, _LABELS)), "file", "left"
-    )
-    # A line that finds no label would vanish, and with it the evidence: nothing found in nothing is no pass.
-    unlabelled = F.raise_error(F.concat(F.lit("evidence of no known run: "), F.col("file")))
-    return labelled.withColumn("run", F.coalesce("run", unlabelled)).drop("file")
+        labels.append({"file": spelled, "run": run, "owner": owner})
+    spelled_alike = F.regexp_replace("_metadata.file_path", "^file:/+", "file:///")
+    labelled = lines.withColumn("file", spelled_alike).join(F.broadcast(local(spark, labels, _LABELS)), "file", "left")
+    # Evidence that belongs to nobody must never be dropped in silence.
+    unknown = F.raise_error(F.concat(F.lit("evidence of no run: "), F.col("file"))).cast("string")
+    return labelled.withColumn("run", F.coalesce("run", unknown)).drop("file")
 
 
 def _acks(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
@@ -125,7 +125,8 @@ def _identity(text: Column) -> dict[str, Column]:
     """Identity columns sliced out of a value's text, by the same layout as everything else; null where not valid."""
     parts = {name: F.substring(text, start + 1, width) for name, start, width in LAYOUT}
     body = F.substring(text, 1, IDENTITY_LENGTH - 8)
-    valid = (F.length(text) == IDENTITY_LENGTH) & (F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0")) == parts["checksum"])
+    valid = F.startswith(text, F.lit(MAGIC)) & (F.length(text) == IDENTITY_LENGTH)
+    valid &= F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0")) == parts["checksum"]
     types = {field.name: field.dataType for field in schemas.OBSERVATIONS.fields}
     columns: dict[str, Column] = {}
     for name, part in parts.items():

@@ -17,7 +17,6 @@ from chaos.errors import InjectionError
 from chaos.faults.fault import Injection, names
 from chaos.targets import LeaderOf, Target
 
-
 #: How long a producer may take to begin its next operation: the one in flight, slow brokers included.
 SYNC_S = 20.0
 

@@ -20,6 +20,6 @@ def test_leader_crash_while_committing(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=CrashBroker(LeaderOf("billing-events", 0)), hold_s=6),),
+        schedule=(Step(fault=CrashBroker(LeaderOf("billing-events", 0)), hold_s=3),),
         floors=(*FLOORS, *TRANSACTIONS),
     )

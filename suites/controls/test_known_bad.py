@@ -75,6 +75,7 @@ def test_copier_that_never_comes_back(run: Run) -> None:
         workload=Copy(partitions=4, members=1, order="write-then-offsets"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN, replaced=False), hold_s=2),),
         floors=STRUCK,
+        copies_on=False,
     )
 
 

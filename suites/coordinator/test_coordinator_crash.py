@@ -19,8 +19,8 @@ def test_coordinator_crash_while_committing(run: Run) -> None:
     """A coordinator's successor finishes every commit and abort that had begun, and loses none."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=CrashBroker(TransactionCoordinatorOf(0)), hold_s=6),),
+        workload=OrderFanOut(partitions=4, producers=8, spread=1),
+        schedule=(Step(fault=CrashBroker(TransactionCoordinatorOf(0)), hold_s=3),),
         floors=(*FLOORS, *TRANSACTIONS),
     )
 
@@ -31,6 +31,6 @@ def test_controller_crash_while_committing(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=CrashBroker(Controller()), hold_s=7),),
+        schedule=(Step(fault=CrashBroker(Controller()), hold_s=3),),
         floors=(*FLOORS, *TRANSACTIONS),
     )

@@ -20,12 +20,13 @@ def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
     """A commit that was acknowledged while a partition had no leader is visible there once the leader is back."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=3, unreplicated=("billing-events",)),
+        workload=OrderFanOut(partitions=3, spread=3, producers=10, unreplicated=("billing-events",)),
         schedule=(
             Step(
                 fault=CrashBroker(LeaderAwayFromCoordinators("billing-events")),
-                hold_s=5,
+                hold_s=3,
                 while_held=SyncPoint.BEFORE_COMMIT,
+                leaving=4,
             ),
         ),
         floors=(*FLOORS, *TRANSACTIONS),

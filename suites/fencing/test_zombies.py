@@ -26,7 +26,7 @@ def test_paused_zombie(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, zombie=True, transaction_timeout_s=TIMEOUT_S),
-        schedule=(Step(fault=PausedZombie(Site("zombie"), Site("app"), past_s=TIMEOUT_S), hold_s=3),),
+        schedule=(Step(fault=PausedZombie(Site("zombie"), Site("app"), past_s=TIMEOUT_S), hold_s=1),),
         floors=FENCED,
     )
 
@@ -37,6 +37,6 @@ def test_partitioned_zombie(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, zombie=True, transaction_timeout_s=TIMEOUT_S),
-        schedule=(Step(fault=PartitionedZombie(Site("zombie"), Site("app")), hold_s=3),),
+        schedule=(Step(fault=PartitionedZombie(Site("zombie"), Site("app")), hold_s=1),),
         floors=FENCED,
     )

@@ -20,7 +20,7 @@ def test_leader_crash_while_sending(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=IdempotentAppend(partitions=4),
-        schedule=(Step(fault=CrashBroker(LeaderOf("billing-events", 0)), hold_s=5),),
+        schedule=(Step(fault=CrashBroker(LeaderOf("billing-events", 0)), hold_s=3),),
     )
 
 
@@ -29,6 +29,6 @@ def test_responses_lost(run: Run) -> None:
     """A record whose acknowledgement was lost on the way is retried and still stands in the log once."""
     run(
         cluster=THREE_BROKERS,
-        workload=IdempotentAppend(partitions=4),
+        workload=IdempotentAppend(partitions=4, producers=12),
         schedule=(Step(fault=LoseResponses(Site("app"), "billing-events", 0), hold_s=5),),
     )

@@ -18,8 +18,8 @@ def test_all_brokers_killed_and_restarted(run: Run) -> None:
     """After every broker was killed in mid-commit, each transaction is committed or aborted as its client was told."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=CrashBroker(AllBrokers()), hold_s=2),),
+        workload=OrderFanOut(partitions=4, producers=12),
+        schedule=(Step(fault=CrashBroker(AllBrokers()), hold_s=1),),
         floors=(*FLOORS, *TRANSACTIONS),
         own_cluster=True,
     )
@@ -31,6 +31,6 @@ def test_leader_paused_past_its_session(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=PauseBroker(LeaderOf("billing-events", 0)), hold_s=7),),
+        schedule=(Step(fault=PauseBroker(LeaderOf("billing-events", 0)), hold_s=3),),
         floors=(*FLOORS, *TRANSACTIONS),
     )

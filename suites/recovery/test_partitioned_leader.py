@@ -18,8 +18,8 @@ def test_all_followers_cut_from_the_leader(run: Run) -> None:
     """A leader without in-sync followers refuses writes, stays leader, and loses nothing."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=CutFollowers("billing-events", 0), hold_s=7),),
+        workload=OrderFanOut(partitions=4, producers=8, spread=1),
+        schedule=(Step(fault=CutFollowers("billing-events", 0), hold_s=4),),
         floors=(*FLOORS, *TRANSACTIONS),
     )
 
@@ -30,6 +30,6 @@ def test_leader_cut_from_its_peers(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=IsolateBrokers(LeaderOf("billing-events", 0)), hold_s=7),),
+        schedule=(Step(fault=IsolateBrokers(LeaderOf("billing-events", 0)), hold_s=4),),
         floors=(*FLOORS, *TRANSACTIONS),
     )
