@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from suites.laboratory import Laboratory
     from suites.scenario import Scenario
 
-#: What a coordinator needs beyond the transaction timeout before the LSO moves: one round of the abort interval (1 s
-#: in our clusters) and 3 s for writing markers on a busy machine.
-LSO_SLACK_S = 1.0 + 3.0
-
 
 class Trial:
     """One scenario, being executed."""
@@ -131,8 +127,13 @@ class Trial:
 
     def settle(self, *, before_fencing: bool) -> None:
         """Wait for LSO = high watermark within its bound and record, for each partition, whether it got there."""
-        bound_s = self.scenario.workload.transaction_timeout_s + LSO_SLACK_S
-        for settled in self.rest.settle(self.partitions(), bound_s, before_fencing=before_fencing):
+        timeout_s = self.scenario.workload.transaction_timeout_s if before_fencing else 0.0
+        for settled in self.rest.settle(
+            self.partitions(),
+            transactional_ids=self.workload.transactional_ids,
+            timeout_s=timeout_s,
+            before_fencing=before_fencing,
+        ):
             self.recorder.record(settled)
 
     def fence(self) -> None:

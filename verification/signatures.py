@@ -4,7 +4,7 @@ A name is given by evidence and by nothing else; release and anomaly alone prove
 look the same. A violation without the signature stays unnamed.
 
 `marker-dropped-while-leaderless` (KB-16) asks for three things at once: a partition of the transaction holds its data
-without a marker of its own (what follows from the same producer is nothing, or data of a later operation); that partition
+without a marker of its own (see `without_marker`); that partition
 was seen without a leader between the moment when the end of the transaction was asked for and `MARKER_S` after its
 answer; and the coordinator has nothing open for the transactional id any more. Markers are written after the answer,
 therefore the span beyond it.
@@ -68,8 +68,13 @@ def _producer_rows(log: Path, process: int, operation: int) -> tuple[LogRow, ...
     return tuple(sorted((tuple(row.values()) for row in found), key=lambda row: row[:3]))
 
 
-def without_marker(evidence: RunEvidence, process: int, operation: int) -> frozenset[Partition]:
-    """Partitions where the operation's data is not followed by a marker before its producer's next operation."""
+def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partition]:
+    """Partitions where the operation's data is not followed by a marker of its own.
+
+    What follows from its producer is nothing, data of a later operation, or a marker that decides otherwise than was
+    asked for: that of a later transaction which had the partition but wrote nothing there.
+    """
+    process, operation = ended.process, ended.operation
     rows = _producer_rows(evidence.directory.log, process, operation)
     pending: set[Partition] = set()
     missing: set[Partition] = set()
@@ -79,7 +84,7 @@ def without_marker(evidence: RunEvidence, process: int, operation: int) -> froze
             pending.add(here)
         elif here in pending:
             pending.discard(here)
-            if control is None:
+            if control != ended.intent:
                 missing.add(here)
     return frozenset(missing | pending)
 
@@ -109,7 +114,7 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
     until = (ended.completed_ns or began) + int(MARKER_S * NS)
     return any(
         span_began <= until and (span_ended is None or span_ended > began)
-        for partition in without_marker(evidence, ended.process, ended.operation)
+        for partition in without_marker(evidence, ended)
         for span_began, span_ended in leaderless(evidence, partition)
     )
 

@@ -19,8 +19,8 @@ INPUT = ("run", "source_partition", "source_offset")
 
 
 def _outputs(facts: Facts) -> DataFrame:
-    """Every committed copy."""
-    return facts.places.where(f"genuine and outcome = 'commit' and source_offset != {NO_SOURCE}")
+    """Every committed copy of a run that copies."""
+    return facts.places.where(f"fan_out is not null and genuine and outcome = 'commit' and source_offset != {NO_SOURCE}")
 
 
 def _committed_offsets(facts: Facts) -> DataFrame:
@@ -90,7 +90,7 @@ def output_without_offset(facts: Facts) -> DataFrame:
     beyond = (
         _outputs(facts)
         .join(_committed_offsets(facts), ["run", "source_partition"], "left")
-        .where("fan_out is not null and source_offset >= coalesce(committed_offset, 0)")
+        .where("source_offset >= coalesce(committed_offset, 0)")
     )
     detail = (
         "concat('copy of the input in partition ', source_partition, ' at offset ', source_offset,"

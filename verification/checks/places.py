@@ -7,12 +7,14 @@ the other what the captures and the live observers were given. Two facts are der
   record with the same (topic, partition, producer id) at a higher offset; `open` when there is none. Where a run has
   no log (an external subject that writes no control records) what its committed capture was given counts as `commit`;
 * the **epoch before**: the highest producer epoch, of data or control records, at a lower offset of the same
-  (partition, producer id).
+  (partition, producer id);
+* whether a transaction was **adopted**: its last record there is followed by data of another operation of the same
+  producer id, without a control record in between. Its own decision never arrived; the next one decided it.
 
 Columns, besides the place and the identity of the record there (the log's; where the log has nothing, one that
 somebody was given):
 
-    in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before
+    in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before, adopted
     genuine              the identity is valid and of this run
     committed, uncommitted   how often that capture holds the place
     received, returned   observers (bit n: observer n) that were given it, and given it after it or a later one
@@ -44,7 +46,9 @@ _SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", *
 _SEEN = """
     run, topic_index, partition, offset, {committed} as committed, {uncommitted} as uncommitted, {observer} as observer,
     {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest,
-    case when identity_run = run then process end as process, operation, index
+    case when identity_run = run then process end as process,
+    case when identity_run = run then operation end as operation,
+    case when identity_run = run then index end as index
 """
 _CAPTURED = {
     "observer": "cast(null as int)",
@@ -73,24 +77,29 @@ def _spine(frames: Frames) -> DataFrame:
     producer = Window.partitionBy(*PARTITION, "producer_id")
     # Both frames grow from their start: a frame that shrinks towards the end would be computed anew for every row.
     later = producer.orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
-    earlier = producer.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    in_order = producer.orderBy("offset")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     decision = F.expr("case when control in ('commit', 'abort') then control end")
     outcome = (
         "case when control is not null then null when not transactional then 'commit'"
         " else coalesce(decision, 'open') end"
     )
+    epoch_before = "case when producer_id >= 0 then highest end"
+    adopted = (
+        "coalesce(transactional and control is null and next_control is null"
+        " and (process != next_process or operation != next_operation), false)"
+    )
     derived = (
         log.withColumn("decision", F.last(decision, ignorenulls=True).over(later))
         .withColumn("highest", F.max("producer_epoch").over(earlier))
-        .withColumns(
-            {"outcome": F.expr(outcome), "epoch_before": F.expr("case when producer_id >= 0 then highest end")}
-        )
+        .withColumns({f"next_{name}": F.lead(name).over(in_order) for name in ("control", "process", "operation")})
+        .withColumns({"outcome": F.expr(outcome), "epoch_before": F.expr(epoch_before), "adopted": F.expr(adopted)})
     )
     without_log = frames.committed.join(frames.runs.where("not has_log").select("run"), "run", "left_semi")
     delivered = without_log.repartition(*PARTITION).withColumns(
         {"transactional": F.lit(False), "outcome": F.lit("commit")}
     )
-    columns = (*_SPINE, "digest", "identity_digest", "epoch_before", "outcome")
+    columns = (*_SPINE, "digest", "identity_digest", "epoch_before", "outcome", "adopted")
     return derived.select(*columns).unionByName(
         delivered.select(*[name for name in columns if name in delivered.columns]), allowMissingColumns=True
     )
@@ -146,7 +155,7 @@ def _joined(frames: Frames) -> DataFrame:
             f"case when coalesce({stray}, control is not null) then {name}_max else {name}_min end"
         )
     shaped = both.withColumns({name: F.expr(text) for name, text in columns.items()})
-    kept = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch", "outcome", "epoch_before")
+    kept = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch", "outcome", "epoch_before", "adopted")
     kept += (
         *[name for name in IDENTITY if name not in ("identity_run", "kind")],
         "genuine",

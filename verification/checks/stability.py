@@ -33,12 +33,21 @@ def _hung(facts: Facts) -> DataFrame:
 def hung_transaction(facts: Facts) -> DataFrame:
     """Open on a partition, by the log or by its leader, but not open at the coordinator.
 
-    By the log: data without a control record of its producer after it. By the leader: DescribeProducers names an open
-    transaction (KIP-664). Not hung while a coordinator state of the producer id is Ongoing or Prepare*. One violation
-    per (topic, partition, producer id); the place is where it begins, the record the first one in the log.
+    (a) By the log: data without a control record of its producer after it. By the leader: DescribeProducers names an
+    open transaction (KIP-664). Not hung while a coordinator state of the producer id is Ongoing or Prepare*. One
+    violation per (topic, partition, producer id); the place is where it begins, the record the first one in the log.
+
+    (b) By the log: data followed by data of the producer id's next transaction without a control record in between. A
+    coordinator begins the next transaction only when the last one is over on every partition, so the marker was never
+    written; that a later marker released the partition by chance makes it no better. One violation per transaction
+    and partition, unless it is open as in (a); the place is its last record there.
     """
-    detail = "concat('producer ', producer_id, '; open at no coordinator')"
-    return violations(_hung(facts), Anomaly.HUNG_TRANSACTION, detail=detail)
+    own = "concat('producer ', producer_id, '; open at no coordinator')"
+    adopted = facts.places.where("adopted and genuine and outcome != 'open'")
+    taken = "concat('producer ', producer_id, '; no marker of its own, the next transaction decided it: ', outcome)"
+    return violations(_hung(facts), Anomaly.HUNG_TRANSACTION, detail=own).unionByName(
+        violations(adopted, Anomaly.HUNG_TRANSACTION, detail=taken)
+    )
 
 
 def stuck_lso(facts: Facts) -> DataFrame:

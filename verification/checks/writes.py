@@ -40,7 +40,7 @@ def duplicate(facts: Facts) -> DataFrame:
     """One identity (run, process, operation, index) at two or more places with outcome commit. One per identity.
 
     The place is that of the second copy, in the order (topic, partition, offset). Copies of a copier have another
-    identity (`checks.copies.duplicate_copy`).
+    identity (`checks.copies.duplicate_copy`); records of operations that the history does not have are phantoms.
     """
     placed = facts.places.where(f"genuine and outcome = 'commit' and source_offset = {NO_SOURCE}")
     twice = facts.records.where("copies > 1").select(*RECORD, "copies")

@@ -1,0 +1,109 @@
+"""Judge saved evidence again, without a cluster: `python -m verification RUN_DIR…`.
+
+Each RUN_DIR is a whole run's directory or one scenario's. `verdicts.json` and `findings/` are written anew. With
+`--reference` the plain-Python reference judge runs instead: it needs neither Spark nor Java, writes nothing and prints
+what it finds. Exit codes are those of `verification.verdict`: controls do not count, except that one that is not
+convicted is an ERROR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from verification.errors import SessionError, UnfitEvidenceError
+from verification.layout import RunDirectory, scenario_directories
+from verification.verdict import ExitCode, ScenarioVerdict, Verdict, code_of, exit_code
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m verification", description="Judge saved evidence again.")
+    parser.add_argument("run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or one scenario's")
+    parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
+    parser.add_argument(
+        "--spark",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a Spark setting, for instance spark.master=spark://host:7077; wins over every default",
+    )
+    return parser.parse_args(arguments)
+
+
+def _directories(paths: Sequence[Path]) -> list[RunDirectory]:
+    found = []
+    for path in paths:
+        here = scenario_directories(path)
+        if not here:
+            raise UnfitEvidenceError(f"{path} is neither a run's directory nor a scenario's: it holds no scenario.json")
+        found += list(here)
+    return found
+
+
+def _options(texts: Sequence[str]) -> dict[str, str]:
+    options = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UnfitEvidenceError(f"--spark {text} is not of the form spark.key=value")
+        options[key] = value
+    return options
+
+
+def _line(verdict: ScenarioVerdict) -> str:
+    kind = "control " if verdict.control else ""
+    return f"{verdict.verdict.name:14} {kind}{verdict.scenario}: {verdict.reason}"
+
+
+def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) -> ExitCode:
+    from verification.judge import judge
+    from verification.session import start
+
+    verdicts = judge(start(options=options), directories)
+    for verdict in verdicts:
+        print(_line(verdict))
+    return exit_code(code_of(verdict.verdict) for verdict in verdicts)
+
+
+def _with_reference(directories: Sequence[RunDirectory]) -> ExitCode:
+    from verification.evidence import read_run
+    from verification.folding import fold
+    from verification.reference import judge_rows, summary
+    from verification.rows import all_rows
+
+    codes = []
+    for directory in directories:
+        try:
+            evidence = read_run(directory)
+        except UnfitEvidenceError as error:
+            print(f"{Verdict.ERROR.name:14} {directory.root.name}: {error}")
+            codes.append(ExitCode.ENVIRONMENT)
+            continue
+        folded = fold(judge_rows(all_rows(evidence)))
+        primary = [violation for violations in folded.primary.values() for violation in violations]
+        print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {summary(primary)}")
+        subject = not evidence.experiment.is_control
+        codes.append(ExitCode.VIOLATION if primary and subject else ExitCode.CONFORMANT)
+    return exit_code(codes)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge, print one line per scenario, and return the exit code."""
+    parsed = _arguments(arguments)
+    try:
+        directories = _directories(parsed.run_dir)
+        options = _options(parsed.spark)
+    except UnfitEvidenceError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.USAGE
+    try:
+        return _with_reference(directories) if parsed.reference else _with_spark(directories, options)
+    except SessionError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.ENVIRONMENT
+
+
+if __name__ == "__main__":
+    sys.exit(main())
