@@ -13,12 +13,11 @@ from chaos.arena import Arena
 from chaos.cluster import BrokerId, ClusterView, Link, Position, Site, TopicPartition
 from chaos.errors import InjectionError
 from fixtures.clients.mock_cluster import MockCluster
-from fixtures.quiescence import Rest
 from fixtures.recorder import Recorder
 from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
 from suites.trial import Trial
-from verification.captures import Captures
+from verification.captures import Captures, PartitionEnd
 from verification.experiment import Experiment, Topic
 
 
@@ -105,7 +104,6 @@ class ExternalTrial(Trial):
         self._recorder = Recorder(self.directory, run=self.run)
         self.mock = MockCluster.start(self.directory.root)
         self.mock.create(topic.name for topic in self.topics())
-        self._rest = Rest(self.mock, self.laboratory.equipment.definitions)
         self.experiment().write(self.directory.experiment)
 
     def start_workload(self) -> None:
@@ -136,7 +134,7 @@ class ExternalTrial(Trial):
 
     def pin(self) -> None:
         """Pin the ends; there is no coordinator to ask."""
-        self.captures = Captures(ends=self.rest.ends(self.partitions()))
+        self.captures = Captures(ends=self.ends())
         self.captures.write(self.directory.captures)
         self.experiment().write(self.directory.experiment)
 
@@ -156,6 +154,15 @@ class ExternalTrial(Trial):
         if self.mock is not None:
             self.mock.close()
             self.mock = None
+
+    def ends(self) -> tuple[PartitionEnd, ...]:
+        """As a consumer is told them: the wire client and the mock do not understand each other."""
+        assert self.mock is not None
+        return self.mock.ends(self.partitions())
+
+    def input_ends(self) -> tuple[PartitionEnd, ...]:
+        """Nobody copies."""
+        return ()
 
     def topics(self) -> tuple[Topic, ...]:
         """The mock has no replicas."""

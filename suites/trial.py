@@ -144,7 +144,7 @@ class Trial:
 
     def drain(self, *, timeout_s: float) -> None:
         """Let the live observers read to the end, then end every client."""
-        ends = self.rest.ends(self.partitions())
+        ends = self.ends()
         self.workload.drain_observers(
             {TopicPartition(topic=end.topic, partition=end.partition): end.last_stable_offset for end in ends},
             timeout_s=timeout_s,
@@ -194,6 +194,10 @@ class Trial:
     def floor(self, name: str) -> int:
         """How much of something the scenario needs; 0 when it has no such floor."""
         return next((floor.need for floor in self.scenario.floors if floor.name == name), 0)
+
+    def ends(self) -> tuple[PartitionEnd, ...]:
+        """Where every partition ends now."""
+        return self.rest.ends(self.partitions())
 
     def input_ends(self) -> tuple[PartitionEnd, ...]:
         """Where the inputs of copiers end now; nothing where nobody copies, or is expected to go on."""
@@ -272,7 +276,7 @@ class Trial:
         return f"{self.scenario.name} │ {self.phase_name} │ {self.fault_text}{clients} │ {elapsed_s:.0f} s"
 
     def _stuck(self) -> bool:
-        return any(end.last_stable_offset < end.high_watermark for end in self.rest.ends(self.partitions()))
+        return any(end.last_stable_offset < end.high_watermark for end in self.ends())
 
     def _stop_sampler(self) -> None:
         if self._sampler is not None:

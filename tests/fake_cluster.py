@@ -121,7 +121,7 @@ class FakeCluster:
     def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
         self.written += 10 if self.reacts else 0
         position = Position(leader=1, high_watermark=self.written, last_stable_offset=self.written)
-        return {partition: position for partition in partitions}
+        return dict.fromkeys(partitions, position)
 
     def accepts(self, link: Link) -> bool:
         return link not in self.links.cut_links

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def processes_of(directory: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int, str]]:
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
     """A whole run of the smoke profile: its directory, exit code and output."""
     directory = tmp_path_factory.mktemp("smoke") / "run"
     process = start(directory, "--runtime", "local", "--seed", "1")
@@ -61,7 +60,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int,
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    yield directory, process.returncode, output
+    return directory, process.returncode, output
 
 
 def test_the_smoke_profile_ends_go(smoke: tuple[Path, int, str]) -> None:

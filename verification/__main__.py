@@ -20,7 +20,9 @@ from verification.verdict import ExitCode, ScenarioVerdict, Verdict, code_of, ex
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m verification", description="Judge saved evidence again.")
-    parser.add_argument("run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or one scenario's")
+    parser.add_argument(
+        "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or one scenario's"
+    )
     parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
     parser.add_argument(
         "--spark",

@@ -31,7 +31,7 @@ class JavaUnfitError(SessionError):
 
 
 class CaptureError(VerificationError):
-    """A capture could not be completed. Hint: is the cluster still up, and every partition led by somebody?"""
+    """A capture could not be completed. Hint: the cluster must be up and lead every partition."""
 
 
 class ReaderTimeoutError(CaptureError):

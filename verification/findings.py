@@ -68,8 +68,8 @@ def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
 
 def _order(violation: RawViolation) -> tuple[tuple[bool, int], ...]:
     """The order of examples: by place and identity, so that the same evidence shows the same examples."""
-    keys = (violation.topic_index, violation.partition, violation.offset)
-    keys += (violation.process, violation.operation, violation.index)
+    place = (violation.topic_index, violation.partition, violation.offset)
+    keys = (*place, violation.process, violation.operation, violation.index)
     return tuple((key is None, key or 0) for key in keys)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from verification.anomalies import Anomaly
@@ -54,7 +55,9 @@ class Case:
         self.rows = rows
         self.name: str = self.run["run"]
         self.has_log: bool = self.run["has_log"]
-        self.operations: dict[OperationKey, Row] = {(row["process"], row["operation"]): row for row in rows["operations"]}
+        self.operations: dict[OperationKey, Row] = {
+            (row["process"], row["operation"]): row for row in rows["operations"]
+        }
         self.ends = {(row["topic_index"], row["partition"]): row for row in rows["ends"]}
         self.observers = {row["observer_index"]: row for row in rows["observers"]}
         self.spots: dict[Place, Spot] = defaultdict(Spot)
@@ -255,8 +258,9 @@ def _read(case: Case) -> Iterator[RawViolation]:
             observer = "committed" if earliest is None else earliest[1]
             yield _violation(Anomaly.ABORTED_READ, row, place, observer=observer)
         elif case.has_log and told is not None and operation is not None and earliest is not None:
-            if operation["decided_ns"] is not None and earliest[0] < operation["decided_ns"]:
-                yield _violation(Anomaly.EARLY_READ, row, place, observer=earliest[1])
+            decided_ns = operation["decided_ns"]
+            early = decided_ns is not None and earliest[0] < decided_ns
+            yield from [_violation(Anomaly.EARLY_READ, row, place, observer=earliest[1])] if early else []
 
 
 def _superseded(case: Case, operation: Row) -> bool:
@@ -316,7 +320,7 @@ def _polls(case: Case) -> Iterator[RawViolation]:
         given[row["observer_index"], (row["topic_index"], row["partition"])].append(row["offset"])
     for (observer_index, partition), offsets in given.items():
         observer = case.observers[observer_index]
-        back = {after for before, after in zip(offsets, offsets[1:], strict=False) if after <= before}
+        back = {after for before, after in pairwise(offsets) if after <= before}
         for offset in back:
             place = (*partition, offset)
             record = case.record(case.spots[place])

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def _submit_arguments() -> Iterator[str]:
     own = {"--master": "spark.master", "--driver-memory": "spark.driver.memory", "--name": "spark.app.name"}
     own["--driver-java-options"] = "spark.driver.extraJavaOptions"
     words = os.environ.get("PYSPARK_SUBMIT_ARGS", "").replace("=", " ").split()
-    for word, following in zip(words, words[1:], strict=False):
+    for word, following in pairwise(words):
         if word in ("--conf", "-c"):
             yield following
         elif word in own:
@@ -178,7 +179,7 @@ def start(*, java_home: Path | None = None, options: Mapping[str, str] | None = 
         chosen = settings(options or {})
         if "spark.remote" in chosen or os.environ.get("SPARK_REMOTE"):
             try:
-                return SparkSession.builder.config(map=chosen).getOrCreate()
+                return SparkSession.builder.config(map=dict(chosen)).getOrCreate()
             except Exception as error:
                 raise SessionError(f"the Spark Connect server did not answer: {error}") from error
         java_major(java_home)

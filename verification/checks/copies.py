@@ -20,7 +20,9 @@ INPUT = ("run", "source_partition", "source_offset")
 
 def _outputs(facts: Facts) -> DataFrame:
     """Every committed copy of a run that copies."""
-    return facts.places.where(f"fan_out is not null and genuine and outcome = 'commit' and source_offset != {NO_SOURCE}")
+    return facts.places.where(
+        f"fan_out is not null and genuine and outcome = 'commit' and source_offset != {NO_SOURCE}"
+    )
 
 
 def _committed_offsets(facts: Facts) -> DataFrame:

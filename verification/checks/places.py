@@ -155,7 +155,8 @@ def _joined(frames: Frames) -> DataFrame:
             f"case when coalesce({stray}, control is not null) then {name}_max else {name}_min end"
         )
     shaped = both.withColumns({name: F.expr(text) for name, text in columns.items()})
-    kept = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch", "outcome", "epoch_before", "adopted")
+    kept: tuple[str, ...] = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch")
+    kept += ("outcome", "epoch_before", "adopted")
     kept += (
         *[name for name in IDENTITY if name not in ("identity_run", "kind")],
         "genuine",

@@ -50,9 +50,9 @@ class ClientSource(DataSource):
         """`verification.sources.schema.DELIVERED`."""
         return DELIVERED
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always the one above
         """A reader of the pinned ranges."""
-        return ClientReader(self.options)
+        return ClientReader(dict(self.options))
 
 
 class ClientReader(DataSourceReader):

@@ -42,7 +42,7 @@ def _number(field: Bytes) -> tuple[Numbers, Flags]:
     negative = field[:, 0] == _MINUS
     digits = field.astype(np.int64) - _ZERO
     digits[negative, 0] = 0
-    fits = ((digits >= 0) & (digits <= _NINE - _ZERO)).all(axis=1)
+    fits: Flags = np.asarray(((digits >= 0) & (digits <= _NINE - _ZERO)).all(axis=1))
     weights = 10 ** np.arange(field.shape[1] - 1, -1, -1, dtype=np.int64)
     number = digits @ weights
     return np.where(negative, -number, number), fits
@@ -61,7 +61,7 @@ def _checksums_hold(values: Sequence[bytes | None], heads: Bytes) -> Flags:
     started = (heads[:, : len(MAGIC)] == np.frombuffer(MAGIC.encode("ascii"), dtype=np.uint8)).all(axis=1)
     flags = np.zeros(len(values), dtype=np.bool_)
     for row in np.flatnonzero(started):
-        value = values[row] or b""
+        value = values[int(row)] or b""
         flags[row] = f"{zlib.crc32(value[:BODY_LENGTH]):08x}".encode("ascii") == value[BODY_LENGTH:IDENTITY_LENGTH]
     return flags
 

@@ -50,9 +50,9 @@ class LogSource(DataSource):
         """`verification.sources.schema.LOG`."""
         return LOG
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always the one above
         """A reader of the pinned ranges."""
-        return LogReader(self.options)
+        return LogReader(dict(self.options))
 
 
 class LogReader(DataSourceReader):
@@ -108,7 +108,7 @@ class LogReader(DataSourceReader):
         size = len(rows)
         control = _decisions(batches)
         owner = decoded.batch[rows]
-        values = [None if control[batch] else decoded.value(row) for batch, row in zip(owner, rows, strict=True)]
+        values = [None if control[batch] else decoded.value(int(row)) for batch, row in zip(owner, rows, strict=True)]
         found = {
             "run": pa.array([self.run] * size, type=pa.string()),
             "topic": pa.array([wanted.topic] * size, type=pa.string()),
@@ -143,7 +143,8 @@ def _producers(decoded: Columns, batches: Sequence[Batch], rows: np.ndarray) -> 
     owner = decoded.batch[rows]
 
     def of(name: str) -> np.ndarray:
-        return np.array([getattr(batch, name) for batch in batches], dtype=np.int64)[owner]
+        every = np.array([getattr(batch, name) for batch in batches], dtype=np.int64)
+        return np.asarray(every[owner])
 
     base = of("base_sequence")
     sequence = np.where(base < 0, base, (base + decoded.offset[rows] - of("base_offset")) % (1 << 31))
