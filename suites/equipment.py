@@ -1,7 +1,8 @@
 """The equipment of a run: what is fetched or found on the machine, and how a cluster is launched from it.
 
 Everything is made ready before the first scenario, so that what is missing is said in one sentence before anything
-starts, and a second run on the same machine fetches nothing.
+starts, and a second run on the same machine fetches nothing. Containers are preferred where a Docker engine answers;
+without one, and unless they were demanded, brokers are processes of this machine.
 """
 
 from __future__ import annotations
@@ -11,30 +12,32 @@ from importlib import metadata
 from pathlib import Path
 
 from fixtures.cache import readable
-from fixtures.clusters.class_archive import sharing_options
-from fixtures.clusters.jvm import NO_OPTIONS, JvmOptions
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.errors import EngineError
+from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release
-from fixtures.clusters.runtime import RunningCluster
+from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.progress import Downloaded, Downloads
-from fixtures.tools import Java, check_machine, fetch_toxiproxy, find_java, spark_java_home
-from suites.config import RunConfig
+from fixtures.tools import Java, check_machine, find_java, spark_java_home
+from suites.config import RunConfig, Runtime
 from suites.console import Console
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """Jars, Java and Toxiproxy, and where clusters keep their files."""
+    """Jars, Java and a way to run brokers, and where clusters keep their files."""
 
-    runtime: str
+    brokers: ClusterRuntime
     files: ReleaseFiles
     java: Java
-    toxiproxy: Path
     clusters_directory: Path
-    sharing: JvmOptions = NO_OPTIONS
     keep_data: bool = False
     downloads: tuple[Downloaded, ...] = ()
+
+    @property
+    def runtime(self) -> str:
+        """How brokers run: `docker` or `local`."""
+        return self.brokers.name
 
     @property
     def definitions(self) -> Path:
@@ -52,32 +55,23 @@ class Equipment:
         packages = ("pyspark", "confluent-kafka", "toxiproxy-python", "testcontainers", "docker")
         return {
             "kafka": str(self.files.release),
-            "java": str(self.java.major),
+            **self.brokers.versions,
             **{package: metadata.version(package) for package in packages},
         }
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of every jar of the brokers."""
-        return dict(self.files.digests)
+        """Digests of what the brokers are made of: SHA-256 of every jar, and of images where there are any."""
+        return dict(self.brokers.digests)
 
     def describe(self, spec: ClusterSpec) -> str:
         """The cluster in words."""
-        return f"{spec.brokers} brokers of Kafka {spec.release} as {self.runtime} processes"
+        return self.brokers.describe(spec)
 
     def launch(self, spec: ClusterSpec) -> RunningCluster:
         """Start a cluster in a directory of its own."""
         number = sum(1 for _ in self.clusters_directory.iterdir()) if self.clusters_directory.is_dir() else 0
-        directory = self.clusters_directory / f"cluster-{number}"
-        return LocalCluster.launch(
-            spec,
-            self.files,
-            self.java,
-            self.toxiproxy,
-            directory,
-            options=self.sharing,
-            keep_data=self.keep_data,
-        )
+        return self.brokers.launch(spec, self.clusters_directory / f"cluster-{number}", keep_data=self.keep_data)
 
 
 def prepare(config: RunConfig, console: Console) -> Equipment:
@@ -86,19 +80,36 @@ def prepare(config: RunConfig, console: Console) -> Equipment:
     downloads = Downloads(stream=console.out)
     java = find_java(downloads=downloads)
     files = fetch_release(config.release, downloads=downloads)
-    toxiproxy = fetch_toxiproxy(downloads=downloads)
-    equipment = Equipment(
-        runtime="local",
-        files=files,
-        java=java,
-        toxiproxy=toxiproxy,
-        clusters_directory=config.directory / "clusters",
-        sharing=sharing_options(files, java, toxiproxy, say=console.say),
-        keep_data=config.keep,
-        downloads=tuple(downloads.items),
-    )
+    brokers = _containers(config.runtime, files, downloads) or LocalRuntime.prepare(files, java, downloads=downloads)
+    console.say(f"runtime: {brokers.name}")
     console.say(f"downloaded: {len(downloads.items)} files" if downloads.items else "downloaded: nothing")
     for group in dict.fromkeys(item.group for item in downloads.items):
         items = [item for item in downloads.items if item.group == group]
         console.say(f"  {group}: {len(items)} files, {readable(sum(item.size_bytes for item in items))}")
-    return equipment
+    return Equipment(
+        brokers=brokers,
+        files=files,
+        java=java,
+        clusters_directory=config.directory / "clusters",
+        keep_data=config.keep,
+        downloads=tuple(downloads.items),
+    )
+
+
+def _containers(runtime: Runtime, files: ReleaseFiles, downloads: Downloads) -> ClusterRuntime | None:
+    """Containers, when they are demanded, or when they are to be had and nothing else was demanded.
+
+    Raises EngineError when they are demanded and not to be had.
+    """
+    if runtime is Runtime.LOCAL:
+        return None
+    # Docker's libraries take a quarter of a second to import.
+    from fixtures.clusters.docker_runtime import DockerRuntime
+
+    try:
+        return DockerRuntime.prepare(files, downloads=downloads)
+    except EngineError as error:
+        if runtime is Runtime.DOCKER:
+            raise
+        downloads.say(f"no containers: {error.sentence}")
+        return None

@@ -18,6 +18,7 @@ from chaos.errors import ChaosError
 from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.errors import ClusterError
 from fixtures.errors import OnceproofError
+from fixtures.processes import ProcessError
 from fixtures.progress import Downloaded
 from fixtures.tools import machine_report
 from reports import retention, terminal
@@ -30,7 +31,9 @@ from suites.equipment import prepare
 from suites.laboratory import Laboratory
 from suites.runner import conduct
 from suites.scenario import Scenario
+from verification.errors import VerificationError
 from verification.verdict import ExitCode, ScenarioVerdict
+from wire.errors import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +53,7 @@ FAMILIES = (
     "controls",
 )
 #: Errors that are about the machine, the network or us, and end one scenario, not the run.
-ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError)
+ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

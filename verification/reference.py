@@ -90,22 +90,24 @@ class Case:
             if spot.row is not None:
                 by_producer[(place[0], place[1], spot.row["producer_id"])].append((place, spot.row))
         for (_, _, producer), entries in by_producer.items():
-            for number, (place, row) in enumerate(entries):
-                self._decide_one(self.spots[place], row, [each for _, each in entries[number + 1 :]])
-                earlier = [each["producer_epoch"] for _, each in entries[:number]]
-                if producer >= 0 and earlier:
-                    self.spots[place].epoch_before = max(earlier)
+            highest: int | None = None
+            for place, row in entries:
+                self.spots[place].epoch_before = highest if producer >= 0 else None
+                highest = max(row["producer_epoch"], row["producer_epoch"] if highest is None else highest)
+            decision, following = "open", None
+            for place, row in reversed(entries):
+                self._decide_one(self.spots[place], row, decision, following)
+                decision = row["control"] if row.get("control") in ("commit", "abort") else decision
+                following = row
 
-    def _decide_one(self, spot: Spot, row: Row, later: list[Row]) -> None:
+    def _decide_one(self, spot: Spot, row: Row, decision: str, following: Row | None) -> None:
+        """`decision` is what the next control record says, `following` what the producer wrote next."""
         if row.get("control") is not None:
             return
-        if not row["transactional"]:
-            spot.outcome = "commit"
-            return
-        decisions = [each["control"] for each in later if each.get("control") in ("commit", "abort")]
-        spot.outcome = decisions[0] if decisions else "open"
-        if later and later[0].get("control") is None and row["valid"] and later[0]["valid"]:
-            spot.adopted = _who(later[0])[:2] != _who(row)[:2]
+        spot.outcome = decision if row["transactional"] else "commit"
+        next_is_data = following is not None and following.get("control") is None
+        if row["transactional"] and following is not None and next_is_data and row["valid"] and following["valid"]:
+            spot.adopted = _who(following)[:2] != _who(row)[:2]
 
     def genuine(self, spot: Spot) -> Row | None:
         """The record at a place, when it is valid and of this run."""

@@ -87,6 +87,7 @@ class ClientReader(DataSourceReader):
 
         consumer = Consumer(
             {
+                "check.crcs": True,
                 **self.settings,
                 "bootstrap.servers": self.bootstrap,
                 "isolation.level": self.isolation,
@@ -97,7 +98,6 @@ class ClientReader(DataSourceReader):
                 "enable.partition.eof": True,
                 # A pinned start that is gone must be an error here, not silently another offset.
                 "auto.offset.reset": "error",
-                "check.crcs": True,
                 # The log is still: an answer with whatever there is beats the default half-second wait.
                 "fetch.wait.max.ms": 50,
                 "fetch.min.bytes": 1,
