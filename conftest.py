@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from suites.config import add_options, from_options
 from suites.console import Console
 from suites.waivers import acceptances
 
-pytest_plugins = ["suites.fixtures"]
+pytest_plugins = ["fixtures.spark", "suites.fixtures"]
 ROOT = Path(__file__).resolve().parent
 
 
@@ -45,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
         accepted = acceptances(run.accepted, run.waivers)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
+    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without healing anything.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     # pytest redirects file descriptors while a test runs; the console writes to a copy made before that.
     out = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", encoding="utf-8") if sys.__stdout__ else sys.stdout
     console = Console(out=out, live=out.isatty(), width=shutil.get_terminal_size().columns)

@@ -78,7 +78,8 @@ class Planted:
 
     def client(self, transactional_id: str | None = None, *, idempotent: bool = True) -> Client:
         """A new instance; of a known transactional id it is the successor, and the last one is superseded."""
-        before = [each for each in self.clients if each.transactional_id == transactional_id is not None]
+        named = [each for each in self.clients if each.transactional_id is not None]
+        before = [each for each in named if each.transactional_id == transactional_id]
         producer_id = before[-1].producer_id if before else 1_000 + len(self.clients)
         made = Client(
             process=len(self.clients),
@@ -251,7 +252,7 @@ def _outcomes(log: Sequence[Row]) -> dict[int, str]:
     pending: dict[int, list[int]] = {}
     for row in log:
         if row["control"] is not None:
-            outcomes |= dict.fromkeys(pending.pop(row["producer_id"], []), row["control"])
+            outcomes |= dict.fromkeys(pending.pop(row["producer_id"], []), str(row["control"]))
         elif row["transactional"]:
             pending.setdefault(row["producer_id"], []).append(row["offset"])
         else:
@@ -312,7 +313,7 @@ def observed(planted: Planted, observer: Row, found: Rows) -> list[Row]:
     """What a live observer was given, one poll per partition, at the end of the run."""
     source = found["committed" if observer["committed_reader"] else "uncommitted"]
     polls: dict[Partition, int] = {}
-    rows = []
+    rows: list[Row] = []
     for row in source:
         poll = polls.setdefault((row["topic_index"], row["partition"]), len(polls))
         rows.append(

@@ -43,7 +43,8 @@ class Checked:
     facts: Facts | None = field(default=None, compare=False)
 
 
-def _collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
+def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
+    """Every violation that these checks find, by run; one job."""
     from verification.anomalies import Anomaly
     from verification.checks import united
 
@@ -71,14 +72,14 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence]) -> Checked:
     except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
         return Checked(violations={}, crashed=(f"the evidence could not be loaded: {_first_line(error)}",))
     try:
-        return Checked(violations=_collect(facts, checks), facts=facts)
+        return Checked(violations=collect(facts, checks), facts=facts)
     except Exception:
         LOG.exception("the checks crashed together; running them one by one")
     found: dict[str, list[RawViolation]] = {}
     crashed: list[str] = []
     for each in checks:
         try:
-            for run, violations in _collect(facts, [each]).items():
+            for run, violations in collect(facts, [each]).items():
                 found.setdefault(run, []).extend(violations)
         except Exception as error:  # noqa: BLE001 - a crashed check is an ERROR of ours, never a verdict on the subject
             crashed.append(f"check {each.name} crashed: {_first_line(error)}")

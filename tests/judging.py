@@ -1,0 +1,40 @@
+"""Planted histories → Spark frames → violations, many runs in one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tests.planted import Plant
+from verification.folding import RawViolation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from verification.frames import Frames
+
+
+def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
+    """The frames of several planted runs, without files."""
+    from verification.frames import FRAME_SCHEMAS, Frames, local
+
+    every = list(plants)
+    held = {}
+    for name, schema in FRAME_SCHEMAS.items():
+        columns = set(schema.names)
+        rows = [
+            {column: value for column, value in row.items() if column in columns}
+            for plant in every
+            for row in plant.rows[name]
+        ]
+        held[name] = local(spark, rows, schema)
+    return Frames(**held)
+
+
+def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:
+    """Every violation that the Spark checks find, by run."""
+    from verification.checks import CHECKS
+    from verification.checks.facts import derive
+    from verification.judge import collect
+
+    return collect(derive(frames(spark, plants)), CHECKS)
