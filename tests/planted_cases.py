@@ -272,7 +272,13 @@ def phantoms(run: str) -> tuple[Plant, set[Found]]:
     planted = busy(run)
     client = planted.client()
     _, rows = planted.plain(client, (A0,))
-    known: dict[str, Any] = {"process": client.process, "kind": Kind.PLAIN, "count": 1, "topic_index": 0, "intended_partition": 0}
+    known: dict[str, Any] = {
+        "process": client.process,
+        "kind": Kind.PLAIN,
+        "count": 1,
+        "topic_index": 0,
+        "intended_partition": 0,
+    }
     strange = (
         Identity(run="elsewhere", operation=0, index=0, send_order=7, **known),
         Identity(run=run, operation=77, index=0, send_order=8, **known),
