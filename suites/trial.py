@@ -262,6 +262,8 @@ class Trial:
         spoken = {} if self._workload is None else self._workload.spoken
         client = self.scenario.client
         said = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
+        # KIP-890's second protocol is what transaction.version 2 stands for; its requirements apply to who speaks it.
+        said |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
         return {**self.laboratory.equipment.versions, **{name: value for name, value in said.items() if value}}
 
     def tell(self, text: str) -> None:

@@ -60,6 +60,8 @@ APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
+    # One judgement generates more classes than the default cache of 100 holds: each would compile all of them anew.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.shuffle.compress": "false",

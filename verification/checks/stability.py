@@ -14,11 +14,16 @@ from verification.checks.violation import violations
 RUNNING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
+def _with_log(facts: Facts, frame: DataFrame) -> DataFrame:
+    """Rows of runs that have a log; the others are judged by delivered against told alone."""
+    return frame.join(F.broadcast(facts.frames.runs.where("has_log").select("run")), "run", "left_semi")
+
+
 def _hung(facts: Facts) -> DataFrame:
     """Open on a partition, not open at the coordinator: one row per (partition, producer id), with the first record."""
     keys = (*PARTITION, "producer_id")
     by_log = facts.places.where("outcome = 'open'").select(*keys, "offset", "process", "operation", "index")
-    by_leader = facts.frames.open_producers.select(*keys, "offset")
+    by_leader = _with_log(facts, facts.frames.open_producers).select(*keys, "offset")
     running = facts.frames.coordinator_states.where(F.col("state").isin(*RUNNING)).select("run", "producer_id")
     first = F.expr("min(case when process is not null then struct(offset as at, process, operation, index) end)")
     return (
@@ -61,7 +66,7 @@ def stuck_lso(facts: Facts) -> DataFrame:
     waited = facts.frames.settled.where(f"before_fencing and {behind}").select(*columns)
     ended = facts.frames.ends.where(behind).select(*columns)
     stuck = (
-        waited.unionByName(ended)
+        _with_log(facts, waited.unionByName(ended))
         .groupBy(*PARTITION)
         .agg(F.min("last_stable_offset").alias("offset"), F.max("high_watermark").alias("high_watermark"))
         .join(_hung(facts).select(*PARTITION), list(PARTITION), "left_anti")
