@@ -27,7 +27,7 @@ from reports.run_record import Acceptance, Download, Ended, Planned, RunRecord, 
 from reports.write import write_all
 from suites.config import OUT, Profile, RunConfig
 from suites.console import Console
-from suites.equipment import prepare
+from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
 from suites.runner import conduct
 from suites.scenario import Scenario
@@ -81,6 +81,8 @@ class ConformanceSession:
         self._problems: list[str] = []
         self._acceptances = acceptances
         self._laboratory: Laboratory | None = None
+        self._equipment: Equipment | None = None
+        self._unequipped: OnceproofError | None = None
         self._closing: list[str] = []
 
     @cached_property
@@ -183,10 +185,18 @@ class ConformanceSession:
             self._write(RunState.RUNNING)
 
     def _open(self) -> Laboratory:
+        if self._unequipped is not None:
+            # What could not be had for the first scenario is not looked for again for each of the others.
+            raise self._unequipped
         if self._laboratory is None:
             self.config.directory.mkdir(parents=True, exist_ok=True)
             self._write(RunState.RUNNING)
-            self._laboratory = Laboratory(self.config, self.console, equipment=prepare(self.config, self.console))
+            try:
+                self._equipment = prepare(self.config, self.console)
+            except OnceproofError as error:
+                self._unequipped = error
+                raise
+            self._laboratory = Laboratory(self.config, self.console, equipment=self._equipment)
         return self._laboratory
 
     def conclude(
@@ -248,14 +258,14 @@ class ConformanceSession:
 
     def _write(self, state: RunState) -> None:
         config = self.config
-        lab = self._laboratory
+        equipped = self._equipment
         RunRecord(
             started=config.started,
             seed=config.seed,
             profile=config.profile,
             command=config.replay,
             release=config.release.version,
-            runtime=config.runtime if lab is None else lab.equipment.runtime,
+            runtime=config.runtime if equipped is None else equipped.runtime,
             clients=tuple(sorted({each.client for each in self._planned.values()})),
             planned=tuple(self._planned.values()),
             state=state,
@@ -264,9 +274,9 @@ class ConformanceSession:
             ended=tuple(self._ended.values()),
             problems=tuple(self._problems),
             machine=self.machine,
-            downloads=() if lab is None else tuple(map(_download, lab.equipment.downloads)),
-            versions={} if lab is None else lab.equipment.versions,
-            digests={} if lab is None else lab.equipment.digests,
+            downloads=() if equipped is None else tuple(map(_download, equipped.downloads)),
+            versions={} if equipped is None else equipped.versions,
+            digests={} if equipped is None else equipped.digests,
             expected_s=sum(each.expected_s for each in self._planned.values()),
             duration_s=time.monotonic() - self.began,
         ).write(config.directory / "run.json")

@@ -1,0 +1,172 @@
+"""A run directory is judged as a whole or refused by name; written and read back, planted evidence means the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import planted_cases
+from tests.planted_cases import CASES
+from tests.planted_files import write
+from tests.test_agreement import comparable
+from tests.test_reference import as_found
+from verification.__main__ import main
+from verification.errors import UnfitEvidenceError
+from verification.evidence import check_distinct, read_run
+from verification.layout import RunDirectory
+from verification.reference import judge_rows
+from verification.rows import all_rows
+from verification.verdict import ExitCode, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    """A clean run on disk, in a directory whose name needs escaping."""
+    return write(planted_cases.clean("on-disk")[0], tmp_path / "a run + 100%")
+
+
+def _cut_history(run: RunDirectory) -> None:
+    lines = run.history.read_text().splitlines(keepends=True)
+    run.history.write_text("".join(lines[:-1]))
+
+
+def _cut_line(run: RunDirectory) -> None:
+    run.history.write_text(run.history.read_text()[:-30])
+
+
+def _cut_gzip(run: RunDirectory) -> None:
+    path = run.observations / "careful.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _cut_parquet(run: RunDirectory) -> None:
+    path = next(run.log.glob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def _foreign_parquet(run: RunDirectory) -> None:
+    shutil.copy(next(run.committed.glob("*.parquet")), next(run.log.glob("*.parquet")))
+
+
+def _foreign_experiment(run: RunDirectory) -> None:
+    run.experiment.write_text(json.dumps({"format": 99}))
+
+
+def _another_run(run: RunDirectory) -> None:
+    run.history.write_text(run.history.read_text().replace('"run": "on-disk"', '"run": "another"', 1))
+
+
+def _two_inputs(run: RunDirectory) -> None:
+    body = json.loads(run.experiment.read_text())
+    run.experiment.write_text(json.dumps({**body, "fan_out": 2}))
+
+
+def _foreign_acks(run: RunDirectory) -> None:
+    (run.acks / "witness.jsonl.gz").write_bytes(gzip.compress(b""))
+
+
+DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
+    "no experiment": (lambda run: run.experiment.unlink(), "scenario.json does not exist"),
+    "foreign experiment": (_foreign_experiment, "scenario.json is not of scenario format"),
+    "no history": (lambda run: run.history.unlink(), "history.jsonl does not exist"),
+    "history without footer": (_cut_history, "history.jsonl has no footer .* the run was cut"),
+    "history cut in a line": (_cut_line, "history.jsonl: line .* the run was cut"),
+    "two runs": (_another_run, "history.jsonl is of run another"),
+    "no captures": (lambda run: run.captures.unlink(), "captures.json cannot be read"),
+    "cut captures": (lambda run: run.captures.write_text("{"), "captures.json cannot be read"),
+    "no log": (lambda run: shutil.rmtree(run.log), "log is missing"),
+    "unfinished capture": (lambda run: (run.committed / "_SUCCESS").unlink(), "committed is missing or was never"),
+    "cut Parquet": (_cut_parquet, "log/.*parquet is not readable Parquet"),
+    "foreign Parquet": (_foreign_parquet, "log/.*parquet lacks the columns"),
+    "no observations": (lambda run: shutil.rmtree(run.observations), "careful.jsonl.gz is missing"),
+    "cut observations": (_cut_gzip, "careful.jsonl.gz does not read to its end"),
+    "foreign acks": (_foreign_acks, "witness.jsonl.gz is not named after a process"),
+    "copies without one input": (_two_inputs, "copies from 0 input topics"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_evidence_is_refused_by_name(name: str, directory: RunDirectory) -> None:
+    """Whatever is missing, cut or foreign is named in one sentence, before anything is judged."""
+    damage, sentence = DAMAGE[name]
+    damage(directory)
+    with pytest.raises(UnfitEvidenceError, match=sentence):
+        read_run(directory)
+
+
+def test_one_run_cannot_be_judged_twice_at_once(directory: RunDirectory, tmp_path: Path) -> None:
+    """Two directories of one run would mix their records, so they are refused together."""
+    copy = tmp_path / "copy"
+    shutil.copytree(directory.root, copy)
+    with pytest.raises(UnfitEvidenceError, match="both hold run on-disk"):
+        check_distinct([read_run(directory), read_run(RunDirectory(copy))])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_files_say_what_was_planted(name: str, tmp_path: Path) -> None:
+    """A planted run that was written and read back is judged as it is in memory."""
+    plant, _ = CASES[name]("on-disk")
+    again = all_rows(read_run(write(plant, tmp_path / "run")))
+    assert comparable(judge_rows(again)) == comparable(judge_rows(plant.rows))
+
+
+@pytest.mark.spark
+def test_the_judge_reads_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
+    """From files, through Spark, to verdicts.json: findings, folding, a sentence for a cut run, all in one job."""
+    from verification import verdict_file
+    from verification.judge import judge
+
+    names = ("clean", "lost_append", "skipped", "hung", "without_log", "copied_twice", "early_read")
+    runs = [write(CASES[name](name[:12])[0], tmp_path / f"{name} é 100%") for name in names]
+    cut = write(planted_cases.clean("cut")[0], tmp_path / "cut")
+    _cut_history(cut)
+    verdicts = judge(spark, [cut, *runs])
+    assert [each.verdict for each in verdicts[:3]] == [Verdict.ERROR, Verdict.PASS, Verdict.FAIL]
+    assert "the run was cut" in verdicts[0].reason
+    for name, run, verdict in zip(names, runs, verdicts[1:], strict=True):
+        _, expected = CASES[name](name[:12])
+        folded_away = {("torn-transaction", "hung")}
+        anomalies = {each[0] for each in expected if (each[0], name) not in folded_away}
+        assert {each.anomaly for each in verdict.findings} == anomalies, name
+        assert verdict_file.read(run.verdicts) == verdict
+        assert {path.name for path in run.findings.iterdir()} == anomalies if anomalies else not run.findings.exists()
+    (hung,) = verdicts[1 + names.index("hung")].findings
+    assert (hung.count, hung.consequences) == (1, 1)
+    lines = (runs[names.index("lost_append")].findings / "lost-write" / "violations.jsonl").read_text().splitlines()
+    (violation,) = [json.loads(line) for line in lines]
+    assert (violation["topic"], violation["partition"]) == ("b", 0)
+    around = (runs[names.index("lost_append")].findings / "lost-write" / "records.jsonl").read_text().splitlines()
+    assert any(json.loads(line)["offset"] == violation["offset"] for line in around)
+
+
+def test_the_reference_judges_directories(directory: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    """`python -m verification --reference` needs no Spark, prints a line per scenario and exits by what it found."""
+    bad, expected = planted_cases.lost_append("bad")
+    write(bad, directory.root.parent / "runs" / "bad")
+    assert main(["--reference", str(directory.root)]) == ExitCode.CONFORMANT
+    assert main(["--reference", str(directory.root.parent)]) == ExitCode.VIOLATION
+    assert f"{len(expected)} lost-write" in capsys.readouterr().out
+    assert {as_found(each)[0] for each in judge_rows(bad.rows)} == {"lost-write"}
+
+
+@pytest.mark.parametrize("arguments", [["--reference"], []])
+def test_a_bad_path_is_one_sentence(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that holds no evidence is a usage error with one sentence, and nothing is started."""
+    assert main([*arguments, str(tmp_path / "nothing")]) == ExitCode.USAGE
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_cut_directory_is_an_environment_error(directory: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    """Evidence that cannot be judged ends in ERROR's exit code and names the file."""
+    _cut_history(directory)
+    assert main(["--reference", str(directory.root)]) == ExitCode.ENVIRONMENT
+    assert "history.jsonl" in capsys.readouterr().out

@@ -1,0 +1,103 @@
+"""One defect, one finding: which violations are consequences of which, and which never are."""
+
+from __future__ import annotations
+
+import pytest
+
+from verification.anomalies import Anomaly
+from verification.folding import RawViolation, fold
+
+
+def at(anomaly: Anomaly, offset: int, *, partition: int = 0, operation: int = 1, **values: object) -> RawViolation:
+    """A violation of process 0 at a place of topic 0."""
+    chosen: dict[str, object] = {"process": 0, "operation": operation, "index": 0, "topic_index": 0, **values}
+    return RawViolation(anomaly=anomaly, partition=partition, offset=offset, **chosen)  # type: ignore[arg-type]
+
+
+def torn(*places: str, operation: int = 1, cause: str | None = None) -> RawViolation:
+    """A torn transaction with the acknowledged places of its missing records."""
+    return RawViolation(
+        anomaly=Anomaly.TORN_TRANSACTION, process=0, operation=operation, cause=cause, places=tuple(places)
+    )
+
+
+LOST, PHANTOM = at(Anomaly.LOST_WRITE, 10), at(Anomaly.PHANTOM_RECORD, 10, process=None, operation=9)
+HUNG = at(Anomaly.HUNG_TRANSACTION, 5, operation=7)
+STUCK = RawViolation(anomaly=Anomaly.STUCK_LSO, topic_index=0, partition=0, offset=5)
+
+#: name → (violation, other violations, the anomaly that it is folded under or None)
+TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] = {
+    "torn above a hung transaction's LSO": (torn("", cause="lso"), (HUNG,), Anomaly.HUNG_TRANSACTION),
+    "hidden above a stuck LSO": (
+        at(Anomaly.HIDDEN_COMMITTED, 6, cause="lso"),
+        (STUCK,),
+        Anomaly.STUCK_LSO,
+    ),
+    "hung wins over stuck": (torn("", cause="lso"), (STUCK, HUNG), Anomaly.HUNG_TRANSACTION),
+    "torn for another reason": (torn(""), (HUNG, STUCK), None),
+    "torn with a cause that nothing shows": (torn("", cause="lso"), (), None),
+    "lost where a phantom stands": (LOST, (PHANTOM,), Anomaly.PHANTOM_RECORD),
+    "lost elsewhere": (at(Anomaly.LOST_WRITE, 11), (PHANTOM,), None),
+    "lost without a place": (
+        RawViolation(anomaly=Anomaly.LOST_WRITE, process=0, operation=1, index=0),
+        (PHANTOM,),
+        None,
+    ),
+    "torn by a phantom": (torn("0:0:10"), (PHANTOM,), Anomaly.PHANTOM_RECORD),
+    "torn by a phantom and something else": (torn("0:0:10", "0:0:12"), (PHANTOM,), None),
+    "torn by a phantom and a record without a place": (torn("0:0:10", ""), (PHANTOM,), None),
+    "two contents where a phantom stands": (
+        at(Anomaly.INCONSISTENT_OFFSET, 10),
+        (PHANTOM,),
+        Anomaly.PHANTOM_RECORD,
+    ),
+    "two contents above a lost write": (at(Anomaly.INCONSISTENT_OFFSET, 12), (LOST,), Anomaly.LOST_WRITE),
+    "two contents below a lost write": (at(Anomaly.INCONSISTENT_OFFSET, 9, operation=5), (LOST,), None),
+    "two contents in another partition": (
+        at(Anomaly.INCONSISTENT_OFFSET, 12, partition=1, operation=5),
+        (LOST,),
+        None,
+    ),
+    "going back over a truncation": (at(Anomaly.NONMONOTONIC_POLL, 10), (LOST,), Anomaly.LOST_WRITE),
+    "skipping over a truncation that tore": (
+        at(Anomaly.POLL_SKIP, 10, operation=5),
+        (torn("0:0:10"),),
+        Anomaly.TORN_TRANSACTION,
+    ),
+    "skipping a record of a torn transaction": (
+        at(Anomaly.POLL_SKIP, 3, partition=1),
+        (torn(""),),
+        Anomaly.TORN_TRANSACTION,
+    ),
+    "skipping what is hidden": (
+        at(Anomaly.POLL_SKIP, 3),
+        (at(Anomaly.HIDDEN_COMMITTED, 3),),
+        Anomaly.HIDDEN_COMMITTED,
+    ),
+    "skipping beside what is hidden": (at(Anomaly.POLL_SKIP, 4), (at(Anomaly.HIDDEN_COMMITTED, 3),), None),
+    "reading a zombie's record": (
+        at(Anomaly.ABORTED_READ, 3),
+        (at(Anomaly.ZOMBIE_WRITE, 3),),
+        Anomaly.ZOMBIE_WRITE,
+    ),
+    "reading another aborted record": (at(Anomaly.ABORTED_READ, 3, operation=2), (at(Anomaly.ZOMBIE_WRITE, 3),), None),
+    "duplicates explain nothing": (LOST, (at(Anomaly.DUPLICATE, 10),), None),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_is_folded_under_what(name: str) -> None:
+    """Each rule folds what it says, and a near miss of it stays a finding of its own."""
+    violation, others, under = TABLE[name]
+    folded = fold((violation, *others))
+    if under is None:
+        assert violation in folded.primary[violation.anomaly]
+    else:
+        assert folded.consequences == {under: (violation,)}
+        assert violation.anomaly not in folded.primary
+
+
+def test_findings_are_in_order_of_severity() -> None:
+    """The worst anomaly comes first, whatever was found first."""
+    found = (STUCK, at(Anomaly.DUPLICATE, 1), LOST)
+    assert list(fold(found).primary) == [Anomaly.LOST_WRITE, Anomaly.DUPLICATE, Anomaly.STUCK_LSO]

@@ -1,0 +1,126 @@
+"""A known bug is named by evidence: the whole signature, or no name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.planted import Planted
+from tests.planted_files import write
+from verification.anomalies import Anomaly
+from verification.evidence import RunEvidence, read_run
+from verification.folding import RawViolation, fold
+from verification.history import Operation, Sample
+from verification.reference import judge_rows
+from verification.rows import all_rows
+from verification.signatures import recognise
+
+S = 1_000_000_000
+MARKED, UNMARKED = (0, 0), (1, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """How a transaction lost a marker; the defaults are the known bug itself."""
+
+    leaderless: tuple[float, float | None] | None = (-1.0, 3.0)
+    where: tuple[int, int] = UNMARKED
+    state: str = "Empty"
+    release: str = "4.3.1"
+    adopted: bool = False
+
+
+def _sample(planted: Planted, place: tuple[int, int], at_ns: int, leader: int) -> Sample:
+    topic = planted.topics[place[0]].name
+    return Sample(at_ns=at_ns, topic=topic, partition=place[1], leader=leader, high_watermark=-1, last_stable_offset=-1)
+
+
+def told(story: Story, root: Path) -> RunEvidence:
+    """The evidence of a story; leaderless times are seconds after the commit was asked for."""
+    planted = Planted(run="story")
+    client = planted.client("tx-0")
+    operation, _ = planted.transaction(client, (MARKED, UNMARKED), decision=None)
+    planted.mark(client, MARKED, "commit")
+    if story.adopted:
+        planted.transaction(client, (UNMARKED,))
+    if story.leaderless is not None:
+        decided = operation.decided_ns or 0
+        began, ended = story.leaderless
+        planted.entries.append(_sample(planted, story.where, decided - 30 * S, 1))
+        planted.entries.append(_sample(planted, story.where, decided + int(began * S), -1))
+        if ended is not None:
+            planted.entries.append(_sample(planted, story.where, decided + int(ended * S), 2))
+    plant = planted.finish()
+    plant.rows["coordinator_states"].append(
+        {"run": "story", "producer_id": client.producer_id, "state": story.state, "transactional_id": "tx-0"}
+    )
+    directory = write(plant, root)
+    text = directory.experiment.read_text().replace('"release": "4.3.1"', f'"release": "{story.release}"')
+    directory.experiment.write_text(text)
+    return read_run(directory)
+
+
+def name_of(evidence: RunEvidence) -> dict[Anomaly, str | None]:
+    """Which known bug each finding of a run is named after."""
+    folded = fold(judge_rows(all_rows(evidence)))
+    return {anomaly: recognise(evidence, violations) for anomaly, violations in folded.primary.items()}
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        Story(),
+        Story(leaderless=(-1.0, None)),
+        Story(leaderless=(0.4, 3.0)),
+        Story(leaderless=(5.0, 7.0)),
+        Story(state="CompleteCommit"),
+        Story(adopted=True),
+    ],
+)
+def test_the_whole_signature_names_the_bug(story: Story, tmp_path: Path) -> None:
+    """Leaderless when the end was asked for or shortly after, no marker of its own, nothing open at the coordinator."""
+    assert name_of(told(story, tmp_path / "run")) == {Anomaly.HUNG_TRANSACTION: "KB-16"}
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        Story(leaderless=None),
+        Story(leaderless=(-9.0, -1.0)),
+        Story(leaderless=(20.0, 25.0)),
+        Story(where=MARKED),
+        Story(where=(1, 1)),
+        Story(release="4.2.1"),
+        Story(release="an external service"),
+    ],
+)
+def test_a_near_miss_stays_unnamed(story: Story, tmp_path: Path) -> None:
+    """Without a leaderless spell at that time, on that partition, on an affected release, there is no name."""
+    assert name_of(told(story, tmp_path / "run")) == {Anomaly.HUNG_TRANSACTION: None}
+
+
+def test_a_running_coordinator_is_another_matter(tmp_path: Path) -> None:
+    """While the coordinator is still at it nothing hangs, and the standing LSO is not the known bug."""
+    assert name_of(told(Story(state="PrepareCommit"), tmp_path / "run")) == {Anomaly.STUCK_LSO: None}
+
+
+def test_one_violation_without_the_signature_takes_the_name_away(tmp_path: Path) -> None:
+    """A finding is named only when every violation in it is explained: one stranger must not hide among them."""
+    evidence = told(Story(), tmp_path / "run")
+    (known,) = fold(judge_rows(all_rows(evidence))).primary[Anomaly.HUNG_TRANSACTION]
+    stranger = RawViolation(anomaly=Anomaly.HUNG_TRANSACTION, topic_index=0, partition=1, offset=0)
+    assert recognise(evidence, (known,)) == "KB-16"
+    assert recognise(evidence, (known, stranger)) is None
+    assert recognise(evidence, ()) is None
+
+
+@pytest.mark.parametrize("change", [lambda each: each.operation + 1, lambda each: each.operation])
+def test_only_the_transaction_itself_is_named(change: Callable[[Operation], int], tmp_path: Path) -> None:
+    """The same place under another operation's name is not the known bug."""
+    evidence = told(Story(adopted=True), tmp_path / "run")
+    first = next(each for each in evidence.history.of(Operation) if each.decided_ns is not None)
+    violation = RawViolation(anomaly=Anomaly.HUNG_TRANSACTION, process=0, operation=change(first))
+    assert (recognise(evidence, (violation,)) == "KB-16") is (violation.operation == first.operation)

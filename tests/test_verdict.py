@@ -1,0 +1,200 @@
+"""The decision table: findings, crashes and coverage of a subject, and the conviction of controls."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from verification.decision import Judged, attributed, convicted, decide
+from verification.experiment import Experiment
+from verification.requirements import catalogue
+from verification.verdict import (
+    CoverageItem,
+    Decision,
+    ExitCode,
+    Finding,
+    ScenarioVerdict,
+    Verdict,
+    code_of,
+    exit_code,
+)
+from verification.verdict import decide as decision_of
+
+ENOUGH = CoverageItem(name="records", have=10, need=10, text="records acknowledged")
+TOO_LITTLE = CoverageItem(name="records", have=9, need=10, text="records acknowledged")
+CRASH = ("check torn-transaction crashed: out of memory",)
+
+
+def finding(anomaly: str, count: int = 1, known_bug: str | None = None) -> Finding:
+    """A finding without examples."""
+    return Finding(anomaly=anomaly, count=count, examples=(), known_bug=known_bug)
+
+
+def experiment(**values: object) -> Experiment:
+    """A subject's experiment that claims atomicity."""
+    chosen: dict[str, object] = {"requirements": ("TXN-25",), "release": "4.3.1", **values}
+    return Experiment(
+        run="r",
+        scenario="s",
+        claim="c",
+        seed=1,
+        started="",
+        runtime="local",
+        client="confluent",
+        topics=(),
+        **chosen,  # type: ignore[arg-type]
+    )
+
+
+def judged(
+    *findings: Finding,
+    coverage: tuple[CoverageItem, ...] = (ENOUGH,),
+    crashed: tuple[str, ...] = (),
+    **values: object,
+) -> ScenarioVerdict:
+    """The verdict on one run."""
+    return decide(Judged(experiment=experiment(**values), findings=findings, coverage=coverage, crashed=crashed))
+
+
+@pytest.mark.parametrize(
+    ("findings", "coverage", "crashed", "verdict"),
+    [
+        ((), ENOUGH, (), Verdict.PASS),
+        ((), TOO_LITTLE, (), Verdict.INCONCLUSIVE),
+        ((), ENOUGH, CRASH, Verdict.ERROR),
+        ((), TOO_LITTLE, CRASH, Verdict.ERROR),
+        ((finding("lost-write"),), ENOUGH, (), Verdict.FAIL),
+        ((finding("lost-write"),), TOO_LITTLE, (), Verdict.FAIL),
+        ((finding("lost-write"),), TOO_LITTLE, CRASH, Verdict.FAIL),
+    ],
+)
+def test_a_subjects_run_is_decided_by_the_worst_that_was_proven(
+    findings: tuple[Finding, ...], coverage: CoverageItem, crashed: tuple[str, ...], verdict: Verdict
+) -> None:
+    """A finding beats everything, a crash beats missing coverage, missing coverage beats a pass."""
+    assert judged(*findings, coverage=(coverage,), crashed=crashed).verdict is verdict
+
+
+def test_a_reason_says_what_and_how_much() -> None:
+    """The reason names anomaly, count, known bug, or the floor that was missed."""
+    assert judged(finding("lost-write", 3, "KB-16")).reason == "found 3 lost-write (KB-16)"
+    assert "records 9 of 10" in judged(coverage=(TOO_LITTLE,)).reason
+    assert judged(crashed=CRASH).reason == CRASH[0]
+
+
+def test_a_claimed_requirement_fails_by_what_it_forbids() -> None:
+    """TXN-25 forbids torn transactions: a torn one refutes it."""
+    (requirement,) = judged(finding("torn-transaction", 2)).requirements
+    assert (requirement.id, requirement.verdict) == ("TXN-25", Verdict.FAIL)
+    assert requirement.reason == "found 2 torn-transaction"
+
+
+def test_a_finding_that_nobody_claimed_is_attributed_to_the_catalogue() -> None:
+    """A duplicate under a claim about atomicity counts, against a row that forbids duplicates; the claim holds."""
+    verdict = judged(finding("duplicate"))
+    by_id = {each.id: each for each in verdict.requirements}
+    (other,) = set(by_id) - {"TXN-25"}
+    assert "duplicate" in catalogue.load()[other].forbids
+    assert (by_id[other].verdict, by_id["TXN-25"].verdict) == (Verdict.FAIL, Verdict.PASS)
+    assert "no claimed requirement forbids" in by_id[other].reason
+
+
+def test_every_anomaly_can_be_attributed() -> None:
+    """Whatever is found on the newest release, some row of the catalogue that applies forbids it."""
+    from verification.anomalies import Anomaly
+
+    rows = dict(catalogue.load())
+    assert [anomaly for anomaly in Anomaly if attributed(str(anomaly), rows, experiment()) is None] == []
+
+
+def test_requirements_share_the_runs_uncertainty() -> None:
+    """What was not refuted is only as good as the run: inconclusive, or in error."""
+    (poor,) = judged(coverage=(TOO_LITTLE,)).requirements
+    (broken,) = judged(crashed=CRASH).requirements
+    assert (poor.verdict, broken.verdict) == (Verdict.INCONCLUSIVE, Verdict.ERROR)
+
+
+def test_a_requirement_of_another_release_does_not_apply() -> None:
+    """A row about transaction.version 2 says nothing about a run that did not speak it."""
+    rows = catalogue.load()
+    name = next(each.id for each in rows.values() if each.applies.transaction_version == 2)
+    (silent,) = judged(requirements=(name,)).requirements
+    (spoken,) = judged(requirements=(name,), versions={"transaction.version": "2"}).requirements
+    assert (silent.verdict, spoken.verdict) == (Verdict.NOT_APPLICABLE, Verdict.PASS)
+
+
+def test_an_unknown_requirement_is_an_error() -> None:
+    """A claim that the catalogue does not have is a mistake of ours, not a pass."""
+    (unknown,) = judged(requirements=("TXN-99",)).requirements
+    assert unknown.verdict is Verdict.ERROR
+
+
+@pytest.mark.parametrize(
+    ("expects", "found", "right"),
+    [
+        (("duplicate",), ("duplicate",), True),
+        (("duplicate",), (), False),
+        (("duplicate",), ("lost-write",), False),
+        (("duplicate",), ("duplicate", "lost-write"), False),
+        (("aborted-read", "zombie-write"), ("zombie-write", "aborted-read"), True),
+        (("aborted-read", "zombie-write"), ("aborted-read",), False),
+        (("aborted-read|early-read",), ("early-read",), True),
+        (("aborted-read|early-read",), ("aborted-read", "early-read"), True),
+        (("aborted-read|early-read",), ("duplicate",), False),
+    ],
+)
+def test_a_control_is_convicted_of_exactly_what_it_names(
+    expects: tuple[str, ...], found: tuple[str, ...], right: bool
+) -> None:
+    """Each named anomaly must be found, and nothing else; alternatives need one of them."""
+    assert convicted(expects, found) is right
+    verdict = judged(*map(finding, found), control_expects=expects)
+    assert (verdict.control, verdict.convicted) == (True, right)
+    assert verdict.verdict is (Verdict.PASS if right else Verdict.ERROR)
+    assert verdict.requirements == ()
+
+
+def test_a_control_is_not_convicted_by_a_judge_that_crashed() -> None:
+    """Finding the right thing proves nothing when other checks could not run."""
+    verdict = judged(finding("duplicate"), control_expects=("duplicate",), crashed=CRASH)
+    assert verdict.verdict is Verdict.ERROR
+
+
+def test_verdicts_combine_to_the_worst() -> None:
+    """Every combination of two verdicts is the higher one of the lattice."""
+    for left, right in itertools.product(Verdict, Verdict):
+        assert Verdict.worst((left, right)) == max(left, right)
+    assert Verdict.worst(()) is Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ((), ExitCode.INCONCLUSIVE),
+        ((Verdict.PASS, Verdict.NOT_APPLICABLE), ExitCode.CONFORMANT),
+        ((Verdict.PASS, Verdict.INCONCLUSIVE), ExitCode.INCONCLUSIVE),
+        ((Verdict.INCONCLUSIVE, Verdict.ERROR), ExitCode.ENVIRONMENT),
+        ((Verdict.ERROR, Verdict.FAIL, Verdict.PASS), ExitCode.VIOLATION),
+    ],
+)
+def test_exit_codes_follow_the_precedence(verdicts: tuple[Verdict, ...], code: ExitCode) -> None:
+    """A proven violation wins over an environment that broke, which wins over too little coverage."""
+    assert exit_code(code_of(verdict) for verdict in verdicts) is code
+
+
+@pytest.mark.parametrize(
+    ("code", "complete", "decision"),
+    [
+        (ExitCode.CONFORMANT, True, Decision.GO),
+        (ExitCode.CONFORMANT, False, Decision.UNDECIDED),
+        (ExitCode.VIOLATION, False, Decision.NO_GO),
+        (ExitCode.REGRESSION, True, Decision.NO_GO),
+        (ExitCode.INCONCLUSIVE, True, Decision.UNDECIDED),
+        (ExitCode.ENVIRONMENT, True, Decision.UNDECIDED),
+        (ExitCode.USAGE, True, Decision.UNDECIDED),
+    ],
+)
+def test_go_needs_a_complete_conformant_run(code: ExitCode, complete: bool, decision: Decision) -> None:
+    """GO is exit code 0 of a complete profile and nothing less."""
+    assert decision_of(code, complete=complete) is decision
