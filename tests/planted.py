@@ -19,6 +19,7 @@ from verification.experiment import Experiment, Isolation, Observer, Topic
 from verification.history import Action, Entry, Intent, Operation, Outcome
 from verification.identity import Identity, Kind
 from verification.rows import Row, Rows, identity_row, operation_row
+from verification.sources.columns import IDENTITY
 
 MS = 1_000_000
 SIZE = 120
@@ -31,7 +32,8 @@ BOTH = (
 
 def valued(value: bytes) -> Row:
     """The columns that a reader derives from a record's value; `_value` is kept for writing observations."""
-    return {**identity_row(value), "digest": zlib.crc32(value), "_value": value}
+    nothing: Row = dict.fromkeys(IDENTITY)
+    return {**nothing, **identity_row(value), "digest": zlib.crc32(value), "_value": value}
 
 
 @dataclass(slots=True)

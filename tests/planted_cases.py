@@ -195,9 +195,9 @@ def zombie_by_epoch(run: str) -> tuple[Plant, set[Found]]:
     return planted.finish(), {found("zombie-write", rows[0])}
 
 
-def reordered(run: str) -> tuple[Plant, set[Found]]:
+def reordered(run: str, *, order_claimed: bool = True) -> tuple[Plant, set[Found]]:
     """Two records of one process changed places."""
-    planted = busy(run)
+    planted = busy(run, order_claimed=order_claimed)
     client = planted.client()
     _, rows = planted.plain(client, (A0, A0, A0))
     contents = ("_value", "digest", "identity_digest", "index", "send_order")
@@ -209,9 +209,7 @@ def reordered(run: str) -> tuple[Plant, set[Found]]:
 
 def reordered_unclaimed(run: str) -> tuple[Plant, set[Found]]:
     """The same where nobody claims order."""
-    plant, _ = reordered(run)
-    plant.rows["runs"][0]["order_claimed"] = False
-    return plant, set()
+    return reordered(run, order_claimed=False)[0], set()
 
 
 def back(run: str) -> tuple[Plant, set[Found]]:

@@ -403,7 +403,7 @@ def test_a_program_that_cannot_be_started_is_said(tmp_path: Path) -> None:
 
 def test_garbage_on_standard_output_is_an_error(tmp_path: Path) -> None:
     """What is not an event is quoted in the error."""
-    driver = start(tmp_path, "import sys; print('hello'); sys.stdin.read()")
+    driver = start(tmp_path, "import sys; print('hello', flush=True); sys.stdin.read()")
     with pytest.raises(DriverGarbageError, match="hello"):
         driver.receive(waiting_for="speak", timeout_s=30)
     driver.close()

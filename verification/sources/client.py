@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -39,7 +39,11 @@ Place = tuple[str, int]
 
 
 class ClientSource(DataSource):
-    """Options: `bootstrap`, `isolation`, `run`, `ranges` (see `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON)."""
+    """The data source `onceproof-client`.
+
+    Options: `bootstrap`, `isolation`, `run`, `ranges` (see `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of
+    further settings of librdkafka).
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -58,7 +62,7 @@ class ClientSource(DataSource):
 class ClientReader(DataSourceReader):
     """Reads groups of ranges, one consumer per group."""
 
-    def __init__(self, options: dict[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str]) -> None:
         self.bootstrap = options["bootstrap"]
         self.isolation = options["isolation"]
         self.run = options["run"]

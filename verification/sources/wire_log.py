@@ -11,7 +11,7 @@ hold ends the read with an error: a changed log must not be judged as if it were
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from verification.errors import CaptureError, ReaderTimeoutError
-from verification.sources.parse import identity_columns
+from verification.sources.parse import Numbers, identity_columns
 from verification.sources.ranges import Range, RangeGroup, decode, grouped
 from verification.sources.schema import LOG
 from wire.client import Client
@@ -38,8 +38,11 @@ DECISIONS = {Marker.COMMIT: "commit", Marker.ABORT: "abort"}
 
 
 class LogSource(DataSource):
-    """Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first), `run`, `ranges`, `tasks`,
-    `timeout_s`."""  # noqa: D205, D209 - a list of names has no summary
+    """The data source `onceproof-log`.
+
+    Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first), `run`, `ranges` (see
+    `ranges.encode`), `tasks`, `timeout_s`.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -58,7 +61,7 @@ class LogSource(DataSource):
 class LogReader(DataSourceReader):
     """Reads groups of ranges, one client per group."""
 
-    def __init__(self, options: dict[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str]) -> None:
         self.bootstrap = options["bootstrap"]
         self.definitions = tuple(json.loads(options["definitions"]))
         self.run = options["run"]
@@ -92,42 +95,44 @@ class LogReader(DataSourceReader):
                 waiting.append(batch)
                 count += batch.count
                 if count >= BATCH:
-                    yield self._arrow(wanted, waiting)
+                    yield log_rows(self.run, wanted, waiting)
                     waiting, count = [], 0
             if waiting:
-                yield self._arrow(wanted, waiting)
+                yield log_rows(self.run, wanted, waiting)
         except DeadlineError as error:
             raise ReaderTimeoutError(f"{wanted.topic}-{wanted.partition}: {error}") from error
         except WireError as error:
             raise CaptureError(f"{wanted.topic}-{wanted.partition} could not be read: {error}") from error
 
-    def _arrow(self, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatch:
-        decoded = columns(batches)
-        inside = (decoded.offset >= wanted.start) & (decoded.offset < wanted.end)
-        rows = np.flatnonzero(inside)
-        size = len(rows)
-        control = _decisions(batches)
-        owner = decoded.batch[rows]
-        values = [None if control[batch] else decoded.value(int(row)) for batch, row in zip(owner, rows, strict=True)]
-        found = {
-            "run": pa.array([self.run] * size, type=pa.string()),
-            "topic": pa.array([wanted.topic] * size, type=pa.string()),
-            "topic_index": pa.array(np.full(size, wanted.topic_index), type=pa.int32()),
-            "partition": pa.array(np.full(size, wanted.partition), type=pa.int32()),
-            "offset": pa.array(decoded.offset[rows], type=pa.int64()),
-            "timestamp_ms": pa.array(decoded.timestamp_ms[rows], type=pa.int64()),
-            **_producers(decoded, batches, rows),
-            "control": pa.array([control[batch] for batch in owner], type=pa.string()),
-            "transactional": pa.array([batches[batch].transactional for batch in owner], type=pa.bool_()),
-            **identity_columns(values),
-        }
-        for name in ("valid", "digest", "identity_digest"):
-            # A control record has no content of ours, so none of the three says anything about it.
-            found[name] = pa.array(
-                [None if control[batch] else one for batch, one in zip(owner, found[name].to_pylist(), strict=True)],
-                type=found[name].type,
-            )
-        return pa.RecordBatch.from_pydict({name: found[name] for name in LOG.names})
+
+def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatch:
+    """The records of some batches that lie in a range, in the columns of `LOG`.
+
+    Raises CodecError, ChecksumError or BatchError of `wire.errors` for batches that do not hold what they say.
+    """
+    decoded = columns(batches)
+    rows = np.flatnonzero((decoded.offset >= wanted.start) & (decoded.offset < wanted.end))
+    size = len(rows)
+    control = _decisions(batches)
+    owner = [int(number) for number in decoded.batch[rows]]
+    values = [None if control[batch] else decoded.value(int(row)) for batch, row in zip(owner, rows, strict=True)]
+    found = {
+        "run": pa.array([run] * size, type=pa.string()),
+        "topic": pa.array([wanted.topic] * size, type=pa.string()),
+        "topic_index": pa.array(np.full(size, wanted.topic_index), type=pa.int32()),
+        "partition": pa.array(np.full(size, wanted.partition), type=pa.int32()),
+        "offset": pa.array(decoded.offset[rows], type=pa.int64()),
+        "timestamp_ms": pa.array(decoded.timestamp_ms[rows], type=pa.int64()),
+        **_producers(decoded, batches, rows),
+        "control": pa.array([control[batch] for batch in owner], type=pa.string()),
+        "transactional": pa.array([batches[batch].transactional for batch in owner], type=pa.bool_()),
+        **identity_columns(values),
+    }
+    for name in ("valid", "digest", "identity_digest"):
+        # A control record has no content of ours, so none of the three says anything about it.
+        told = zip(owner, found[name].to_pylist(), strict=True)
+        found[name] = pa.array([None if control[batch] else one for batch, one in told], type=found[name].type)
+    return pa.RecordBatch.from_pydict({name: found[name] for name in LOG.names})
 
 
 def _decisions(batches: Sequence[Batch]) -> list[str | None]:
@@ -138,7 +143,7 @@ def _decisions(batches: Sequence[Batch]) -> list[str | None]:
     ]
 
 
-def _producers(decoded: Columns, batches: Sequence[Batch], rows: np.ndarray) -> dict[str, pa.Array]:
+def _producers(decoded: Columns, batches: Sequence[Batch], rows: Numbers) -> dict[str, pa.Array]:
     """Producer id, epoch and sequence of every row; a record's sequence goes on from its batch's, wrapping at 2^31."""
     owner = decoded.batch[rows]
 
