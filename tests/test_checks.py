@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.judging import judged
-from tests.planted_cases import CASES, Found, planted_all
+from tests.planted_busy import Found
+from tests.planted_cases import CASES, planted_all
 from tests.test_reference import as_found
 from verification.anomalies import Anomaly
 

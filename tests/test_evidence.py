@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import planted_cases
+from tests import planted_writes
 from tests.planted_cases import CASES
 from tests.planted_files import write
 from tests.test_agreement import comparable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
     """A clean run on disk, in a directory whose name needs escaping."""
-    return write(planted_cases.clean("on-disk")[0], tmp_path / "a run + 100%")
+    return write(planted_writes.clean("on-disk")[0], tmp_path / "a run + 100%")
 
 
 def _cut_history(run: RunDirectory) -> None:
@@ -127,7 +127,7 @@ def test_the_judge_reads_the_same_files(spark: SparkSession, tmp_path: Path) -> 
 
     names = ("clean", "lost_append", "skipped", "hung", "without_log", "copied_twice", "early_read")
     runs = [write(CASES[name](name[:12])[0], tmp_path / f"{name} é 100%") for name in names]
-    cut = write(planted_cases.clean("cut")[0], tmp_path / "cut")
+    cut = write(planted_writes.clean("cut")[0], tmp_path / "cut")
     _cut_history(cut)
     verdicts = judge(spark, [cut, *runs])
     assert [each.verdict for each in verdicts[:3]] == [Verdict.ERROR, Verdict.PASS, Verdict.FAIL]
@@ -150,7 +150,7 @@ def test_the_judge_reads_the_same_files(spark: SparkSession, tmp_path: Path) -> 
 
 def test_the_reference_judges_directories(directory: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     """`python -m verification --reference` needs no Spark, prints a line per scenario and exits by what it found."""
-    bad, expected = planted_cases.lost_append("bad")
+    bad, expected = planted_writes.lost_append("bad")
     write(bad, directory.root.parent / "runs" / "bad")
     assert main(["--reference", str(directory.root)]) == ExitCode.CONFORMANT
     assert main(["--reference", str(directory.root.parent)]) == ExitCode.VIOLATION
