@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: How often the world is looked at while waiting for a proof. A look costs one Metadata request per broker, about
 #: 10 ms; five a second see a move soon enough to date it.
 LOOK_EVERY_S = 0.2
+#: A fault under which too little was tried proves too little. Requests that wait for a broker that is gone end with its
+#: session (3 s) or with their own timeout (5 s); twice that is more than any client needs to try again.
+STANDS_LONGER_S = 10.0
 #: All producers reach a sync point within one operation each; slow brokers included.
 HOLD_WITHIN_S = 30.0
 
@@ -52,13 +55,16 @@ class Applied:
 class Nemesis:
     """Runs schedules in one arena. `record` is called once per step, `tell` with each sentence worth showing.
 
-    `wait` sleeps up to so many seconds and raises when the run is being interrupted.
+    `wait` sleeps up to so many seconds and raises when the run is being interrupted. `attempted` counts what clients
+    have begun; a confirmed fault stands until they have begun `meets` more operations, within `STANDS_LONGER_S`.
     """
 
     arena: Arena
     record: Callable[[Applied], None]
     tell: Callable[[str], None]
     wait: Callable[[float], None]
+    attempted: Callable[[], int] = int
+    meets: int = 0
 
     def run(self, schedule: Schedule) -> tuple[Applied, ...]:
         """Apply every step in order; returns what was recorded. Errors of faults are recorded, not raised."""
@@ -85,6 +91,7 @@ class Nemesis:
         return record
 
     def _strike(self, step: Step, begun: Applied, release: Callable[[], None]) -> Applied:
+        needed = self.attempted() + self.meets
         injection = step.fault.inject(self.arena)
         applied_ns = time.monotonic_ns()
         record = replace(begun, target=injection.target, applied_ns=applied_ns)
@@ -97,11 +104,17 @@ class Nemesis:
                 record = replace(record, confirmed_ns=confirmed_ns, proof=proof)
                 self.tell(f"confirmed: {proof}")
                 self.wait(step.hold_s)
+                self._await_attempts(needed)
             else:
                 self.tell(f"not confirmed within {step.confirm_within_s:g} s")
         finally:
             injection.heal()
         return replace(record, healed_ns=time.monotonic_ns())
+
+    def _await_attempts(self, needed: int) -> None:
+        deadline = time.monotonic() + STANDS_LONGER_S
+        while self.attempted() < needed and time.monotonic() < deadline:
+            self.wait(LOOK_EVERY_S)
 
     def _await_proof(self, confirm: Callable[[], str | None], within_s: float) -> str | None:
         deadline = time.monotonic() + within_s

@@ -80,7 +80,14 @@ def await_steady(trial: Trial) -> None:
 
 def strike(trial: Trial) -> None:
     """Let the nemesis run the schedule; links are healed whatever happens."""
-    nemesis = Nemesis(arena=trial.arena, record=trial.record_fault, tell=trial.tell, wait=time.sleep)
+    nemesis = Nemesis(
+        arena=trial.arena,
+        record=trial.record_fault,
+        tell=trial.tell,
+        wait=time.sleep,
+        attempted=lambda: trial.workload.progress().attempted,
+        meets=trial.floor("attempted_during"),
+    )
     try:
         nemesis.run(trial.scenario.schedule)
     finally:
