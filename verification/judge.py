@@ -49,7 +49,7 @@ def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolatio
     from verification.checks import united
 
     found: dict[str, list[RawViolation]] = {}
-    for row in united(facts, tuple(checks)).toArrow().to_pylist():
+    for row in united(facts, checks).toArrow().to_pylist():
         run = row.pop("run")
         row |= {"anomaly": Anomaly(row["anomaly"]), "places": tuple(row["places"] or ())}
         found.setdefault(run, []).append(RawViolation(**row))

@@ -26,7 +26,8 @@ def aborted_read(facts: Facts) -> DataFrame:
     return violations(
         named_observer(read, facts.frames.observers, "first_observer"),
         Anomaly.ABORTED_READ,
-        detail="concat('by the log: ', coalesce(outcome, 'nothing'), ', told: ', coalesce(told, 'nothing'))",
+        detail="concat('by the log: ', case when has_log then coalesce(outcome, 'nothing') else 'there is none' end,"
+        " ', told: ', coalesce(told, 'nothing'))",
         observer=f"coalesce(observer, '{CAPTURE}')",
     )
 
