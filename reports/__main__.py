@@ -7,32 +7,23 @@ the common table when there are several; 4 for a path that is no run directory, 
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from reports import terminal
 from reports.errors import ReportError
 from reports.load import load_run
 from reports.words import EXIT_MEANING
 from reports.write import write_all
+from verification.command_line import Parser, end_with
 from verification.verdict import PRECEDENCE, ExitCode, exit_code
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse exits with 2 on bad usage, which here means inconclusive; usage is 4."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the command line and leave."""
-        self.exit(int(ExitCode.USAGE), f"{self.prog}: {message}\n")
-
-
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     codes = " · ".join(f"{int(code)} {EXIT_MEANING[code]}" for code in PRECEDENCE)
-    parser = _Parser(
+    parser = Parser(
         prog="python -m reports",
         description="Render the report of saved runs again, from files alone.",
         epilog=f"Exit codes, the highest wins: {codes}.",
@@ -82,4 +73,4 @@ def _render(run: Path, target: Path) -> ExitCode:
 
 
 if __name__ == "__main__":
-    sys.exit(int(main()))
+    end_with(main, program="python -m reports", kept="a report that was not written yet is left out")

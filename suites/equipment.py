@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fixtures.cache import readable
 from fixtures.clusters.errors import EngineError
@@ -21,6 +22,9 @@ from fixtures.progress import Downloaded, Downloads
 from fixtures.tools import Java, check_machine, find_java, spark_java_home
 from suites.config import RunConfig, Runtime
 from suites.console import Console
+
+if TYPE_CHECKING:
+    from fixtures.clusters.docker_engine import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +80,15 @@ class Equipment:
 
 def prepare(config: RunConfig, console: Console) -> Equipment:
     """Fetch and find everything; raises fixtures.errors with one sentence for what cannot be had."""
-    check_machine()
+    check_machine(evidence=config.directory)
     downloads = Downloads(stream=console.out)
+    # Before anything is fetched: an engine that was demanded and does not answer ends the run.
+    engine = _engine(config.runtime, downloads)
     java = find_java(downloads=downloads)
     files = fetch_release(config.release, downloads=downloads)
-    brokers = _containers(config.runtime, files, downloads) or LocalRuntime.prepare(files, java, downloads=downloads)
+    brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
+        files, java, downloads=downloads
+    )
     console.say(f"runtime: {brokers.name}")
     console.say(f"downloaded: {len(downloads.items)} files" if downloads.items else "downloaded: nothing")
     for group in dict.fromkeys(item.group for item in downloads.items):
@@ -96,18 +104,38 @@ def prepare(config: RunConfig, console: Console) -> Equipment:
     )
 
 
-def _containers(runtime: Runtime, files: ReleaseFiles, downloads: Downloads) -> ClusterRuntime | None:
-    """Containers, when they are demanded, or when they are to be had and nothing else was demanded.
+def _engine(runtime: Runtime, downloads: Downloads) -> Engine | None:
+    """The Docker engine, when it is demanded, or when it answers and nothing else was demanded.
 
-    Raises EngineError when they are demanded and not to be had.
+    Raises EngineError when it is demanded and does not answer.
     """
     if runtime is Runtime.LOCAL:
         return None
     # Docker's libraries take a quarter of a second to import.
+    from fixtures.clusters.docker_engine import Engine
+
+    try:
+        return Engine.connect()
+    except EngineError as error:
+        if runtime is Runtime.DOCKER:
+            raise
+        downloads.say(f"no containers: {error.sentence}")
+        return None
+
+
+def _containers(
+    runtime: Runtime, engine: Engine | None, files: ReleaseFiles, downloads: Downloads
+) -> ClusterRuntime | None:
+    """Containers on the engine; None without one, or when they are not to be had and were not demanded either.
+
+    Raises EngineError when they are demanded and not to be had.
+    """
+    if engine is None:
+        return None
     from fixtures.clusters.docker_runtime import DockerRuntime
 
     try:
-        return DockerRuntime.prepare(files, downloads=downloads)
+        return DockerRuntime.prepare(files, downloads=downloads, engine=engine)
     except EngineError as error:
         if runtime is Runtime.DOCKER:
             raise

@@ -82,6 +82,8 @@ class ConformancePlugin:
             return True
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors while collecting scenarios")
+        if session.items and not self.session.equip():
+            return True
         waiting: deque[Awaiting] = deque()
         try:
             for number, item in enumerate(session.items):

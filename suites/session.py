@@ -6,6 +6,7 @@ laboratory when the first scenario needs it and closes it before the report is w
 
 from __future__ import annotations
 
+import contextlib
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ import pytest
 from chaos.errors import ChaosError
 from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.errors import ClusterError
-from fixtures.errors import OnceproofError
+from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from fixtures.processes import ProcessError
 from fixtures.progress import Downloaded
 from fixtures.tools import machine_report
@@ -36,7 +37,8 @@ from verification.verdict import ExitCode, ScenarioVerdict
 from wire.errors import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 #: What one scenario takes on two cores with a warm cache, judged while the next one runs; printed as the estimate.
 ESTIMATED_S = 25.0
@@ -53,7 +55,7 @@ FAMILIES = (
     "controls",
 )
 #: Errors that are about the machine, the network or us, and end one scenario, not the run.
-ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError)
+ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,18 +186,32 @@ class ConformanceSession:
             self._ended[key] = Ended(key=key, seconds=time.monotonic() - began, error=error)
             self._write(RunState.RUNNING)
 
+    def equip(self) -> bool:
+        """Have everything that the run needs before its first scenario; False when it cannot be had.
+
+        What is missing is then said once, and no scenario is begun. Raises pytest.UsageError for a request that
+        cannot be met as it was written, which leaves no directory behind.
+        """
+        directory = self.config.directory
+        try:
+            with _written_to(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+            self._equipment = prepare(self.config, self.console)
+            with _written_to(directory):
+                self._write(RunState.RUNNING)
+        except UsageError as error:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+            raise pytest.UsageError(str(error)) from None
+        except OnceproofError as error:
+            self._unequipped = error
+            self._ended = {key: Ended(key=key, seconds=0.0, error=f"not run: {error}") for key in self._planned}
+            return False
+        return True
+
     def _open(self) -> Laboratory:
-        if self._unequipped is not None:
-            # What could not be had for the first scenario is not looked for again for each of the others.
-            raise self._unequipped
         if self._laboratory is None:
-            self.config.directory.mkdir(parents=True, exist_ok=True)
-            self._write(RunState.RUNNING)
-            try:
-                self._equipment = prepare(self.config, self.console)
-            except OnceproofError as error:
-                self._unequipped = error
-                raise
+            assert self._equipment is not None, "scenarios are run once everything that they need is there"
             self._laboratory = Laboratory(self.config, self.console, equipment=self._equipment)
         return self._laboratory
 
@@ -240,16 +256,30 @@ class ConformanceSession:
             self._problems.append("the harness failed; its traceback stands above")
         if not self._planned:
             return ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE
-        self.config.directory.mkdir(parents=True, exist_ok=True)
-        self._write(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
-        report = load_run(self.config.directory)
-        write_all(report, self.config.directory)
-        if self.config.directory.parent == OUT:
-            retention.keep_last(OUT, self.config.retain, current=self.config.directory)
-            retention.point_latest(OUT, self.config.directory)
-        self._closing = terminal.render(
-            report, page=self.config.directory / "report.html", colour=terminal.colour_wanted(self.console.out)
-        ).splitlines()
+        try:
+            with _written_to(self.config.directory):
+                return self._report(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
+        except RunDirectoryError as error:
+            self._closing = [f"There is no report: {self._unequipped or error}"]
+            return ExitCode.ENVIRONMENT
+
+    def _report(self, state: RunState) -> ExitCode:
+        directory = self.config.directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self._write(state)
+        report = load_run(directory)
+        write_all(report, directory)
+        if directory.parent == OUT:
+            retention.keep_last(OUT, self.config.retain, current=directory)
+            retention.point_latest(OUT, directory)
+        page = directory / "report.html"
+        if self._unequipped is None:
+            colour = terminal.colour_wanted(self.console.out)
+            self._closing = terminal.render(report, page=page, colour=colour).splitlines()
+        else:
+            # The table of what was planned would bury the one sentence that matters.
+            code = report.judgement.exit_code
+            self._closing = [f"Nothing was started (exit code {code}): {self._unequipped}", f"report: {page}"]
         return report.judgement.exit_code
 
     def closing_lines(self) -> list[str]:
@@ -280,6 +310,16 @@ class ConformanceSession:
             expected_s=sum(each.expected_s for each in self._planned.values()),
             duration_s=time.monotonic() - self.began,
         ).write(config.directory / "run.json")
+
+
+@contextlib.contextmanager
+def _written_to(directory: Path) -> Iterator[None]:
+    """Turn the system's refusal to write into a run's directory into RunDirectoryError."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunDirectoryError(f"{error.filename or directory} cannot be written: {reason}.") from error
 
 
 def planned_of(item: pytest.Item, config: RunConfig) -> Planned:

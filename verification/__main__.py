@@ -11,15 +11,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from verification.command_line import Parser, end_with
 from verification.errors import SessionError, UnfitEvidenceError
 from verification.layout import RunDirectory, scenario_directories
 from verification.verdict import ExitCode, ScenarioVerdict, Verdict, code_of, exit_code
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m verification", description="Judge saved evidence again.")
+    parser = Parser(prog="python -m verification", description="Judge saved evidence again.")
     parser.add_argument(
         "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or one scenario's"
     )
@@ -63,7 +65,11 @@ def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) ->
     from verification.judge import judge
     from verification.session import start
 
-    verdicts = judge(start(options=options), directories)
+    # A launcher that is interrupted half-way leaves a JVM that never ends; in a thread of its own it is not, and this
+    # waits for it. The JVM then ends with this process.
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-start") as starter:
+        session = starter.submit(start, options=options).result()
+    verdicts = judge(session, directories)
     for verdict in verdicts:
         print(_line(verdict))
     return exit_code(code_of(verdict.verdict) for verdict in verdicts)
@@ -108,4 +114,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main, program="python -m verification", kept="verdicts that were written before stay as they were")

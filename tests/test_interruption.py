@@ -1,0 +1,199 @@
+"""Ctrl-C in every phase: what a run makes of SIGINT to its process group while it fetches, boots, works, judges.
+
+Always the same: it ends by itself within its bound, `results.json` says `interrupted`, no process and no temporary
+file is left, and the evidence so far is kept. The workload's phase is in `test_integration.py`. A real tox is
+interrupted here as well: it interrupts its child once more and must not kill it before it has healed and written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fixtures.clusters import lockfile
+from fixtures.clusters.releases import LOCKS, default_release
+from tests import planted_writes
+from tests.local_server import LocalServer, Page
+from tests.planted_files import write
+from tests.whole_commands import BARE, Command, Ended, conformance, python
+
+Start = Callable[..., Command]
+#: A scenario takes half a minute on two quiet cores; a loaded machine takes several times that.
+PHASE_WITHIN_S = 600.0
+#: Healing, ending brokers, finishing the judgement in flight and writing what there is; tox kills after so long.
+END_WITHIN_S = 120.0
+#: An aborted transfer and a report of nothing.
+QUICK_END_WITHIN_S = 60.0
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts commands; what is left of them is ended."""
+    started: list[Command] = []
+
+    def begin(*arguments: str, **variables: str) -> Command:
+        place = tmp_path / f"command-{len(started)}"
+        place.mkdir()
+        started.append(Command(place, arguments, variables))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a run has written so far."""
+
+    run: Path
+
+    @property
+    def history(self) -> str:
+        """The history of the only scenario, empty before it begins."""
+        return "".join(path.read_text(encoding="utf-8") for path in self.run.glob("runs/*/history.jsonl"))
+
+    def phase_ended(self, name: str) -> bool:
+        """Whether a phase is in the history, which it is when it has ended."""
+        lines = self.history.splitlines(keepends=True)
+        return any(f'"{name}"' in line and '"phase"' in line for line in lines if line.endswith("\n"))
+
+    def is_sealed(self) -> bool:
+        """Whether the history has its footer."""
+        return '"footer"' in (self.history.splitlines() or [""])[-1]
+
+    def was_interrupted(self) -> None:
+        """The report says so, decides nothing, and no broker's data are left."""
+        results = json.loads((self.run / "results.json").read_text(encoding="utf-8"))
+        assert (results["interrupted"], results["decision"], results["exit_code"]) == (True, "UNDECIDED", 5)
+        assert (self.run / "report.html").is_file()
+        assert not list(self.run.glob("clusters/*/data"))
+        assert not list(self.run.glob("clusters/*/tmp"))
+
+
+def interrupted(command: Command, *, code: int = 5, within_s: float = END_WITHIN_S) -> Ended:
+    """Interrupt a command; it ends by itself with the code and leaves nothing."""
+    command.interrupt()
+    ended = command.end(within_s=within_s)
+    assert ended.code == code, ended.output
+    assert "INTERNALERROR" not in ended.output
+    ended.left_nothing()
+    return ended
+
+
+@pytest.fixture
+def slow_repository() -> Iterator[LocalServer]:
+    """Every jar of the default release, none of which arrives within a test."""
+    repository = LocalServer()
+    for jar in lockfile.read(LOCKS / f"{default_release()}.txt"):
+        repository.pages[f"/{jar.path}"] = Page(body=bytes(jar.size_bytes), chunk_delay_s=0.5)
+    with repository.running():
+        yield repository
+
+
+def arriving(cache: Path) -> list[Path]:
+    """Files that are being fetched and of which something is there."""
+    return [part for part in cache.rglob("*.part") if part.stat().st_size]
+
+
+@pytest.mark.parametrize("what", ["a run", "the fetch command"])
+def test_while_fetching(start: Start, slow_repository: LocalServer, tmp_path: Path, what: str) -> None:
+    """What arrived is kept for the next start, and a run leaves a report of nothing."""
+    cache, run = tmp_path / "cache", Evidence(tmp_path / "run")
+    java = tmp_path / "jvm" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    says = f"java.home = {java.parent.parent}\njava.specification.version = 17"
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+    alone = BARE | {"ONCEPROOF_MAVEN_REPOSITORY": slow_repository.url, "XDG_CACHE_HOME": str(cache)}
+    arguments = conformance(tmp_path, "--runtime", "local") if what == "a run" else python("fixtures.fetch")
+    command = start(*arguments, **alone, JAVA_HOME=str(tmp_path / "jvm"))
+    command.wait_for(lambda: bool(arriving(cache)), "the first bytes", within_s=PHASE_WITHIN_S)
+    ended = interrupted(command, within_s=QUICK_END_WITHIN_S)
+    assert arriving(cache)
+    if what == "a run":
+        run.was_interrupted()
+    else:
+        assert ended.output.splitlines()[-1].startswith("python -m fixtures.fetch: interrupted; what arrived is kept")
+        assert "Traceback" not in ended.output
+
+
+@pytest.mark.spark
+def test_while_judging_saved_evidence(start: Start, tmp_path: Path) -> None:
+    """`python -m verification` ends with one line and its JVM; evidence and earlier verdicts stay as they are."""
+    directory = write(planted_writes.clean("saved")[0], tmp_path / "run")
+    directory.verdicts.write_text("earlier", encoding="utf-8")
+    command = start(*python("verification", str(directory.root)))
+    command.wait_for(
+        lambda: any("SparkSubmit" in each for each in command.processes().values()),
+        "Spark's JVM",
+        within_s=PHASE_WITHIN_S,
+    )
+    ended = interrupted(command)
+    assert ended.output.splitlines()[-1].startswith("python -m verification: interrupted; verdicts")
+    assert "Traceback" not in ended.output
+    assert directory.verdicts.read_text(encoding="utf-8") == "earlier"
+
+
+@pytest.mark.cluster
+def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
+    """Brokers that are half up are ended, and their logs stay."""
+    run = Evidence(tmp_path / "run")
+    command = start(*conformance(tmp_path, "--runtime", "local"))
+    log = run.run / "clusters" / "cluster-0" / "brokers" / "broker-1.log"
+    command.wait_for(lambda: log.is_file() and log.stat().st_size > 0, "a broker's log", within_s=PHASE_WITHIN_S)
+    interrupted(command)
+    run.was_interrupted()
+    assert run.is_sealed()
+    assert log.stat().st_size > 0
+
+
+@pytest.mark.cluster
+def test_while_capturing(start: Start, tmp_path: Path) -> None:
+    """The history is whole; the scenario is not judged on half a capture."""
+    run = Evidence(tmp_path / "run")
+    command = start(*conformance(tmp_path, "--runtime", "local"))
+    command.wait_for(lambda: run.phase_ended("drain"), "the capture", within_s=PHASE_WITHIN_S)
+    interrupted(command)
+    run.was_interrupted()
+    assert run.is_sealed()
+    assert not list(run.run.glob("runs/*/verdicts.json"))
+
+
+@pytest.mark.cluster
+def test_while_judging(start: Start, tmp_path: Path) -> None:
+    """The judgement in flight is finished and kept, and the run is interrupted all the same."""
+    run = Evidence(tmp_path / "run")
+    command = start(*conformance(tmp_path, "--runtime", "local"))
+    command.wait_for(run.is_sealed, "the judgement", within_s=PHASE_WITHIN_S)
+    assert not list(run.run.glob("runs/*/verdicts.json"))
+    interrupted(command)
+    run.was_interrupted()
+    assert len(list(run.run.glob("runs/*/verdicts.json"))) == 1
+
+
+@pytest.mark.cluster
+def test_tox_during_a_fault(start: Start, tmp_path: Path) -> None:
+    """A real tox gives its run the time to heal and to write; tox itself ends with 1."""
+    run, work = Evidence(tmp_path / "run"), tmp_path / "tox"
+    # A work directory of its own, whose environment installs nothing: `pytest` is found on PATH, and is that of the
+    # environment that runs this test, which no tox but its own may touch.
+    overrides = ("-x", "testenv:conformance.deps=", "-x", "testenv:conformance.allowlist_externals=pytest")
+    options = ("--runtime", "local", "--seed", "1", "-k", "leader_crash_while_sending", "--run-dir", str(run.run))
+    command = start(
+        *python("tox", "run", "--workdir", str(work), "-e", "conformance", *overrides, "--", *options),
+        PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    )
+    command.wait_for(lambda: "    confirmed: " in command.output, "the fault", within_s=PHASE_WITHIN_S)
+    ended = interrupted(command, code=1)
+    assert (work / "shared" / ".tox-info.json").is_file()
+    assert "send signal" not in ended.output, "tox did not wait for the run to end by itself"
+    run.was_interrupted()
+    assert run.is_sealed()
+    assert "KeyboardInterrupt" in run.history, "the phase that was broken off says why"

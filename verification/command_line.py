@@ -1,0 +1,32 @@
+"""What the commands beside pytest have in common: bad usage ends with 4 and an interruption with 5.
+
+Both follow the one table of exit codes in `verification.verdict`. argparse would end bad usage with 2, which here means
+inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from verification.verdict import ExitCode
+
+
+class Parser(argparse.ArgumentParser):
+    """A command line whose mistakes are one line and exit code 4."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line and leave."""
+        self.exit(int(ExitCode.USAGE), f"{self.prog}: {message}\n")
+
+
+def end_with(main: Callable[[], int], *, program: str, kept: str) -> NoReturn:
+    """Run a command and leave with its exit code; `kept` says what an interruption leaves as it is."""
+    try:
+        code = int(main())
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted; {kept}.", file=sys.stderr)  # noqa: T201 - the voice of a command
+        code = int(ExitCode.ENVIRONMENT)
+    sys.exit(code)
