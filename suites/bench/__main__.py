@@ -1,0 +1,182 @@
+"""`tox -e bench`: measure what this suite costs, print the ratios, and write `docs/benchmarks.md`.
+
+The file is written only by a complete run: every part, a million records, three pairs. Anything less is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fixtures.clients.registry import CLIENTS
+from fixtures.clusters.local_runtime import LocalRuntime
+from fixtures.clusters.releases import default_release, parse_release
+from fixtures.errors import OnceproofError
+from suites.bench import judging, starting, throughput
+from suites.bench.ratio import Ratio
+from suites.bench.table import look, page, render
+from suites.config import OUT, ROOT, Profile, RunConfig, Runtime
+from suites.console import Console
+from suites.equipment import Equipment, prepare
+from suites.laboratory import Laboratory
+from suites.session import ENVIRONMENT_ERRORS
+from verification.verdict import ExitCode
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+PARTS = ("starting", "judging", "throughput")
+#: Fewer records are judged in less time than Spark takes to plan, and say nothing about a rate.
+RECORDS = 1_000_000
+PAIRS = 5
+PAIRS_LEAST = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for."""
+
+    parts: tuple[str, ...]
+    records: int
+    pairs: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the figures may stand in the documentation."""
+        return self.parts == PARTS and self.records >= RECORDS and self.pairs >= PAIRS_LEAST
+
+
+class Bench:
+    """The parts of one run and what they share; the laboratory opens when the first part needs it."""
+
+    def __init__(self, request: Request, config: RunConfig, equipment: Equipment, console: Console) -> None:
+        self.request = request
+        self.config = config
+        self.equipment = equipment
+        self.console = console
+        self.problems: list[str] = []
+        self._stack = ExitStack()
+        self._laboratory: Laboratory | None = None
+
+    def measure(self) -> list[Ratio]:
+        """Every ratio that could be had; what could not is said and kept in `problems`."""
+        parts: dict[str, Callable[[], tuple[Ratio, ...]]] = {
+            "starting": self._starting,
+            "judging": lambda: judging.measure(self._open(), self.console.say),
+            "throughput": lambda: throughput.measure(self._open(), self.console.say, records=self.request.records),
+        }
+        ratios: list[Ratio] = []
+        with self._stack:
+            for name in self.request.parts:
+                self.console.say(f"{name} …")
+                try:
+                    ratios += parts[name]()
+                except ENVIRONMENT_ERRORS as error:
+                    self.problems.append(f"{name}: {error}")
+                    self.console.say(self.problems[-1])
+        return ratios
+
+    def _starting(self) -> tuple[Ratio, ...]:
+        runtime = self.equipment.brokers
+        assert isinstance(runtime, LocalRuntime), "the configuration asks for processes of this machine"
+        return starting.measure(
+            runtime, self.config.directory / "starts", pairs=self.request.pairs, say=self.console.say
+        )
+
+    def _open(self) -> Laboratory:
+        if self._laboratory is None:
+            self._laboratory = self._stack.enter_context(
+                Laboratory(self.config, self.console, equipment=self.equipment)
+            )
+        return self._laboratory
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m suites.bench", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part only; repeatable")
+    parser.add_argument(
+        "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
+    )
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"starts of each kind (default {PAIRS})")
+    options = parser.parse_args(arguments)
+    if options.pairs < PAIRS_LEAST:
+        parser.error(f"--pairs {options.pairs} is too few for a median; at least {PAIRS_LEAST}")
+    if options.records < 1:
+        parser.error(f"--records {options.records} leaves nothing to judge")
+    return options
+
+
+def _config(release: str, directory: Path) -> RunConfig:
+    """A run that is never reported: processes of this machine, the default client, one seed."""
+    return RunConfig(
+        release=parse_release(release),
+        runtime=Runtime.LOCAL,
+        client=next(iter(CLIENTS)),
+        profile=Profile.QUICK,
+        seed=1,
+        directory=directory,
+        started=f"{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}",
+        keep=False,
+        accepted=(),
+        waivers=None,
+        retain=1,
+        keyword="",
+        options=(),
+    )
+
+
+def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitCode:
+    """Measure in `directory` and print; the exit code. Raises what preparing the machine raises."""
+    chosen = options.only or PARTS
+    request = Request(
+        parts=tuple(part for part in PARTS if part in chosen), records=options.records, pairs=options.pairs
+    )
+    config = _config(options.kafka, directory)
+    equipment = prepare(config, console)
+    circumstances = look(release=config.release.version, java=equipment.java.major, root=ROOT)
+    for line in circumstances.lines():
+        console.say(line)
+    bench = Bench(request, config, equipment, console)
+    ratios = bench.measure()
+    console.say("")
+    console.say(render(ratios) if ratios else "no ratio could be measured")
+    for problem in bench.problems:
+        console.say(f"not measured: {problem}")
+    if bench.problems:
+        return ExitCode.ENVIRONMENT
+    if request.complete:
+        PAGE.write_text(page(ratios, circumstances), encoding="utf-8")
+        console.say(f"written: {PAGE.relative_to(ROOT)}")
+    else:
+        console.say(f"{PAGE.relative_to(ROOT)} is only written by a complete run")
+    return ExitCode.CONFORMANT
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; exit code 0, 4 for bad options, 5 when something could not be measured or it was interrupted."""
+    options = _options(arguments)
+    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending clusters.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    console = Console(out=sys.stdout, live=sys.stdout.isatty(), width=shutil.get_terminal_size().columns)
+    OUT.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".bench-", dir=OUT, ignore_cleanup_errors=True) as directory:
+            return run(options, console, Path(directory))
+    except OnceproofError as error:
+        console.say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        console.say("interrupted; nothing is left running, and nothing was written")
+        return ExitCode.ENVIRONMENT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""What goes wrong with a benchmark; part of the tree in `fixtures/errors.py`.
+
+OnceproofError
+└── EnvironmentProblemError
+    └── BenchError                  no figure came about, or none that means anything
+        ├── BareBrokerError         the broker that is the measure did not start
+        └── WorthlessJudgementError what was timed is not the judgement of all the evidence
+"""
+
+from __future__ import annotations
+
+from fixtures.errors import EnvironmentProblemError
+
+
+class BenchError(EnvironmentProblemError):
+    """No figure came about, or none that means anything."""
+
+
+class BareBrokerError(BenchError):
+    """The broker that is the measure did not start; the message ends with the tail of its log."""
+
+
+class WorthlessJudgementError(BenchError):
+    """The verdict was not PASS, or the judge did not see everything: its time means nothing."""
+
+    default_hint = "On a machine that is busy with other things clients may get too little done; try a quiet one."

@@ -1,0 +1,108 @@
+"""How long verification takes, against the run whose evidence it judges.
+
+The run is one of the suite's own scenarios, called as pytest calls it and conducted by the suite's own runner. Its own
+time is that of all phases up to the capture, on a cluster that stands already, as it does for all scenarios of a
+conformance run but the first. Each run is judged twice: only the first judgement of a session pays for what Spark
+compiles and loads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from suites.atomicity.test_leader_crash import test_leader_crash_while_committing
+from suites.bench.errors import WorthlessJudgementError
+from suites.bench.ratio import Ratio, Unit
+from suites.laboratory import Laboratory
+from suites.runner import conduct
+from suites.scenario import THREE_BROKERS, Scenario
+from suites.trial import Trial
+from verification.history import Phase
+from verification.history import read as read_history
+from verification.layout import RunDirectory
+from verification.verdict import ScenarioVerdict, Verdict
+
+#: Two, so that a judgement which is not the session's first is seen more than once; each run takes half a minute.
+RUNS = 2
+CAPTURE = "capture"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """One run: seconds of its own phases, of its captures, of its first and its second judgement."""
+
+    run_s: float
+    capture_s: float
+    first_s: float
+    second_s: float
+
+
+def measure(laboratory: Laboratory, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+    """Conduct and judge; raises WorthlessJudgementError, and what a run raises."""
+    # Neither the cluster's start nor Spark's is part of what is measured.
+    laboratory.clusters.lease(THREE_BROKERS(release=laboratory.config.release.version))
+    laboratory.spark()
+    runs = [_timed(laboratory, seed, say) for seed in range(1, RUNS + 1)]
+    against = "the run itself, without capture"
+
+    def ratio(subject: str, pairs: list[tuple[float, float]]) -> Ratio:
+        return Ratio(subject=subject, against=against, unit=Unit.SECONDS, pairs=tuple(pairs))
+
+    return (
+        ratio("first judgement of a session", [(runs[0].first_s, runs[0].run_s)]),
+        ratio("warm judgement", [(each.second_s, each.run_s) for each in runs]),
+        ratio("capture and warm judgement", [(each.capture_s + each.second_s, each.run_s) for each in runs]),
+    )
+
+
+def _timed(laboratory: Laboratory, seed: int, say: Callable[[str], None]) -> Timed:
+    trial = Trial(scenario_of(test_leader_crash_while_committing, seed=seed), laboratory)
+    laboratory.console.follow(trial.status)
+    try:
+        directory = conduct(trial)
+    finally:
+        laboratory.console.unfollow()
+    phases = {each.name: (each.ended_ns - each.began_ns) / 1e9 for each in read_history(directory.history).of(Phase)}
+    capture_s = phases.pop(CAPTURE)
+    timed = Timed(
+        run_s=sum(phases.values()),
+        capture_s=capture_s,
+        first_s=judged(laboratory, directory)[1],
+        second_s=judged(laboratory, directory)[1],
+    )
+    say(
+        f"run {seed} of {RUNS} ({trial.scenario.name}): itself {timed.run_s:.1f} s, capture {timed.capture_s:.1f} s, "
+        f"judged in {timed.first_s:.1f} s, again in {timed.second_s:.1f} s"
+    )
+    return timed
+
+
+def judged(laboratory: Laboratory, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
+    """Judge evidence that must be acquitted; the verdict and the seconds. Raises WorthlessJudgementError."""
+    from verification.judge import judge
+
+    began = time.monotonic()
+    (verdict,) = judge(laboratory.spark(), [directory])
+    seconds = time.monotonic() - began
+    if verdict.verdict is not Verdict.PASS:
+        raise WorthlessJudgementError(f"{verdict.scenario} was judged {verdict.verdict.name}: {verdict.reason}.")
+    return verdict, seconds
+
+
+def scenario_of(test: Callable[..., None], *, seed: int) -> Scenario:
+    """The scenario that a test function describes, without pytest around it."""
+    given: dict[str, Any] = {}
+    test(given.update)
+    (requirements,) = [mark.args for mark in getattr(test, "pytestmark", ()) if mark.name == "requirement"]
+    family = test.__module__.split(".")[-2]
+    return Scenario(
+        name=f"{family}/{test.__name__.removeprefix('test_').replace('_', '-')}",
+        test_name=test.__name__,
+        claim=" ".join((test.__doc__ or "").split()),
+        requirements=requirements,
+        seed=seed,
+        **given,
+    )

@@ -1,0 +1,136 @@
+"""The benchmark's own arithmetic: ratios, their spread, and the table that is published."""
+
+from __future__ import annotations
+
+import pytest
+
+from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as leader_crash
+from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request
+from suites.bench.errors import WorthlessJudgementError
+from suites.bench.judging import scenario_of
+from suites.bench.ratio import Ratio, Unit
+from suites.bench.table import Circumstances, number, page, render
+from suites.bench.throughput import require_all
+from verification.verdict import ScenarioVerdict, Verdict
+
+STARTS = Ratio(
+    subject="three brokers", against="one broker", unit=Unit.SECONDS, pairs=((6.0, 3.0), (9.0, 3.0), (50.0, 5.0))
+)
+RATE = Ratio(subject="capture", against="a consumer", unit=Unit.RECORDS_PER_S, pairs=((50_000.0, 1_234_567.0),))
+HERE = Circumstances(
+    release="4.3.1",
+    java=17,
+    commit="abc1234",
+    date="2026-01-02",
+    processors=2,
+    memory_gib=23.6,
+    system="Linux x86_64",
+    load=0.04,
+)
+
+
+def seen(*, uncommitted: int, log: int, committed: int) -> ScenarioVerdict:
+    """A pass over this many rows."""
+    return ScenarioVerdict(
+        scenario="bench/throughput",
+        run="r",
+        verdict=Verdict.PASS,
+        reason="",
+        findings=(),
+        coverage=(),
+        requirements=(),
+        counts=(("operations", 1), ("log", log), ("uncommitted", uncommitted), ("committed", committed)),
+    )
+
+
+def test_a_ratio_is_the_median_of_its_pairs() -> None:
+    """One disturbed pair moves the spread and not the ratio."""
+    assert STARTS.values == (2.0, 3.0, 10.0)
+    assert (STARTS.median, STARTS.least, STARTS.most) == (3.0, 2.0, 10.0)
+    assert STARTS.seen == (9.0, 3.0)
+
+
+@pytest.mark.parametrize("pairs", [(), ((1.0, 0.0),), ((0.0, 1.0),), ((-1.0, 1.0),)])
+def test_a_ratio_of_nothing_is_refused(pairs: tuple[tuple[float, float], ...]) -> None:
+    """What was not measured has no ratio."""
+    with pytest.raises(ValueError, match="measured"):
+        Ratio(subject="a", against="b", unit=Unit.SECONDS, pairs=pairs)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0421, "0.042"), (0.38, "0.38"), (2.1749, "2.17"), (12.34, "12.3"), (123.4, "123")]
+)
+def test_numbers_are_written_with_about_three_digits(value: float, text: str) -> None:
+    """A ratio is no more exact than its measurements."""
+    assert number(value) == text
+
+
+def test_the_table_shows_ratio_spread_and_what_was_seen() -> None:
+    """Every row has the ratio, its spread, the number of pairs and both sides; columns are aligned."""
+    head, rule, starts, rate = render([STARTS, RATE]).splitlines()
+    assert [cell.strip() for cell in starts.strip("|").split("|")] == [
+        "three brokers",
+        "one broker",
+        "**3.00**",
+        "2.00 … 10.0",
+        "3",
+        "9.0 s : 3.0 s",
+    ]
+    assert "**0.041**" in rate
+    assert "50 000 records/s : 1 234 567 records/s" in rate
+    assert len({len(line) for line in (head, rule, starts, rate)}) == 1
+    assert set(rule) == {"|", "-"}
+
+
+def test_the_page_names_release_machine_date_and_commit() -> None:
+    """A ratio without its circumstances cannot be compared with another one."""
+    text = page([STARTS], HERE)
+    for fact in (
+        "Kafka 4.3.1",
+        "Java 17",
+        "commit abc1234",
+        "2026-01-02",
+        "2 processors",
+        "24 GiB",
+        "load average 0.0",
+    ):
+        assert fact in text
+    assert render([STARTS]) in text
+    assert text.endswith("|\n")
+
+
+@pytest.mark.parametrize(
+    ("request_", "complete"),
+    [
+        (Request(parts=PARTS, records=RECORDS, pairs=PAIRS_LEAST), True),
+        (Request(parts=PARTS[:2], records=RECORDS, pairs=PAIRS_LEAST), False),
+        (Request(parts=PARTS, records=RECORDS - 1, pairs=PAIRS_LEAST), False),
+        (Request(parts=PARTS, records=RECORDS, pairs=PAIRS_LEAST - 1), False),
+    ],
+)
+def test_only_a_complete_run_is_published(request_: Request, complete: bool) -> None:
+    """Figures of a part, or of fewer records, never stand in the documentation."""
+    assert request_.complete is complete
+
+
+def test_a_judge_that_saw_less_than_a_consumer_has_no_time() -> None:
+    """A pass over fewer records than a plain consumer was given is an error and no figure."""
+    require_all(seen(uncommitted=100, log=130, committed=80), 100)
+    for partial in (
+        seen(uncommitted=99, log=130, committed=80),
+        seen(uncommitted=100, log=99, committed=80),
+        seen(uncommitted=100, log=130, committed=0),
+        seen(uncommitted=100, log=130, committed=100),
+    ):
+        with pytest.raises(WorthlessJudgementError, match="100 records"):
+            require_all(partial, 100)
+
+
+def test_the_timed_run_is_the_suites_own_scenario() -> None:
+    """What is timed has the name, the claim, the requirements and the floors of the scenario that pytest runs."""
+    scenario = scenario_of(leader_crash, seed=7)
+    assert scenario.name == "atomicity/leader-crash-while-committing"
+    assert scenario.claim == leader_crash.__doc__
+    assert "TXN-25" in scenario.requirements
+    assert {"transactions", "faults_confirmed"} <= {floor.name for floor in scenario.floors}
+    assert scenario.schedule
