@@ -45,9 +45,11 @@ def lost_without_a_place(run: str) -> tuple[Plant, set[Found]]:
     planted = busy(run)
     client = planted.client("tx-9")
     operation, _ = planted.transaction(client, ())
+    who = {"process": client.process, "operation": operation.operation}
+    nowhere = {"run": run, **who, "topic_index": 0, "partition": 0, "offset": -1, "outcome": "ok"}
+    planted.acks += [{**nowhere, "index": index} for index in (0, 1)]
     plant = planted.finish()
     plant.retell(operation, records=2)
-    who = {"process": client.process, "operation": operation.operation}
     return plant, {found("lost-write", {**who, "index": index}) for index in (0, 1)}
 
 

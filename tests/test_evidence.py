@@ -74,6 +74,26 @@ def _foreign_acks(run: RunDirectory) -> None:
     (run.acks / "witness.jsonl.gz").write_bytes(gzip.compress(b""))
 
 
+def _some_acks(run: RunDirectory) -> Path:
+    return next(path for path in sorted(run.acks.glob("*.jsonl.gz")) if gzip.decompress(path.read_bytes()))
+
+
+def _junk_acks(run: RunDirectory) -> None:
+    _some_acks(run).write_bytes(gzip.compress(b"these are no acknowledgements\n"))
+
+
+def _narrow_acks(run: RunDirectory) -> None:
+    _some_acks(run).write_bytes(gzip.compress(b'{"operation": 0, "acks": [[0, 0, 0]]}\n'))
+
+
+def _headless(run: RunDirectory) -> None:
+    run.history.write_text(run.history.read_text().replace('"run": "on-disk", ', "", 1))
+
+
+def _undecodable(run: RunDirectory) -> None:
+    run.history.write_bytes(run.history.read_bytes() + b"\xff\xfe\n")
+
+
 DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "no experiment": (lambda run: run.experiment.unlink(), "scenario.json does not exist"),
     "foreign experiment": (_foreign_experiment, "scenario.json is not of scenario format"),
@@ -87,6 +107,12 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "unfinished capture": (lambda run: (run.committed / "_SUCCESS").unlink(), "committed is missing or was never"),
     "cut Parquet": (_cut_parquet, "log/.*parquet is not readable Parquet"),
     "foreign Parquet": (_foreign_parquet, "log/.*parquet lacks the columns"),
+    "no acknowledgements": (lambda run: shutil.rmtree(run.acks), "has no acknowledgement of operation"),
+    "acknowledgements of one process gone": (lambda run: _some_acks(run).unlink(), "has no acknowledgement of oper"),
+    "junk for acknowledgements": (_junk_acks, "line 1 holds no acknowledgements"),
+    "acknowledgements cut in width": (_narrow_acks, "line 1 has an acknowledgement without 5 entries"),
+    "history of nobody": (_headless, "names no run or no clock"),
+    "history that is no text": (_undecodable, "history.jsonl: line .* the run was cut"),
     "no observations": (lambda run: shutil.rmtree(run.observations), "careful.jsonl.gz is missing"),
     "cut observations": (_cut_gzip, "careful.jsonl.gz does not read to its end"),
     "foreign acks": (_foreign_acks, "witness.jsonl.gz is not named after a process"),

@@ -1,7 +1,8 @@
 """The evidence of one run, read and found complete, before anything judges it.
 
-Small files (experiment, history, captures) are read here in full; the bulky ones (acks, observations, captures of the
-log) are only checked for being whole, and are read by Spark (`verification.frames`) or by the reference judge. A
+Small files (experiment, history, captures) are read here in full, and acknowledgements are held against the history;
+the bulky ones (observations, captures of the log) are only checked for being whole, and are read by Spark
+(`verification.frames`) or by the reference judge. A
 directory that is incomplete, foreign or cut is refused with one sentence that names the file: a judgement of half the
 evidence would acquit the other half.
 
@@ -11,8 +12,9 @@ Free of pyspark.
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +24,14 @@ from verification import history as history_file
 from verification.captures import Captures
 from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, TopicRole, UnfitExperimentError
-from verification.history import History, UnfitHistoryError
+from verification.history import History, Intent, Operation, Outcome, UnfitHistoryError
 from verification.layout import RunDirectory
 
 ACKS_SUFFIX = ".jsonl.gz"
 #: How much of a compressed file is read at once while it is checked.
 CHUNK = 1 << 20
+#: index, topic_index, partition, offset, outcome
+ACK_WIDTH = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +82,40 @@ def _named_files(folder: Path) -> dict[str, Path]:
     }
 
 
-def _acks(folder: Path) -> dict[int, Path]:
-    found = _named_files(folder)
-    for name, path in found.items():
+def _acks(folder: Path, history: History) -> dict[int, Path]:
+    """The files of acknowledgements by process. What ended ok with records was acknowledged, so it must stand in one."""
+    files: dict[int, Path] = {}
+    acknowledged: set[tuple[int, int]] = set()
+    for name, path in _named_files(folder).items():
         if not name.isdecimal():
             raise UnfitEvidenceError(
                 f"{path} is not named after a process; this is not a directory of acknowledgements"
             )
-    return {int(name): path for name, path in found.items()}
+        files[int(name)] = path
+        acknowledged |= {(int(name), operation) for operation in _acknowledged(path)}
+    for each in history.of(Operation):
+        promised = each.outcome is Outcome.OK and each.records > 0 and each.intent is not Intent.ABORT
+        if promised and (each.process, each.operation) not in acknowledged:
+            raise UnfitEvidenceError(
+                f"{folder} has no acknowledgement of operation {each.operation} of process {each.process}, which ended "
+                "ok; the evidence is incomplete"
+            )
+    return files
+
+
+def _acknowledged(path: Path) -> Iterator[int]:
+    """The operations that a file of acknowledgements speaks of."""
+    with gzip.open(path, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                body = json.loads(line)
+                fits = isinstance(body["acks"], list) and all(len(ack) == ACK_WIDTH for ack in body["acks"])
+                operation = int(body["operation"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise UnfitEvidenceError(f"{path}: line {number} holds no acknowledgements ({error})") from error
+            if not fits:
+                raise UnfitEvidenceError(f"{path}: line {number} has an acknowledgement without {ACK_WIDTH} entries")
+            yield operation
 
 
 def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
@@ -147,7 +177,7 @@ def read_run(directory: RunDirectory) -> RunEvidence:
         experiment=experiment,
         history=history,
         captures=captures,
-        acks=_acks(directory.acks),
+        acks=_acks(directory.acks, history),
         observations=_observations(directory.observations, experiment),
     )
 

@@ -86,14 +86,15 @@ _LOCAL = "^file:/+"
 
 def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: StructType) -> DataFrame:
     """Lines of JSON files with the labels (run, owner) of the file that each stands in."""
-    lines = spark.read.schema(line).json([str(path) for path in files])
+    # A line that is no JSON must end the judgement: Spark's own way is to read it as nulls, which accuse nobody.
+    lines = spark.read.schema(line).json([str(path) for path in files], mode="FAILFAST")
     labels = []
     # Spark's own spelling of a file's name is the key, whatever it escapes; only the slashes differ between the two
     # places where it says it.
     for spelled in lines.inputFiles():
         run, owner = files[Path(unquote(urlparse(spelled).path))]
         labels.append({"file": spelled, "run": run, "owner": owner})
-    spelled_alike = F.regexp_replace("_metadata.file_path", "^file:/+", "file:///")
+    spelled_alike = F.regexp_replace("_metadata.file_path", _LOCAL, "file:///")
     labelled = lines.withColumn("file", spelled_alike).join(F.broadcast(local(spark, labels, _LABELS)), "file", "left")
     # Evidence that belongs to nobody must never be dropped in silence.
     unknown = F.raise_error(F.concat(F.lit("evidence of no run: "), F.col("file"))).cast("string")

@@ -242,7 +242,8 @@ def _entry(body: dict[str, Any]) -> Entry:
 
 
 def _bodies(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8") as lines:
+    # As bytes: what is no text is no JSON either, and belongs to a line with a number.
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 body = json.loads(line)
@@ -267,6 +268,8 @@ def read(path: Path, *, allow_cut: bool = False) -> History:
     bodies = _bodies(path)
     nothing: tuple[int, dict[str, Any]] = (0, {"type": "nothing"})
     _, header = next(bodies, nothing)
+    if not {"run", "wall_clock_anchor", "anchor_ns"} <= set(header) and header.get("format") == FORMAT:
+        raise UnfitHistoryError(f"{path} begins with a header that names no run or no clock; it was not written by us")
     if header.get("type") != "header" or header.get("format") != FORMAT:
         raise UnfitHistoryError(
             f"{path} begins with type {header.get('type')!r} format {header.get('format')!r}; "

@@ -92,7 +92,7 @@ def decode(value: bytes | None) -> Identity | None:
         return None
     body, checksum = value[: IDENTITY_LENGTH - 8], value[IDENTITY_LENGTH - 8 : IDENTITY_LENGTH]
     try:
-        if int(checksum, 16) != zlib.crc32(body):
+        if checksum != f"{zlib.crc32(body):08x}".encode("ascii"):
             return None
         text = body.decode("ascii")
         parts = {name: text[start : start + width] for name, start, width in LAYOUT[:-1]}
