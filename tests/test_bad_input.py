@@ -7,7 +7,9 @@ elsewhere; here is what a person sees.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -15,8 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters import lockfile
-from fixtures.clusters.releases import LOCKS, default_release
+from chaos.routes import Endpoint
+from fixtures.cache import cache_dir
+from fixtures.clusters import lockfile, ports
+from fixtures.clusters.releases import LOCKS, default_release, fetch_release
+from fixtures.tools import fetch_toxiproxy, find_java
 from tests.local_server import LocalServer
 from tests.run_directories import FAILED, SMOKE, make_run
 from tests.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended, conformance, python
@@ -100,6 +105,16 @@ def test_a_truncated_directory_is_an_environment_error(run: Run, tmp_path: Path,
         proven = make_run(tmp_path / "proven", (SMOKE, FAILED))
         (proven / "runs" / SMOKE.key / "history.jsonl").write_bytes(text[: len(text) // 2])
         assert run(*python(*command, str(proven))).code == 1
+
+
+@pytest.mark.spark
+def test_spark_is_not_asked_to_judge_what_is_cut(run: Run, tmp_path: Path) -> None:
+    """The judge says ERROR of a truncated scenario, naming the file, and keeps what is there."""
+    directory = make_run(tmp_path / "run", (SMOKE,))
+    history = directory / "runs" / SMOKE.key / "history.jsonl"
+    history.write_text("", encoding="utf-8")
+    ended = run(*python("verification", str(directory)))
+    ended.refused(r"^ERROR .*history\.jsonl", code=5)
 
 
 # -- the network and the cache -----------------------------------------------------------------------------------------
@@ -238,3 +253,106 @@ def test_docker_without_permission(run: Run, tmp_path: Path, silent_engine: Path
     ended = run(sys.executable, "-c", AS_EVERYBODY, *command, DOCKER_HOST=f"unix://{silent_engine}")
     ended.refused(r"Nothing was started .*may not talk to the Docker engine at .*Add the user to the group", code=5)
     kept(tmp_path)
+
+
+# -- the cluster and its clients ---------------------------------------------------------------------------------------
+
+#: Of a run's drivers one dies and another speaks garbage, six seconds after they were started. Which ones is as good as
+#: any: whoever is first to make a file.
+STRAYING_DRIVERS = """import dataclasses, sys, fixtures.clients.registry as registry
+kind = registry.CLIENTS["confluent"]
+program = (sys.executable, "-c", {program!r})
+registry.CLIENTS["confluent"] = dataclasses.replace(kind, command=lambda release: program)"""
+PROGRAM = """import os, runpy, threading
+events = os.dup(1)
+def first(what):
+    try:
+        os.close(os.open({place!r} + what, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+def stray():
+    if first("death"):
+        os.write(2, b"this library is out of order\\n")
+        os._exit(3)
+    if first("garbage"):
+        os.write(events, b"Segmentation what?\\n")
+threading.Timer(6, stray).start()
+runpy.run_module("fixtures.clients.confluent_driver", run_name="__main__")
+os._exit(0)"""
+
+
+@pytest.fixture(scope="module")
+def equipped() -> Path:
+    """XDG_CACHE_HOME of a cache that has everything, for runs that reach their cluster."""
+    find_java()
+    fetch_release(default_release())
+    fetch_toxiproxy()
+    return cache_dir().parent
+
+
+def of_scenario(place: Path) -> str:
+    """Why the scenario that was run is an ERROR, as the report says it."""
+    (scenario,) = kept(place)["scenarios"]  # type: ignore[misc]
+    assert isinstance(scenario, dict)
+    return str(scenario["reason"])
+
+
+@pytest.mark.cluster
+def test_every_port_in_use(run: Run, tmp_path: Path, equipped: Path) -> None:
+    """Blocks that are in use are passed over; when there is no other, it is said which port was taken."""
+
+    def at(offset: int) -> Callable[[int], Endpoint]:
+        return lambda base: Endpoint(host="127.0.0.1", port=base + offset)
+
+    with contextlib.closing(ports.claim_block(at(99), lambda base: [at(90)(base)])) as taken:
+        # To the run, the block that is really in use is all that there is.
+        patch = "import fixtures.clusters.ports as ports\n" + (
+            f"ports._LOWEST, ports._ceiling = {taken.base}, lambda: {taken.base} + 2 * ports.PORTS_PER_BLOCK"
+        )
+        ended = run(*conformance(tmp_path, *LOCAL, patch=patch), XDG_CACHE_HOME=str(equipped))
+    sentence = (
+        r"^ERROR .*: set up: None of .* is free; .*:\d+: Address already in use\. Are other clusters left running"
+    )
+    ended.refused(sentence, code=5)
+    assert "Address already in use" in of_scenario(tmp_path)
+
+
+@pytest.mark.cluster
+def test_a_broker_that_does_not_start(run: Run, tmp_path: Path, equipped: Path) -> None:
+    """The message ends with what the broker said last, its log is kept, and nothing of the cluster runs on."""
+    real = find_java().executable
+    # What is made for this Java stays out of the real cache.
+    (tmp_path / "cache" / "onceproof").mkdir(parents=True)
+    for name in ("maven", "toxiproxy"):
+        (tmp_path / "cache" / "onceproof" / name).symlink_to(equipped / "onceproof" / name)
+    java = tmp_path / "jvm" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    # A Java that is the machine's own in everything but running a broker.
+    java.write_text(
+        f"""#!/bin/sh
+case " $* " in *" kafka.Kafka "*) echo "Could not reserve enough space for the object heap"; exit 1;; esac
+if [ "$1" = -XshowSettings:properties ]; then {real} "$@" 2>&1 | sed "s#java.home = .*#java.home = {tmp_path}/jvm#"
+else exec {real} "$@"; fi
+""",
+        encoding="utf-8",
+    )
+    java.chmod(0o755)
+    ended = run(*conformance(tmp_path, *LOCAL), JAVA_HOME=str(tmp_path / "jvm"))
+    ended.refused(r"^ERROR .*: set up: Broker \d ended with status 1 while the cluster was starting\.", code=5)
+    assert "Could not reserve enough space for the object heap" in of_scenario(tmp_path)
+    (log, *_) = (tmp_path / "run" / "clusters").glob("*/brokers/broker-1.log")
+    assert "Could not reserve" in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.cluster
+def test_drivers_that_die_or_speak_garbage(run: Run, tmp_path: Path, equipped: Path) -> None:
+    """The scenario is an ERROR that quotes both drivers, whatever their successors did; the evidence is kept."""
+    patch = STRAYING_DRIVERS.format(program=PROGRAM.format(place=f"{tmp_path}/"))
+    ended = run(*conformance(tmp_path, *LOCAL, patch=patch), XDG_CACHE_HOME=str(equipped))
+    ended.refused(r"^ERROR .*: drain: The workload's own processes failed: ", code=5)
+    reason = of_scenario(tmp_path)
+    assert re.search(r"ended with exit code 3\. Its last lines:\n(?:.*\n)*this library is out of order", reason)
+    assert re.search(r"wrote a line that is not an event: 'Segmentation what\?'", reason)
+    (history,) = (tmp_path / "run" / "runs").glob("*/history.jsonl")
+    assert '"footer"' in history.read_text(encoding="utf-8").splitlines()[-1]

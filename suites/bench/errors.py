@@ -23,4 +23,6 @@ class BareBrokerError(BenchError):
 class WorthlessJudgementError(BenchError):
     """The verdict was not PASS, or the judge did not see everything: its time means nothing."""
 
-    default_hint = "On a machine that is busy with other things clients may get too little done; try a quiet one."
+    default_hint = (
+        "An INCONCLUSIVE comes from a machine that is too busy, an ERROR mostly from too little memory for Spark."
+    )

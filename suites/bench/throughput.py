@@ -37,8 +37,8 @@ FILL_S = 40.0
 SLOWEST_PER_S = 2_000
 #: Connecting and initialising, on top of the time for writing.
 FILL_SLACK_S = 60.0
-#: Large transactions: a commit takes as long for 500 records as for 30, and commits bound the rate of producers.
-RECORDS_PER_TRANSACTION = 500
+#: Large transactions, because commits and requests cost what they cost whatever they carry.
+RECORDS_PER_TRANSACTION = 2_000
 #: More than asked for, because records of operations that failed do not count.
 MARGIN = 1.02
 
