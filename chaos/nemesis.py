@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chaos.errors import ChaosError
 
@@ -51,12 +51,24 @@ class Applied:
     error: str | None = None
 
 
+@dataclass(slots=True)
+class _StepLog:
+    """What is known of a step so far."""
+
+    applied: Applied
+
+    def note(self, **facts: Any) -> None:
+        """Add to it."""
+        self.applied = replace(self.applied, **facts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nemesis:
     """Runs schedules in one arena. `record` is called once per step, `tell` with each sentence worth showing.
 
-    `wait` sleeps up to so many seconds and raises when the run is being interrupted. `attempted` counts what clients
-    have begun; a confirmed fault stands until they have begun `meets` more operations, within `STANDS_LONGER_S`.
+    `wait` sleeps up to so many seconds and raises when the run is being interrupted. `attempted` and `ended`
+    count the operations that clients have begun and ended; a confirmed fault stands until it has met `meets` of them,
+    those included that were under way when it struck, within `STANDS_LONGER_S`.
     """
 
     arena: Arena
@@ -64,6 +76,7 @@ class Nemesis:
     tell: Callable[[str], None]
     wait: Callable[[float], None]
     attempted: Callable[[], int] = int
+    ended: Callable[[], int] = int
     meets: int = 0
 
     def run(self, schedule: Schedule) -> tuple[Applied, ...]:
@@ -71,37 +84,44 @@ class Nemesis:
         return tuple(self._step(number, step) for number, step in enumerate(schedule))
 
     def _step(self, number: int, step: Step) -> Applied:
-        self.tell(f"waiting {step.after_s:g} s before: {step.fault.describe()}")
-        self.wait(step.after_s)
-        begun = Applied(
-            step=number,
-            fault=type(step.fault).__name__,
-            description=step.describe(),
-            target="",
-            began_ns=time.monotonic_ns(),
+        if step.after_s:
+            self.tell(f"waiting {step.after_s:g} s before: {step.fault.describe()}")
+            self.wait(step.after_s)
+        log = _StepLog(
+            Applied(
+                step=number,
+                fault=type(step.fault).__name__,
+                description=step.describe(),
+                target="",
+                began_ns=time.monotonic_ns(),
+            )
         )
-        record = begun
         try:
             with self._held(step) as release:
-                record = self._strike(step, begun, release)
+                self._strike(step, log, release)
         except ChaosError as error:
-            record = replace(begun, error=f"{type(error).__name__}: {error}", healed_ns=time.monotonic_ns())
+            log.note(error=f"{type(error).__name__}: {error}")
             self.tell(f"{step.fault.describe()} failed: {error}")
-        self.record(record)
-        return record
+        except BaseException as error:
+            # What was done to the subject belongs into the history also when it was cut short.
+            log.note(error=f"cut short: {type(error).__name__}")
+            raise
+        finally:
+            log.note(healed_ns=time.monotonic_ns())
+            self.record(log.applied)
+        return log.applied
 
-    def _strike(self, step: Step, begun: Applied, release: Callable[[], None]) -> Applied:
-        needed = self.attempted() + self.meets
+    def _strike(self, step: Step, log: _StepLog, release: Callable[[], None]) -> None:
+        needed = self.ended() + self.meets
         injection = step.fault.inject(self.arena)
-        applied_ns = time.monotonic_ns()
-        record = replace(begun, target=injection.target, applied_ns=applied_ns)
+        log.note(target=injection.target, applied_ns=time.monotonic_ns())
         self.tell(f"{step.fault.describe()}: {injection.target}")
         try:
             proof = self._await_proof(injection.confirm, step.confirm_within_s)
             confirmed_ns = time.monotonic_ns()
             release()
             if proof is not None:
-                record = replace(record, confirmed_ns=confirmed_ns, proof=proof)
+                log.note(confirmed_ns=confirmed_ns, proof=proof)
                 self.tell(f"confirmed: {proof}")
                 self.wait(step.hold_s)
                 self._await_attempts(needed)
@@ -109,7 +129,6 @@ class Nemesis:
                 self.tell(f"not confirmed within {step.confirm_within_s:g} s")
         finally:
             injection.heal()
-        return replace(record, healed_ns=time.monotonic_ns())
 
     def _await_attempts(self, needed: int) -> None:
         deadline = time.monotonic() + STANDS_LONGER_S

@@ -11,7 +11,7 @@ from chaos.faults.fault import Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One fault: it strikes `after_s` seconds after the previous step healed.
+    """One fault: it strikes `after_s` seconds after the previous step healed, the first one once clients are steady.
 
     The proof that it took hold is waited for, at most `confirm_within_s`; from then on it lasts `hold_s` seconds,
     so that clients meet the fault itself and not only the way to it. `while_held` makes every transactional producer
@@ -20,7 +20,7 @@ class Step:
     """
 
     fault: Fault
-    after_s: float = 3.0
+    after_s: float = 0.0
     hold_s: float = 5.0
     confirm_within_s: float = 20.0
     while_held: SyncPoint | None = None
@@ -37,7 +37,8 @@ class Step:
         """The step in words."""
         held = "" if self.while_held is None else f", while every producer waits at {self.while_held.value}"
         leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
-        return f"after {self.after_s:g} s: {self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it shows"
+        after = f"after {self.after_s:g} s: " if self.after_s else ""
+        return f"{after}{self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it shows"
 
 
 Schedule = tuple[Step, ...]

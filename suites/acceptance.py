@@ -3,12 +3,12 @@
 Each cell of the matrix is one `tox -e conformance` in a process of its own with its own run directory. What has been
 run is kept as one JSON line per cell, so that a matrix that was stopped goes on where it stopped; `docs/acceptance.md`
 is rendered from those lines after every cell. A cell is acceptable when every control was convicted, nothing was
-inconclusive or an error, and every violation carries the name of a known bug of that release.
+inconclusive or an error, and every violation carries the name of a known bug of that release. One that was not is run
+again only when the product has changed: at the same commit its answer stands.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,14 +18,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fixtures.errors import OnceproofError
+from verification.command_line import Parser, end_with
 from verification.known_bugs import affects
 from verification.known_bugs import load as load_known_bugs
+from verification.verdict import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES = ROOT / "reports" / "out" / "acceptance.jsonl"
 TABLE = ROOT / "docs" / "acceptance.md"
 #: A run takes about 12 minutes on two cores; four times that is a run that hangs.
 RUN_WITHIN_S = 3_000.0
+
+
+class CellError(OnceproofError):
+    """A run of the matrix did not come about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +62,7 @@ MATRIX: tuple[Cell, ...] = (
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Run one cell and return its line."""
+    """Run one cell and return its line; raises CellError when the run left no results."""
     directory = LINES.parent / f"{cell.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
     options = [f"--{name}={value}" for name, value in (("kafka", cell.release), ("runtime", cell.runtime))]
     options += [f"--client={cell.client}", f"--seed={cell.seed}", f"--run-dir={directory}"]
@@ -63,7 +70,12 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     code = subprocess.run(
         [sys.executable, "-m", "pytest", "suites", *options], cwd=ROOT, timeout=RUN_WITHIN_S, check=False
     ).returncode
-    results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
+    written = directory / "results.json"
+    if not written.is_file():
+        raise CellError(f"{cell.name} ended with exit code {code} and left no results; what it printed says why.")
+    results = json.loads(written.read_text(encoding="utf-8"))
+    if results["interrupted"]:
+        raise KeyboardInterrupt
     return {
         **asdict(cell),
         "commit": _commit(),
@@ -139,23 +151,30 @@ def _done() -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what has not been run at this commit; exit code 1 when any cell has objections."""
-    parser = argparse.ArgumentParser(prog="python -m suites.acceptance", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--again", action="store_true", help="run every cell, also those already run at this commit")
+    """Run what has no answer yet; exit code 1 when any cell has objections, 5 when one could not be run."""
+    parser = Parser(prog="python -m suites.acceptance", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--again", action="store_true", help="run every cell, also those that have been run")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
     lines = [] if options.again else _done()
     here = _commit()
     for cell in MATRIX:
-        have = any({**line, **asdict(cell)} == line and line["commit"] == here for line in lines)
+        have = any(
+            {**line, **asdict(cell)} == line and (line["commit"] == here or not objections(line)) for line in lines
+        )
         if have or options.only not in cell.name:
             continue
-        lines = [line for line in lines if {**line, **asdict(cell)} != line] + [run_cell(cell)]
+        try:
+            ran = run_cell(cell)
+        except CellError as error:
+            print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+            return int(ExitCode.ENVIRONMENT)
+        lines = [line for line in lines if {**line, **asdict(cell)} != line] + [ran]
         LINES.parent.mkdir(parents=True, exist_ok=True)
         LINES.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         TABLE.write_text(render(lines), encoding="utf-8")
-    return int(any(objections(line) for line in lines))
+    return int(ExitCode.VIOLATION if any(objections(line) for line in lines) else ExitCode.CONFORMANT)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main, program="python -m suites.acceptance", kept=f"what has been run is in {LINES.relative_to(ROOT)}")

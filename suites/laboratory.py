@@ -22,6 +22,9 @@ from verification.verdict import ScenarioVerdict
 if TYPE_CHECKING:
     from types import TracebackType
 
+#: The judge works on the scenario before the one that runs, and must not take its brokers' time when a fault strikes.
+JUDGE_NICENESS = 10
+
 
 class Laboratory:
     """Owns clusters, Spark and the judge for the length of a run."""
@@ -47,7 +50,7 @@ class Laboratory:
         from verification.session import start
 
         began = time.monotonic()
-        session = start(java_home=self.equipment.spark_java_home)
+        session = start(java_home=self.equipment.spark_java_home, niceness=JUDGE_NICENESS)
         self.seconds["spark start-up"] = time.monotonic() - began
         self._stack.callback(session.stop)
         return session

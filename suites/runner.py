@@ -86,6 +86,7 @@ def strike(trial: Trial) -> None:
         tell=trial.tell,
         wait=time.sleep,
         attempted=lambda: trial.workload.progress().attempted,
+        ended=lambda: trial.workload.progress().ended,
         meets=trial.floor("attempted_during"),
     )
     try:

@@ -27,7 +27,7 @@ from chaos.faults import (
     PausedZombie,
     StopBroker,
 )
-from chaos.nemesis import Applied, Nemesis
+from chaos.nemesis import LOOK_EVERY_S, Applied, Nemesis
 from chaos.schedule import Step, duration_s
 from chaos.targets import (
     AllBrokers,
@@ -134,8 +134,12 @@ def test_the_nemesis_heals_when_interrupted(fault: Fault, monkeypatch: pytest.Mo
     """Ctrl-C while a fault is in force leaves a healed cluster and free clients."""
     monkeypatch.setattr("chaos.faults.compound.ELECTION_WITHIN_S", 0.0)
     on = arena(reacts=False)
+    book = Book()
     with pytest.raises(KeyboardInterrupt):
-        Book().nemesis(on, interrupt_after=1).run((Step(fault=fault),))
+        book.nemesis(on, interrupt_after=0).run((Step(fault=fault),))
+    (record,) = book.records
+    assert record.healed_ns is not None
+    assert record.applied_ns is not None or record.error, "what was done, or why it was not, must be in the history"
     assert isinstance(on.cluster, FakeCluster)
     assert isinstance(on.clients, FakeClients)
     assert healed(on.cluster, on.clients)
@@ -151,6 +155,28 @@ def test_the_nemesis_records_proof_and_times_in_order() -> None:
     assert record.confirmed_ns is not None
     assert record.healed_ns is not None
     assert record.began_ns <= record.applied_ns <= record.confirmed_ns <= record.healed_ns
+
+
+def test_a_fault_stands_until_enough_operations_met_it() -> None:
+    """Operations that were under way when it struck have met it; those that ended before have not."""
+    begun, looks = 7, 0
+
+    def wait(seconds: float) -> None:
+        nonlocal begun, looks
+        if seconds == LOOK_EVERY_S:
+            begun, looks = begun + 1, looks + 1
+
+    nemesis = Nemesis(
+        arena=arena(),  # type: ignore[arg-type]
+        record=lambda _: None,
+        tell=lambda _: None,
+        wait=wait,
+        attempted=lambda: begun,
+        ended=lambda: 4,
+        meets=10,
+    )
+    nemesis.run((Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0),))
+    assert looks == 7, "three operations were under way, seven more had to be begun"
 
 
 def test_a_fault_that_cannot_be_applied_is_recorded_with_its_error() -> None:
@@ -185,8 +211,8 @@ def test_producers_wait_at_the_sync_point_until_the_fault_is_confirmed() -> None
 
     step = Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0, while_held=SyncPoint.BEFORE_COMMIT)
     Nemesis(arena=on, record=lambda _: None, tell=tell, wait=lambda _: None).run((step,))
-    assert held[1] == {0: SyncPoint.BEFORE_COMMIT, 1: SyncPoint.BEFORE_COMMIT}
-    assert held[2] == {}
+    assert held[0] == {0: SyncPoint.BEFORE_COMMIT, 1: SyncPoint.BEFORE_COMMIT}
+    assert held[1] == {}
     assert clients.held == {}
 
 
@@ -208,7 +234,7 @@ def test_a_partition_whose_leader_coordinates_everybody_is_refused() -> None:
 def test_a_schedule_lasts_at_least_its_steps() -> None:
     """The least time of a schedule is the sum of its waits and holds."""
     schedule = (Step(fault=CrashBroker(LEADER), after_s=3, hold_s=5), Step(fault=PauseBroker(LEADER), hold_s=4))
-    assert duration_s(schedule) == 15
+    assert duration_s(schedule) == 12
     assert schedule[0].describe() == (
         "after 3 s: crash (SIGKILL) of the leader of billing-events-0, for 5 s once it shows"
     )

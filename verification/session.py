@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,7 +140,7 @@ def _logging() -> str:
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
-def _launch(chosen: dict[str, str]) -> SparkSession:
+def _launch(chosen: dict[str, str], niceness: int) -> SparkSession:
     """Start the JVM with its output in a file, and the session in it."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -149,7 +150,9 @@ def _launch(chosen: dict[str, str]) -> SparkSession:
     with tempfile.NamedTemporaryFile(mode="w+", prefix="spark-jvm-", suffix=".log", errors="replace") as output:
         conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
         try:
-            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            # A child inherits the niceness of the thread that starts it; only a thread that then ends can be made nicer.
+            with ThreadPoolExecutor(1, initializer=_give_way, initargs=(niceness,)) as starter:
+                gateway = starter.submit(launch_gateway, conf, {"stdout": output, "stderr": output}).result()
             return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
         except Exception as error:
             output.seek(0)
@@ -157,12 +160,21 @@ def _launch(chosen: dict[str, str]) -> SparkSession:
             raise SessionError(f"Spark did not start: {error}\n{tail}") from error
 
 
-def start(*, java_home: Path | None = None, options: Mapping[str, str] | None = None) -> SparkSession:
+def _give_way(niceness: int) -> None:
+    """Lower the priority of this thread, where threads have one of their own."""
+    if niceness and sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+def start(
+    *, java_home: Path | None = None, options: Mapping[str, str] | None = None, niceness: int = 0
+) -> SparkSession:
     """The session of this process, started when there is none.
 
     `java_home` is the Java of the driver's JVM and is needed only where JAVA_HOME and PATH name none that fits;
-    `options` are the user's own Spark settings and win over every default. Thread-safe, so that it can be started
-    in the background while something else is waited for.
+    `options` are the user's own Spark settings and win over every default. `niceness` (0 to 19) is how far the JVM
+    and its workers give way to other processes, which Linux alone can do for one child. Thread-safe, so that it can be
+    started in the background while something else is waited for.
 
     Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not come up.
     """
@@ -187,4 +199,4 @@ def start(*, java_home: Path | None = None, options: Mapping[str, str] | None = 
         java_major(java_home)
         if java_home is not None:
             os.environ["JAVA_HOME"] = str(java_home)
-        return _launch(chosen)
+        return _launch(chosen, niceness)

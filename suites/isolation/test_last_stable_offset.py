@@ -19,6 +19,6 @@ def test_producer_killed_with_an_open_transaction(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, transaction_timeout_s=5.0),
-        schedule=(Step(fault=KillClient("producer", SyncPoint.BEFORE_COMMIT, replaced=False), hold_s=2, after_s=8),),
+        schedule=(Step(fault=KillClient("producer", SyncPoint.BEFORE_COMMIT, replaced=False), hold_s=2),),
         floors=(*FLOORS, *TRANSACTIONS),
     )
