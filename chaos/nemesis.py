@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,7 @@ class Nemesis:
         except ChaosError as error:
             log.note(error=f"{type(error).__name__}: {error}")
             self.tell(f"{step.fault.describe()} failed: {error}")
+            self._undo()
         except BaseException as error:
             # What was done to the subject belongs into the history also when it was cut short.
             log.note(error=f"cut short: {type(error).__name__}")
@@ -110,6 +111,16 @@ class Nemesis:
             log.note(healed_ns=time.monotonic_ns())
             self.record(log.applied)
         return log.applied
+
+    def _undo(self) -> None:
+        """A fault of several parts may have failed half-way: open every link and start whoever it had felled."""
+        cluster = self.arena.cluster
+        with suppress(ChaosError):
+            cluster.links.heal()
+        for broker in cluster.brokers:
+            with suppress(ChaosError):
+                if not cluster.is_running(broker):
+                    cluster.start(broker)
 
     def _strike(self, step: Step, log: _StepLog, release: Callable[[], None]) -> None:
         needed = self.ended() + self.meets

@@ -17,27 +17,11 @@ from verification import history as histories
 from verification import verdict_file
 from verification.experiment import Experiment, UnfitExperimentError
 from verification.history import History, UnfitHistoryError
-from verification.layout import RunDirectory
+from verification.layout import CONTENTS, RunDirectory
 from verification.verdict import ScenarioVerdict
 from verification.verdict_file import UnfitVerdictError
 
 Content = TypeVar("Content")
-
-#: What a scenario's directory may hold, in the order of the report's list.
-EVIDENCE = (
-    ("README.txt", "how to run it again, what each file is"),
-    ("scenario.json", "what was tried"),
-    ("history.jsonl", "what clients did and were told, faults, phases, samples"),
-    ("verdicts.json", "the judgement"),
-    ("captures.json", "ends and coordinator states at quiescence"),
-    ("acks", "each record's acknowledgement"),
-    ("observations", "what live observers were given"),
-    ("log", "every record and control record by offset, Parquet"),
-    ("uncommitted", "what a read_uncommitted client was given, Parquet"),
-    ("committed", "what a read_committed client was given, Parquet"),
-    ("brokers", "broker logs"),
-    ("findings", "every violation with its records"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +78,6 @@ def _evidence(directory: Path, place: str) -> tuple[Evidence, ...]:
     prefix = f"{place}/" if place else ""
     return tuple(
         Evidence(path=prefix + name + ("/" if (directory / name).is_dir() else ""), what=what)
-        for name, what in EVIDENCE
+        for name, what in CONTENTS
         if (directory / name).exists()
     )

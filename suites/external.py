@@ -104,7 +104,7 @@ class ExternalTrial(Trial):
         self._recorder = Recorder(self.directory, run=self.run)
         self.mock = MockCluster.start(self.directory.root)
         self.mock.create(topic.name for topic in self.topics())
-        self.experiment().write(self.directory.experiment)
+        self.write_experiment()
 
     def start_workload(self) -> None:
         """Start every client."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from suites.session import Variant
+    from suites.planning import Variant
 
 
 @pytest.fixture

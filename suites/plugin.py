@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.runner import runtestprotocol
 
+from suites.planning import in_order, in_profile
+from suites.planning import variants as variants_of
 from suites.session import ConformanceSession
 from verification.verdict import ScenarioVerdict, Verdict
 
@@ -58,17 +60,17 @@ class ConformancePlugin:
         """Run a scenario once per client and seed that the profile asks for."""
         if "variant" in metafunc.fixturenames:
             marks = {mark.name for mark in metafunc.definition.iter_markers()}
-            variants = self.session.variants(marks)
+            variants = variants_of(self.session.config, marks)
             metafunc.parametrize("variant", variants, ids=[str(each) for each in variants])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item], config: pytest.Config) -> None:
         """Keep what the profile runs; a run that `-k` narrows afterwards is PARTIAL."""
-        kept = [item for item in items if self.session.in_profile({mark.name for mark in item.iter_markers()})]
+        kept = [item for item in items if in_profile(self.session.config, {mark.name for mark in item.iter_markers()})]
         dropped = [item for item in items if item not in kept]
         if dropped:
             config.hook.pytest_deselected(items=dropped)
-        items[:] = self.session.in_order(kept)
+        items[:] = in_order(kept)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """What is left after `-k` is what this run means to execute."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chaos.errors import ChaosError
-from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.errors import ClusterError
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from fixtures.processes import ProcessError
@@ -26,10 +25,11 @@ from reports import retention, terminal
 from reports.load import load_run
 from reports.run_record import Acceptance, Download, Ended, Planned, RunRecord, RunState
 from reports.write import write_all
-from suites.config import OUT, Profile, RunConfig
+from suites.config import OUT, RunConfig
 from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
+from suites.planning import Variant, planned_of
 from suites.runner import conduct
 from suites.scenario import Scenario
 from verification.errors import VerificationError
@@ -40,33 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-#: What one scenario takes on two cores with a warm cache, judged while the next one runs; printed as the estimate.
-ESTIMATED_S = 25.0
-#: The order in which families run: what everything else stands on first, what says nothing about the subject last.
-FAMILIES = (
-    "smoke",
-    "idempotence",
-    "atomicity",
-    "isolation",
-    "fencing",
-    "offsets",
-    "coordinator",
-    "recovery",
-    "controls",
-)
 #: Errors that are about the machine, the network or us, and end one scenario, not the run.
 ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError, OSError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """One client and one seed with which a scenario is run."""
-
-    client: str
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.client}-{self.seed}"
 
 
 class ConformanceSession:
@@ -94,32 +69,12 @@ class ConformanceSession:
 
     # -- planning ----------------------------------------------------------------------------------------------
 
-    def variants(self, marks: set[str]) -> list[Variant]:
-        """The clients and seeds of a scenario with these marks."""
-        clients = [self.config.client]
-        others = [client for client in CLIENTS if client != self.config.client]
-        both = self.config.profile is Profile.NIGHTLY or (
-            "both_clients" in marks and self.config.profile is Profile.QUICK and self.config.release.has_tv2
-        )
-        if both and "convict" not in marks:
-            clients += others
-        seeds = self.config.seeds[:1] if "convict" in marks else self.config.seeds
-        return [Variant(client=client, seed=seed) for client in clients for seed in seeds]
-
-    def in_profile(self, marks: set[str]) -> bool:
-        """Whether the profile runs a scenario with these marks."""
-        return self.config.profile is not Profile.SMOKE or "smoke" in marks
-
-    @staticmethod
-    def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
-        """The floor first, then subjects, then controls."""
-        families = [*FAMILIES, *sorted({item.path.parent.name for item in items} - set(FAMILIES))]
-        return sorted(items, key=lambda item: families.index(item.path.parent.name))
-
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Remember every scenario that this run means to execute."""
         for item in items:
             planned = planned_of(item, self.config)
+            if planned.key in self._planned:
+                raise pytest.UsageError(f"Two scenarios are called {planned.key}; rename one of the functions.")
             self._planned[planned.key] = planned
 
     def list_scenarios(self, items: Sequence[pytest.Item]) -> None:
@@ -320,26 +275,6 @@ def _written_to(directory: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunDirectoryError(f"{error.filename or directory} cannot be written: {reason}.") from error
-
-
-def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
-    """What a collected test promises."""
-    assert isinstance(item, pytest.Function)
-    variant = item.callspec.params["variant"]
-    assert isinstance(variant, Variant)
-    family = item.path.parent.name
-    name = f"{family}/{item.originalname.removeprefix('test_').replace('_', '-')}"
-    marker = item.get_closest_marker("requirement")
-    return Planned(
-        key=f"{name.replace('/', '-')}-{variant}",
-        scenario=name,
-        claim=" ".join((item.function.__doc__ or "").split()),
-        requirements=() if marker is None else marker.args,
-        expected_s=ESTIMATED_S,
-        control=item.get_closest_marker("convict") is not None,
-        client=variant.client,
-        replay=f'{replace(config, seed=variant.seed, client=variant.client).replay} -k "{item.originalname}"',
-    )
 
 
 def _download(item: Downloaded) -> Download:

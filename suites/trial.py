@@ -25,6 +25,7 @@ from fixtures.recorder import Recorder
 from fixtures.sampler import Sampler
 from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
+from verification import readme_file
 from verification.captures import Captures, PartitionEnd
 from verification.experiment import Experiment, Topic, TopicRole
 from verification.history import FaultRecord, Phase
@@ -94,7 +95,7 @@ class Trial:
         self.cluster = self.laboratory.clusters.lease(self.spec())
         self._rest = Rest(self.cluster, self.laboratory.equipment.definitions)
         self._rest.create_topics(self.topics(), self.scenario.topic_settings)
-        self.experiment().write(self.directory.experiment)
+        self.write_experiment()
 
     def start_workload(self) -> None:
         """Start every client and the sampler of ends."""
@@ -166,7 +167,7 @@ class Trial:
             group=self.scenario.workload.group(self.run),
         )
         self.captures.write(self.directory.captures)
-        self.experiment().write(self.directory.experiment)
+        self.write_experiment()
 
     def capture_arguments(self) -> dict[str, Any]:
         """What the capture needs besides a session and a directory."""
@@ -260,6 +261,12 @@ class Trial:
             replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
             versions=self.versions(),
         )
+
+    def write_experiment(self) -> None:
+        """Say what is tried, for the judge and for people."""
+        experiment = self.experiment()
+        experiment.write(self.directory.experiment)
+        readme_file.write(self.directory, experiment)
 
     def versions(self) -> dict[str, str]:
         """What took part; what the client says of itself and the protocol that it really spoke, once it runs."""

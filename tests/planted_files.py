@@ -19,28 +19,12 @@ from verification.experiment import Experiment
 from verification.history import Settled
 from verification.layout import RunDirectory
 from verification.rows import Row
-from verification.sources.columns import CAPTURED
-
-_TYPES = {"run": pa.string(), "topic": pa.string(), "control": pa.string(), "identity_run": pa.string()}
-_TYPES |= {"kind": pa.string(), "transactional": pa.bool_(), "valid": pa.bool_()}
-_TYPES |= {
-    name: pa.int64()
-    for name in (
-        "offset",
-        "timestamp_ms",
-        "producer_id",
-        "operation",
-        "send_order",
-        "source_offset",
-        "digest",
-        "identity_digest",
-    )
-}
+from verification.sources.columns import CAPTURED, TYPES
 
 
 def _parquet(folder: Path, rows: list[Row]) -> None:
     folder.mkdir()
-    schema = pa.schema([(name, _TYPES.get(name, pa.int32())) for name in CAPTURED[folder.name]])
+    schema = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in CAPTURED[folder.name]])
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "part-0.parquet")
     (folder / "_SUCCESS").touch()
 

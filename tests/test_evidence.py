@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests import planted_writes
@@ -16,10 +17,11 @@ from tests.planted_cases import CASES
 from tests.planted_files import write
 from tests.test_agreement import comparable
 from tests.test_reference import as_found
+from verification import readme_file
 from verification.__main__ import main
 from verification.errors import UnfitEvidenceError
 from verification.evidence import check_distinct, read_run
-from verification.layout import RunDirectory
+from verification.layout import CONTENTS, RunDirectory
 from verification.reference import judge_rows
 from verification.rows import all_rows
 from verification.verdict import ExitCode, Verdict
@@ -55,6 +57,30 @@ def _cut_parquet(run: RunDirectory) -> None:
 
 def _foreign_parquet(run: RunDirectory) -> None:
     shutil.copy(next(run.committed.glob("*.parquet")), next(run.log.glob("*.parquet")))
+
+
+def _with_wider_offsets(run: RunDirectory) -> None:
+    path = next(run.log.glob("*.parquet"))
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("offset")
+    pq.write_table(table.set_column(at, "offset", table["offset"].cast("float64")), path)
+
+
+def _with_one_more_column(run: RunDirectory) -> None:
+    path = next(run.log.glob("*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("mine", table["offset"]), path)
+
+
+def _without_an_end(run: RunDirectory) -> None:
+    body = json.loads(run.captures.read_text())
+    run.captures.write_text(json.dumps({**body, "ends": body["ends"][1:]}))
+
+
+def _with_a_crowd(run: RunDirectory) -> None:
+    body = json.loads(run.experiment.read_text())
+    crowd = [{**body["observers"][0], "name": f"observer-{number}"} for number in range(64)]
+    run.experiment.write_text(json.dumps({**body, "observers": crowd}))
 
 
 def _foreign_experiment(run: RunDirectory) -> None:
@@ -107,6 +133,10 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "unfinished capture": (lambda run: (run.committed / "_SUCCESS").unlink(), "committed is missing or was never"),
     "cut Parquet": (_cut_parquet, "log/.*parquet is not readable Parquet"),
     "foreign Parquet": (_foreign_parquet, "log/.*parquet lacks the columns"),
+    "Parquet of other types": (_with_wider_offsets, r"log/.*parquet lacks the columns \['offset'\]"),
+    "Parquet with a foreign column": (_with_one_more_column, "log/.*parquet has the columns .*'mine'"),
+    "captures without an end": (_without_an_end, "captures.json has no end of "),
+    "more observers than bits": (_with_a_crowd, "has 64 observers; at most 63"),
     "no acknowledgements": (lambda run: shutil.rmtree(run.acks), "has no acknowledgement of operation"),
     "acknowledgements of one process gone": (lambda run: _some_acks(run).unlink(), "has no acknowledgement of oper"),
     "junk for acknowledgements": (_junk_acks, "line 1 holds no acknowledgements"),
@@ -196,3 +226,13 @@ def test_a_cut_directory_is_an_environment_error(directory: RunDirectory, capsys
     _cut_history(directory)
     assert main(["--reference", str(directory.root)]) == ExitCode.ENVIRONMENT
     assert "history.jsonl" in capsys.readouterr().out
+
+
+def test_the_readme_says_what_was_claimed_and_how_to_go_on(directory: RunDirectory) -> None:
+    """Whoever finds a directory without its report learns what it is, from the file alone."""
+    experiment = read_run(directory).experiment
+    readme_file.write(directory, experiment)
+    text = directory.readme.read_text(encoding="utf-8")
+    assert experiment.replay in text
+    assert " ".join(experiment.claim.split()) in " ".join(text.split())
+    assert all(f"\n  {name} " in text for name, _ in CONTENTS)

@@ -8,7 +8,7 @@ import pytest
 
 from chaos.clients import SyncPoint
 from chaos.cluster import Site
-from chaos.errors import FutileFaultError, UnresolvedTargetError
+from chaos.errors import FutileFaultError, InjectionError, UnresolvedTargetError
 from chaos.faults import (
     FAULTS,
     CrashBroker,
@@ -26,6 +26,7 @@ from chaos.faults import (
     PauseBroker,
     PausedZombie,
     StopBroker,
+    zombies,
 )
 from chaos.nemesis import LOOK_EVERY_S, Applied, Nemesis
 from chaos.schedule import Step, duration_s
@@ -38,6 +39,7 @@ from chaos.targets import (
     TransactionCoordinatorOf,
 )
 from tests.fake_cluster import FakeClients, FakeCluster, arena
+from verification import coverage
 
 LEADER = LeaderOf("billing-events", 0)
 APP = Site("app")
@@ -238,3 +240,31 @@ def test_a_schedule_lasts_at_least_its_steps() -> None:
     assert schedule[0].describe() == (
         "after 3 s: crash (SIGKILL) of the leader of billing-events-0, for 5 s once it shows"
     )
+
+
+def test_nemesis_and_judge_mean_the_same_by_fencing() -> None:
+    """A zombie whose answer confirms the fault also counts for the floor, or the run could never be conclusive."""
+    assert zombies.FENCING_CODES <= coverage.FENCING_CODES
+    assert zombies.FENCING_NAMES <= coverage.FENCING_NAMES
+
+
+def test_what_a_fault_felled_before_it_failed_is_put_right() -> None:
+    """A fault of several parts that fails at a later one leaves links open and brokers running."""
+    on = arena()
+    cluster = on.cluster
+    assert isinstance(cluster, FakeCluster)
+    crash, felled = cluster.crash, []
+
+    def crash_one(broker: int) -> None:
+        if felled:
+            raise InjectionError("the second one will not fall")
+        felled.append(broker)
+        crash(broker)
+
+    cluster.crash = crash_one  # type: ignore[method-assign]
+    book = Book()
+    (record,) = book.nemesis(on).run((Step(fault=ElectUncleanly("billing-events", 0), hold_s=0),))
+    assert felled, "nothing was felled"
+    assert record.error == "InjectionError: the second one will not fall"
+    assert isinstance(on.clients, FakeClients)
+    assert healed(cluster, on.clients)

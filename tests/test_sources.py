@@ -82,10 +82,13 @@ def test_a_checksum_that_holds_over_garbage_is_not_enough() -> None:
 
 def test_names_and_types_speak_of_the_same_columns() -> None:
     """The columns that are known without pyspark are those of the schemas, in their order."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     from verification.sources import columns, schema
 
     assert tuple(schema.LOG.names) == columns.LOG
     assert tuple(schema.DELIVERED.names) == columns.DELIVERED
+    assert {field.name: str(field.type) for field in to_arrow_schema(schema.LOG)} == columns.TYPES
 
 
 def test_ranges_are_grouped_evenly_and_none_is_lost() -> None:

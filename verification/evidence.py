@@ -30,6 +30,8 @@ from verification.layout import RunDirectory
 ACKS_SUFFIX = ".jsonl.gz"
 #: How much of a compressed file is read at once while it is checked.
 CHUNK = 1 << 20
+#: Observers are bits of a long in the judge's frames, and the number of the earliest one is packed with its time.
+OBSERVERS_MAX = 63
 #: index, topic_index, partition, offset, outcome
 ACK_WIDTH = 5
 
@@ -130,19 +132,24 @@ def _check_capture(folder: Path) -> None:
     """A capture is whole when the marker that is written last is there, and ours when its columns are."""
     import pyarrow.parquet as pq
 
-    from verification.sources.columns import CAPTURED
+    from verification.sources.columns import CAPTURED, TYPES
 
     if not (folder / "_SUCCESS").exists():
         raise UnfitEvidenceError(f"{folder} is missing or was never completed; the evidence is incomplete")
     expected = CAPTURED[folder.name]
     for path in sorted(folder.glob("*.parquet")):
         try:
-            names = tuple(pq.read_schema(path).names)
+            schema = pq.read_schema(path)
         except (OSError, ValueError) as error:
             raise UnfitEvidenceError(f"{path} is not readable Parquet ({error}); the file is cut or foreign") from error
-        if names != expected:
-            missing = sorted(set(expected) - set(names))
-            raise UnfitEvidenceError(f"{path} lacks the columns {missing}; it was not captured by this version")
+        # Spark writes `string`, other writers of the same data `large_string`.
+        found = {field.name: str(field.type).removeprefix("large_") for field in schema}
+        if tuple(schema.names) != expected or found != {name: TYPES[name] for name in expected}:
+            wrong = sorted(name for name in expected if found.get(name) != TYPES[name])
+            fault = (
+                f"lacks the columns {wrong}" if wrong else f"has the columns {sorted(found)} and not those of a capture"
+            )
+            raise UnfitEvidenceError(f"{path} {fault}; it was not captured by this version")
 
 
 def _check_topics(experiment: Experiment, path: Path) -> None:
@@ -150,6 +157,15 @@ def _check_topics(experiment: Experiment, path: Path) -> None:
     if experiment.fan_out is not None and len(inputs) != 1:
         # A copy's identity names its source partition and offset, not the topic.
         raise UnfitEvidenceError(f"{path} speaks of copies from {len(inputs)} input topics; copies have exactly one")
+
+
+def _check_ends(experiment: Experiment, captures: Captures, path: Path) -> None:
+    """Every partition's end was pinned: records beyond an unknown end would count as delivered to nobody."""
+    pinned = {(end.topic, end.partition) for end in captures.ends}
+    for topic in experiment.topics:
+        for partition in range(topic.partitions):
+            if (topic.name, partition) not in pinned:
+                raise UnfitEvidenceError(f"{path} has no end of {topic.name}-{partition}; the evidence is incomplete")
 
 
 def read_run(directory: RunDirectory) -> RunEvidence:
@@ -169,6 +185,11 @@ def read_run(directory: RunDirectory) -> RunEvidence:
             "the directory mixes two runs"
         )
     _check_topics(experiment, directory.experiment)
+    _check_ends(experiment, captures, directory.captures)
+    if len(experiment.observers) > OBSERVERS_MAX:
+        raise UnfitEvidenceError(
+            f"{directory.experiment} has {len(experiment.observers)} observers; at most {OBSERVERS_MAX} can be judged"
+        )
     for folder in (directory.log, directory.uncommitted, directory.committed):
         if experiment.has_log or folder == directory.committed:
             _check_capture(folder)

@@ -25,6 +25,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+#: What a scenario's directory may hold, in the order in which people are shown it.
+CONTENTS = (
+    ("README.txt", "how to run it again, what each file is"),
+    ("scenario.json", "what was tried"),
+    ("history.jsonl", "what clients did and were told, faults, phases, samples"),
+    ("verdicts.json", "the judgement"),
+    ("captures.json", "ends and coordinator states at quiescence"),
+    ("acks", "each record's acknowledgement"),
+    ("observations", "what live observers were given"),
+    ("log", "every record and control record by offset, Parquet"),
+    ("uncommitted", "what a read_uncommitted client was given, Parquet"),
+    ("committed", "what a read_committed client was given, Parquet"),
+    ("brokers", "broker logs"),
+    ("findings", "every violation with its records"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
@@ -81,6 +97,11 @@ class RunDirectory:
     def findings(self) -> Path:
         """Directory of full findings."""
         return self.root / "findings"
+
+    @property
+    def readme(self) -> Path:
+        """README.txt."""
+        return self.root / "README.txt"
 
     @property
     def verdicts(self) -> Path:

@@ -39,8 +39,6 @@ from verification.sources.columns import IDENTITY
 
 PARTITION = ("run", "topic_index", "partition")
 PLACE = (*PARTITION, "offset")
-#: Observers are bits of a long, and the number of the earliest one is packed with its time.
-OBSERVERS_MAX = 63
 
 _SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", *IDENTITY, "valid")
 _SEEN = """

@@ -22,6 +22,7 @@ def _superseded(case: Case, operation: Row) -> bool:
         if row["action"] == "init"
         and row["outcome"] == "ok"
         and row["transactional_id"] == operation["transactional_id"]
+        and row["completed_ns"] is not None
         and row["completed_ns"] < operation["decided_ns"]
     ]
     last = max(inits, key=lambda row: int(row["completed_ns"]), default=None)

@@ -1,6 +1,6 @@
 """Names of the captured columns, free of pyspark, for whoever reads or writes the Parquet without Spark.
 
-`verification.sources.schema` adds the types; a test holds the two together.
+`verification.sources.schema` says the same in Spark's words; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ CONTENT = ("valid", "digest", "identity_digest")
 
 LOG = (*PLACE, *PRODUCER, *IDENTITY, *CONTENT)
 DELIVERED = (*PLACE, *IDENTITY, *CONTENT)
+
+#: Arrow's name of each column's type.
+TYPES: dict[str, str] = {
+    **dict.fromkeys(LOG, "int32"),
+    **dict.fromkeys(("run", "topic", "control", "identity_run", "kind"), "string"),
+    **dict.fromkeys(("transactional", "valid"), "bool"),
+    **dict.fromkeys(("offset", "timestamp_ms", "producer_id", "digest", "identity_digest"), "int64"),
+    **dict.fromkeys(("operation", "send_order", "source_offset"), "int64"),
+}
 
 #: Directory of a capture → its columns, in order.
 CAPTURED: dict[str, tuple[str, ...]] = {"log": LOG, "uncommitted": DELIVERED, "committed": DELIVERED}
