@@ -76,7 +76,7 @@ class Clients(Protocol):
         """SIGCONT to the process group."""
 
     def kill(self, process: ClientProcess) -> None:
-        """SIGKILL to the process group; nobody takes its place until `succeed` or `replace` is called."""
+        """SIGKILL to the process group; nobody takes its place until `succeed` is called."""
 
     def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
         """Start another instance with the same transactional id (or group membership) at `site`.

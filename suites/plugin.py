@@ -94,6 +94,7 @@ class ConformancePlugin:
                 waiting[-1].reports = runtestprotocol(item, log=False, nextitem=following)
                 self._log(waiting, wait=False)
         finally:
+            self.session.judge_now()
             self._log(waiting, wait=True)
         return True
 

@@ -170,6 +170,11 @@ class ConformanceSession:
             self._laboratory = Laboratory(self.config, self.console, equipment=self._equipment)
         return self._laboratory
 
+    def judge_now(self) -> None:
+        """Judge what is left: no scenario follows."""
+        if self._laboratory is not None:
+            self._laboratory.judge_now()
+
     def conclude(
         self, item: pytest.Item, reports: Sequence[pytest.TestReport], judgement: Future[ScenarioVerdict] | None
     ) -> ScenarioVerdict | None:

@@ -189,7 +189,7 @@ class Trial:
         if cluster is not None:
             cluster.links.heal()
             self._keep_broker_logs()
-            if self.scenario.own_cluster:
+            if self.scenario.own_cluster or self.scenario.spoils_cluster:
                 self.laboratory.clusters.discard()
         if self._recorder is not None:
             self._recorder.seal()

@@ -149,7 +149,7 @@ MEASURES: dict[str, Measure] = {
     "ok_before": Measure(count=ok_before, text="operations ok before the first fault"),
     "attempted_during": Measure(count=attempted_during, text="operations attempted while a fault stood"),
     "ok_after": Measure(count=ok_after, text="operations ok after the last fault was healed"),
-    "records": Measure(count=records, text="records acknowledged"),
+    "records": Measure(count=records, text="records of operations that ended ok"),
     "transactions": Measure(count=transactions, text="transactions that ended as meant"),
     "aborted": Measure(count=aborted, text="transactions aborted on purpose"),
     "faults_confirmed": Measure(count=faults_confirmed, text="faults seen to take hold"),

@@ -69,7 +69,7 @@ class Operation:
     """One operation of one process and how it completed.
 
     `decided_ns` is when commit or abort was invoked, None when the process never got there. `stage` is the last
-    step that was begun (init, produce, offsets, commit, abort, done).
+    step that was begun (init, poll, begin, produce, offsets, commit, abort, done).
     """
 
     process: int

@@ -20,7 +20,7 @@ def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
     """A commit that was acknowledged while a partition had no leader is visible there once the leader is back."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=3, spread=3, producers=10, unreplicated=("billing-events",)),
+        workload=OrderFanOut(partitions=2, spread=2, producers=10, unreplicated=("billing-events",)),
         schedule=(
             Step(
                 fault=CrashBroker(LeaderAwayFromCoordinators("billing-events")),
@@ -30,5 +30,5 @@ def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
             ),
         ),
         floors=(*FLOORS, *TRANSACTIONS),
-        own_cluster=True,
+        spoils_cluster=True,
     )

@@ -21,7 +21,6 @@ def test_all_brokers_killed_and_restarted(run: Run) -> None:
         workload=OrderFanOut(partitions=4, producers=12),
         schedule=(Step(fault=CrashBroker(AllBrokers()), hold_s=1),),
         floors=(*FLOORS, *TRANSACTIONS),
-        own_cluster=True,
     )
 
 
