@@ -50,7 +50,7 @@ def test_copier_that_writes_then_commits_offsets(run: Run) -> None:
     """A copier that dies between writing and committing its offsets makes its successor write again."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=4, order="write-then-offsets"),
+        workload=Copy(partitions=2, order="write-then-offsets"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN), hold_s=2),),
         floors=STRUCK,
     )
@@ -61,7 +61,7 @@ def test_copier_that_commits_offsets_then_writes(run: Run) -> None:
     """A copier that dies between committing its offsets and writing leaves inputs without outputs."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=4, order="offsets-then-write"),
+        workload=Copy(partitions=2, order="offsets-then-write"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN), hold_s=2),),
         floors=STRUCK,
     )
@@ -72,7 +72,7 @@ def test_copier_that_never_comes_back(run: Run) -> None:
     """The outputs of a copier that dies before committing its offsets, and has no successor, have no offset."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=4, members=1, order="write-then-offsets"),
+        workload=Copy(partitions=2, members=1, order="write-then-offsets"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN, replaced=False), hold_s=2),),
         floors=STRUCK,
         copies_on=False,

@@ -23,7 +23,7 @@ def test_copier_killed_in_mid_transaction(run: Run) -> None:
     """A copier killed before its commit leaves no output, and its successor copies each input exactly once."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=4, transaction_timeout_s=6.0),
+        workload=Copy(partitions=2, transaction_timeout_s=6.0),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BEFORE_COMMIT), hold_s=3),),
         floors=COPYING,
     )
@@ -34,7 +34,7 @@ def test_copier_cut_from_its_group_coordinator(run: Run) -> None:
     """A copier that lost its group in mid-transaction cannot commit what another member has taken over."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=4, apart=True),
+        workload=Copy(partitions=2, apart=True),
         schedule=(Step(fault=CutSite(Site("zombie"), GroupCoordinator()), hold_s=9),),
         floors=COPYING,
     )
