@@ -26,7 +26,8 @@ from suites.console import Console
 from suites.waivers import acceptances
 
 pytest_plugins = ["fixtures.spark", "suites.fixtures"]
-ROOT = Path(__file__).resolve().parent
+SUITES = Path(__file__).resolve().parent / "suites"
+PROTOCOL = SUITES / "protocol"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,12 +36,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set up a conformance run when scenarios were asked for."""
-    if not _conformance(config):
+    """Set up a conformance run when scenarios were asked for, a sweep when protocol cases were."""
+    asked = _asked(config)
+    if not any(_within(path, SUITES) for path in asked):
         return
-    from suites.plugin import SESSION, ConformancePlugin
-    from suites.session import ConformanceSession
-
     try:
         run = from_options(config, clients=tuple(CLIENTS))
         accepted = acceptances(run.accepted, run.waivers)
@@ -49,15 +48,38 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without healing anything.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    # pytest redirects file descriptors while a test runs; the console writes to a copy made before that.
-    out = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", encoding="utf-8") if sys.__stdout__ else sys.stdout
-    console = Console(out=out, live=out.isatty(), width=shutil.get_terminal_size().columns)
+    console = _console()
+    if all(_within(path, PROTOCOL) for path in asked):
+        from suites.protocol.plugin import ProtocolPlugin
+
+        sweep = ProtocolPlugin(run, console)
+        sweep.listing = config.option.list_scenarios
+        config.pluginmanager.register(sweep, "onceproof")
+        return
+    from suites.plugin import SESSION, ConformancePlugin
+    from suites.session import ConformanceSession
+
     session = ConformanceSession(run, console, accepted)
     session.listing = config.option.list_scenarios
     config.stash[SESSION] = session
     config.pluginmanager.register(ConformancePlugin(session), "onceproof")
 
 
-def _conformance(config: pytest.Config) -> bool:
-    asked = [Path(argument.split("::")[0]).resolve() for argument in config.args]
-    return any(path == ROOT / "suites" or ROOT / "suites" in path.parents for path in asked)
+def _console() -> Console:
+    """Where a run speaks: pytest redirects file descriptors while a test runs, this writes to a copy made before that."""
+    out = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", encoding="utf-8") if sys.__stdout__ else sys.stdout
+    return Console(out=out, live=out.isatty(), width=shutil.get_terminal_size().columns)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Protocol cases are no scenarios: they are collected only when they are asked for."""
+    asked_for = any(_within(path, PROTOCOL) for path in _asked(config))
+    return True if _within(collection_path, PROTOCOL) and not asked_for else None
+
+
+def _asked(config: pytest.Config) -> list[Path]:
+    return [Path(argument.split("::")[0]).resolve() for argument in config.args]
+
+
+def _within(path: Path, directory: Path) -> bool:
+    return path == directory or directory in path.parents

@@ -32,16 +32,20 @@ class Pool:
         """The connection to an address, opened anew if it ended; raises ConnectError, DeadlineError."""
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            attempt = deadline.at_most(self.attempt_s)
-            connection = self._connections[address] = Connection(
-                *address,
-                self.definitions,
-                client_id=self.client_id,
-                timeout_s=attempt.remaining_s(f"{address} to be tried"),
-                ssl_context=self.ssl_context,
-                authentication=self.authentication,
-            )
+            connection = self._connections[address] = self.open(address, deadline)
         return connection
+
+    def open(self, address: Address, deadline: Deadline) -> Connection:
+        """One more connection, which is the caller's to close; raises ConnectError, DeadlineError."""
+        attempt = deadline.at_most(self.attempt_s)
+        return Connection(
+            *address,
+            self.definitions,
+            client_id=self.client_id,
+            timeout_s=attempt.remaining_s(f"{address} to be tried"),
+            ssl_context=self.ssl_context,
+            authentication=self.authentication,
+        )
 
     def any(self, deadline: Deadline) -> Connection:
         """An open connection, else one to the first bootstrap address that answers.

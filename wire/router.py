@@ -81,11 +81,19 @@ class Router:
         deadline = deadline or self.deadline()
         if broker is None:
             return self.pool.any(deadline)
+        return self.pool.at(self._address_of(broker, deadline), deadline)
+
+    def open(self, broker: int, deadline: Deadline | None = None) -> Connection:
+        """One more connection to a broker, which is the caller's to close; raises as `connection` does."""
+        deadline = deadline or self.deadline()
+        return self.pool.open(self._address_of(broker, deadline), deadline)
+
+    def _address_of(self, broker: int, deadline: Deadline) -> Address:
         if broker not in self._brokers:
             self._metadata_once([], deadline)
         if broker not in self._brokers:
             raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"Metadata lists {sorted(self._brokers)}, not {broker}")
-        return self.pool.at(self._brokers[broker], deadline)
+        return self._brokers[broker]
 
     def call(
         self,

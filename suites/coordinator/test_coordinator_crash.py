@@ -19,7 +19,7 @@ def test_coordinator_crash_while_committing(run: Run) -> None:
     """A coordinator's successor finishes every commit and abort that had begun, and loses none."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=4, producers=8),
+        workload=OrderFanOut(partitions=4),
         schedule=(Step(fault=CrashBroker(TransactionCoordinatorOf(0)), hold_s=3),),
         floors=(*FLOORS, *TRANSACTIONS),
     )

@@ -1,0 +1,84 @@
+"""What a broker answered, as a script looks at it: the error codes by place, and the body by the protocol's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wire.codes import ErrorCode
+from wire.schema import Body
+
+_CODES = ("ErrorCode", "PartitionErrorCode")
+_TOPICS = ("Name", "TopicName", "Topic", "TopicId", "TransactionalId", "GroupId")
+_PARTITIONS = ("PartitionIndex", "Index", "Partition")
+
+
+class AmbiguousAnswerError(Exception):
+    """An answer with several codes was asked for its one code: the script must say which place it means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer to one exchange; `body` is None when none came, and `error` then says why."""
+
+    exchange: int
+    api: str
+    version: int
+    body: Body | None
+    error: str = ""
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """Every error code by its place, such as `orders-0`; the answer's own code has the place ''."""
+        found = dict(_codes(self.body, "")) if self.body is not None else {}
+        # An answer that speaks of places says nothing of its own unless something is wrong as a whole.
+        return {place: code for place, code in found.items() if place or code or len(found) == 1}
+
+    @property
+    def code(self) -> int | None:
+        """The one error code; None when there was no answer. Raises AmbiguousAnswerError for several different ones."""
+        if self.body is None:
+            return None
+        several = set(self.codes.values())
+        if len(several) != 1:
+            raise AmbiguousAnswerError(f"{self} has the codes {self.codes}")
+        return several.pop()
+
+    def __str__(self) -> str:
+        return f"answer {self.exchange} ({self.api} v{self.version})"
+
+    def __getitem__(self, name: str) -> Any:
+        """A field of the answer's body; raises KeyError when there was no answer or it has no such field."""
+        if self.body is None:
+            raise KeyError(f"{self} never came: {self.error}")
+        return self.body[name]
+
+
+def code_name(code: int | None) -> str:
+    """A code for people: `INVALID_TXN_STATE (48)`."""
+    if code is None:
+        return "no answer"
+    try:
+        return f"{ErrorCode(code).name} ({code})"
+    except ValueError:
+        return str(code)
+
+
+def _codes(value: Any, place: str) -> Iterator[tuple[str, int]]:
+    if isinstance(value, Mapping):
+        here = _place(value, place)
+        for name, each in value.items():
+            if name in _CODES:
+                yield here, each
+            else:
+                yield from _codes(each, here)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _codes(each, place)
+
+
+def _place(value: Mapping[str, Any], place: str) -> str:
+    name = next((str(value[each]) for each in _TOPICS if value.get(each)), "")
+    number = next((str(value[each]) for each in _PARTITIONS if each in value), "")
+    return "-".join(part for part in (place, name, number) if part)

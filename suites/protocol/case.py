@@ -1,0 +1,59 @@
+"""What a protocol case says about itself: the requirements it decides, the generations it exists in, what it needs.
+
+Cases with equal needs share a cluster, one after the other, in the order of the files; what a case leaves behind must
+therefore be its own (topics, ids and groups are named after it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from chaos.cluster import Site
+from fixtures.clusters.spec import ClusterSpec
+from suites.protocol.generations import Generation
+
+#: `@requirement("TXN-17")` above a case: the rows of the catalogue that it decides.
+requirement = pytest.mark.requirement
+#: `@generations(Generation.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
+#: whatever the broker speaks, because nothing in it depends on the generation.
+generations = pytest.mark.generations
+#: `@needs(Needs(brokers=3))`: the cluster; without it one broker with the harness's settings.
+needs = pytest.mark.needs
+
+BOTH = (Generation.TV1, Generation.TV2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """A cluster that a case needs. `level` is the finalized `transaction.version`, the release's default where None.
+
+    `settings` are server properties, for instance short expiries.
+    """
+
+    brokers: int = 1
+    replicas: int = 1
+    min_in_sync: int = 1
+    level: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def spec(self, release: str) -> ClusterSpec:
+        """The cluster of a release."""
+        return ClusterSpec(
+            release=release,
+            brokers=self.brokers,
+            replicas=self.replicas,
+            min_in_sync=self.min_in_sync,
+            sites=(Site("app"),),
+            broker_settings=self.settings,
+            feature_levels={} if self.level is None else {"transaction.version": self.level},
+        )
+
+    def describe(self) -> str:
+        """The cluster in words."""
+        parts = ["1 broker" if self.brokers == 1 else f"{self.brokers} brokers, {self.replicas} replicas"]
+        if self.level is not None:
+            parts.append(f"transaction.version {self.level}")
+        return ", ".join([*parts, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])

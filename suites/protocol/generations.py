@@ -1,0 +1,31 @@
+"""The two transaction protocols as a client speaks them: which version of each request belongs to which.
+
+A broker decides by the version of a request which protocol it is of (KIP-890), whatever the cluster's finalized
+`transaction.version` is. TV1 stands for the protocol of before, with its levels 0 and 1: partitions and offsets are
+added by requests of their own, and epochs do not rise at the end of a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Generation(StrEnum):
+    """A transaction protocol."""
+
+    TV1 = "TV1"
+    TV2 = "TV2"
+
+
+#: The highest version of each request that belongs to a generation; requests that are not named are of both.
+#: Produce ends at 12 because 13 names topics by id and says nothing else.
+AT_MOST: Mapping[Generation, Mapping[str, int]] = {
+    Generation.TV1: {"Produce": 11, "AddPartitionsToTxn": 3, "TxnOffsetCommit": 4, "EndTxn": 4},
+    Generation.TV2: {"Produce": 12, "AddPartitionsToTxn": 3, "TxnOffsetCommit": 5, "EndTxn": 5},
+}
+#: The lowest ones; a broker that does not offer them does not have the generation.
+AT_LEAST: Mapping[Generation, Mapping[str, int]] = {
+    Generation.TV1: {},
+    Generation.TV2: {"Produce": 12, "TxnOffsetCommit": 5, "EndTxn": 5},
+}

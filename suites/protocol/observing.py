@@ -1,0 +1,118 @@
+"""What a script looks at: ends of logs, what readers are given, states of transactions, committed offsets.
+
+A look is no request of the script. It is repeated where the broker says "not now", and what it saw enters the script by
+the statement that is made about it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fixtures.waiting import LOOK_EVERY_S
+from wire.client import Client
+from wire.errors import BrokerError, VersionError
+from wire.fetch import fetch_log
+from wire.records import Batch, Marker
+from wire.values import EARLIEST, CommittedOffset, Isolation, TopicPartition
+
+if TYPE_CHECKING:
+    from suites.protocol.producer import ScriptedProducer
+
+#: A transaction completes within a round trip to each leader; this is for machines under heavy load.
+COMPLETE_WITHIN_S = 15.0
+COMPLETE = frozenset({"CompleteCommit", "CompleteAbort", "Empty"})
+
+
+class Eyes:
+    """Looks at one cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    # -- logs --------------------------------------------------------------------------------------------------
+
+    def start(self, at: TopicPartition) -> int:
+        """The first offset of a partition's log."""
+        return self._client.list_offsets([at], timestamp=EARLIEST)[at]
+
+    def end(self, at: TopicPartition) -> int:
+        """The high watermark: with one replica, or nothing under way, the end of the log."""
+        return self._client.list_offsets([at])[at]
+
+    def stable(self, at: TopicPartition) -> int:
+        """The last stable offset."""
+        return self._client.list_offsets([at], isolation=Isolation.READ_COMMITTED)[at]
+
+    def batches(self, at: TopicPartition) -> list[Batch]:
+        """The whole log with its control batches."""
+        return list(fetch_log(self._client, *at, self.start(at), self.end(at)))
+
+    def values(self, at: TopicPartition) -> list[str]:
+        """The values of all records, decided or not, in order."""
+        return [_text(record.value) for batch in self.batches(at) if not batch.control for record in batch.records()]
+
+    def committed(self, at: TopicPartition) -> list[str]:
+        """The values that a reader under `read_committed` is given, by the broker's own list of aborted transactions."""
+        log = fetch_log(self._client, *at, self.start(at), self.stable(at), isolation=Isolation.READ_COMMITTED)
+        batches = [batch for batch in log if batch.last_offset < log.end]
+        aborted = sorted(log.aborted, key=lambda pair: pair[1])
+        hidden: set[int] = set()
+        seen: list[str] = []
+        for batch in batches:
+            while aborted and aborted[0][1] <= batch.last_offset:
+                hidden.add(aborted.pop(0)[0])
+            if batch.control:
+                if batch.marker() is Marker.ABORT:
+                    hidden.discard(batch.producer_id)
+            elif not (batch.transactional and batch.producer_id in hidden):
+                seen += [_text(record.value) for record in batch.records()]
+        return seen
+
+    def markers(self, at: TopicPartition) -> list[tuple[str, int, int]]:
+        """(commit or abort, producer id, epoch) of every marker."""
+        return [
+            (marker.name.lower(), batch.producer_id, batch.producer_epoch)
+            for batch in self.batches(at)
+            if (marker := batch.marker()) is not None
+        ]
+
+    def open_at(self, at: TopicPartition) -> list[int]:
+        """The ids of producers that have a transaction open on a partition, as its leader remembers them (2.8+)."""
+        producers = self._client.describe_producers([at])[at]
+        return sorted(each["ProducerId"] for each in producers if each["CurrentTxnStartOffset"] >= 0)
+
+    # -- coordinators ------------------------------------------------------------------------------------------
+
+    def state(self, transactional_id: str) -> str | None:
+        """The state of a transactional id (3.0+); None when its coordinator does not know it."""
+        found = self._client.describe_transactions([transactional_id]).get(transactional_id)
+        return None if found is None else str(found["TransactionState"])
+
+    def places(self, transactional_id: str) -> list[str]:
+        """The partitions of a transaction (3.0+), such as `orders-0`."""
+        found = self._client.describe_transactions([transactional_id])[transactional_id]
+        return sorted(f"{each['Topic']}-{index}" for each in found["Topics"] for index in each["Partitions"])
+
+    def offset(self, group: str, at: TopicPartition, *, stable: bool = False) -> int | str:
+        """The committed offset, -1 when there is none; the code's name when it is refused (88 for a pending one)."""
+        try:
+            found: CommittedOffset = self._client.offset_fetch(group, [at], require_stable=stable)[at]
+        except BrokerError as error:
+            return str(error.error.name) if error.error is not None else "UNKNOWN"
+        return found.offset
+
+    def complete(self, producer: ScriptedProducer, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
+        """Wait until nothing is left of a transaction; the state that was seen last. Before 3.0 ask again instead."""
+        assert producer.transactional_id is not None
+        end_s = time.monotonic() + within_s
+        try:
+            while (seen := self.state(producer.transactional_id)) not in COMPLETE and time.monotonic() < end_s:
+                time.sleep(LOOK_EVERY_S / 2)
+        except VersionError:
+            return None
+        return seen
+
+
+def _text(value: bytes | None) -> str:
+    return "null" if value is None else value.decode(errors="replace")

@@ -1,0 +1,145 @@
+"""A sweep: every protocol case of a release, cluster by cluster, each one judged from the script that it wrote.
+
+Cases with equal needs follow each other on one cluster. A case whose requirements do not apply to the release, or whose
+generation the brokers do not offer, is not applicable and not begun. A case that breaks (an answer that does not come,
+a broker that is gone) is an error of its own and does not keep the others from being performed; the cluster is looked
+at before the next one and replaced when it no longer answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.errors import ChaosError
+from fixtures.clusters.errors import ClusterError
+from fixtures.clusters.pool import ClusterPool
+from fixtures.errors import OnceproofError
+from fixtures.processes import ProcessError
+from suites.equipment import Equipment
+from suites.protocol.answers import AmbiguousAnswerError
+from suites.protocol.case import Needs
+from suites.protocol.generations import AT_LEAST, Generation
+from suites.protocol.recording import UnmetError
+from suites.protocol.stage import Stage
+from verification import script as scripts
+from verification.requirements.catalogue import applies_to, load
+from verification.script import Script, ScriptVerdict
+from verification.verdict import Verdict
+from wire.client import Client
+from wire.errors import WireError
+from wire.messages import Definitions
+
+SCRIPT = "script.json"
+#: Errors that are about the machine, the network or us, and end one case, not the sweep.
+ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, WireError, OSError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case in one generation. `generation` is None where nothing in it depends on one."""
+
+    key: str
+    claim: str
+    requirements: tuple[str, ...]
+    generation: Generation | None
+    needs: Needs
+    play: Callable[[Stage], None]
+    replay: str
+
+
+class Sweep:
+    """Performs cases of one release; a context manager that ends its cluster."""
+
+    def __init__(self, equipment: Equipment, directory: Path, *, release: str) -> None:
+        self.equipment = equipment
+        self.directory = directory
+        self.release = release
+        self._definitions = Definitions.load(equipment.definitions)
+        self._pool = ClusterPool(equipment.launch)
+        self._catalogue = load()
+
+    def perform(self, case: Case) -> ScriptVerdict:
+        """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises."""
+        level = self._level(case)
+        if not any(applies_to(self._catalogue[each], self.release, level) for each in case.requirements):
+            return not_applicable(case, f"nothing of it applies to {self.release}")
+        cluster = self._pool.lease(case.needs.spec(self.release))
+        with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
+            missing = _missing(client, case.generation)
+            if missing:
+                return not_applicable(case, missing)
+            stage = Stage(client, generation=case.generation or newest(client))
+            began = time.monotonic()
+            broke = _play(case, stage)
+            written = self._write(case, stage, broke, time.monotonic() - began)
+        return scripts.judge(written)
+
+    def _level(self, case: Case) -> int | None:
+        """The transaction.version that a case's requirements are asked about: that of the requests it sends."""
+        return 2 if case.generation is Generation.TV2 else case.needs.level
+
+    def _write(self, case: Case, stage: Stage, broke: str, seconds: float) -> Script:
+        features: dict[str, int] = {}
+        with contextlib.suppress(WireError):
+            features = dict(stage.client.connection().features)
+        script = Script(
+            case=case.key,
+            claim=case.claim,
+            requirements=case.requirements,
+            generation=stage.generation,
+            release=self.release,
+            cluster=case.needs.describe(),
+            features=features,
+            exchanges=tuple(stage.recording.exchanges),
+            statements=tuple(stage.recording.statements),
+            broke=broke,
+            seconds=seconds,
+            replay=case.replay,
+        )
+        place = self.directory / "runs" / case.key
+        place.mkdir(parents=True)
+        script.write(place / SCRIPT)
+        # What is judged is what is on disk.
+        return scripts.read(place / SCRIPT)
+
+    def close(self) -> None:
+        """End the cluster."""
+        self._pool.close()
+
+
+def _play(case: Case, stage: Stage) -> str:
+    """Perform it to its end; why it broke, empty when it did not."""
+    try:
+        case.play(stage)
+    except UnmetError:
+        return ""  # the statement that does not hold says so
+    except (*ENVIRONMENT_ERRORS, AmbiguousAnswerError, LookupError, TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        stage.close()
+    return ""
+
+
+def newest(client: Client) -> Generation:
+    """The newest generation that the brokers offer."""
+    return Generation.TV1 if _missing(client, Generation.TV2) else Generation.TV2
+
+
+def _missing(client: Client, generation: Generation | None) -> str:
+    if generation is None:
+        return ""
+    connection = client.connection()
+    for api, least in AT_LEAST[generation].items():
+        highest = connection.versions.get(client.definitions.api_key(api), (0, -1))[1]
+        if highest < least:
+            return f"the brokers offer {api} up to v{highest}; {generation} begins at v{least}"
+    return ""
+
+
+def not_applicable(case: Case, reason: str) -> ScriptVerdict:
+    """The verdict on a case that was not begun."""
+    return ScriptVerdict(case=case.key, verdict=Verdict.NOT_APPLICABLE, reason=reason, violated=(), requirements=())

@@ -1,0 +1,200 @@
+"""IDEMP: what a partition's leader remembers of a producer, and what it answers to everything but the next batch."""
+
+from __future__ import annotations
+
+import random
+
+from suites.protocol.answers import Answer
+from suites.protocol.case import Needs, needs, requirement
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.stage import Stage
+from verification.script import Relation
+from wire.codes import ErrorCode as Code
+from wire.schema import Body
+from wire.values import Producer, TopicPartition
+
+IDS_EACH = 1200
+#: Half of each flood may meet the drawing of a block; ten are enough for the slowest machine.
+FLOODS_MAX = 10
+
+
+def idempotent(stage: Stage) -> tuple[ScriptedProducer, TopicPartition]:
+    """An idempotent producer and a partition of its own."""
+    (at,) = stage.topic()
+    return ScriptedProducer(stage, None).ready(), at
+
+
+@requirement("IDEMP-01")
+@needs(Needs(brokers=3, replicas=3, min_in_sync=2))
+def test_ids_are_never_handed_out_twice(stage: Stage) -> None:
+    """InitProducerId without a transactional id returns an id that no broker has handed out before."""
+    body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000}
+    ids: list[int] = []
+    for broker in stage.brokers:
+        line = stage.another_line(broker)
+        answers: list[Body] = []
+        # More than the block of 1000 ids that a broker draws at a time (KIP-730). While it draws one it answers 14.
+        for _ in range(FLOODS_MAX):
+            answers += stage.flood(stage.request("InitProducerId", body, line=line), line=line, count=500)
+            if sum(each["ErrorCode"] == Code.NONE for each in answers) > IDS_EACH:
+                break
+        told = {each["ErrorCode"] for each in answers}
+        stage.expect("codes other than 0 and 14", sorted(told - {Code.NONE, Code.COORDINATOR_LOAD_IN_PROGRESS}), [])
+        given = [each for each in answers if each["ErrorCode"] == Code.NONE]
+        stage.require(f"ids from broker {broker}", len(given), IDS_EACH, Relation.AT_LEAST)
+        stage.expect("their epochs", sorted({each["ProducerEpoch"] for each in given}), [0])
+        ids += [each["ProducerId"] for each in given]
+    stage.expect("distinct ids", len(set(ids)), len(ids))
+    stage.expect("the lowest id", min(ids), 0, Relation.AT_LEAST)
+
+
+@requirement("IDEMP-02")
+def test_half_of_an_identity_is_malformed(stage: Stage) -> None:
+    """InitProducerId that carries only one of producer id and epoch is refused as malformed."""
+    producer = ScriptedProducer(stage, f"{stage.name}-half").ready()
+    answer = producer.init(continues=Producer(id=producer.now.id, epoch=-1))
+    stage.expect_code("a producer id without an epoch", answer, Code.INVALID_REQUEST)
+    answer = producer.init(continues=Producer(id=-1, epoch=0))
+    stage.expect_code("an epoch without a producer id", answer, Code.INVALID_REQUEST)
+
+
+@requirement("IDEMP-03")
+def test_the_next_batch_is_appended(stage: Stage) -> None:
+    """A batch whose epoch is current and whose sequence follows the last one is appended at the end."""
+    producer, at = idempotent(stage)
+    for values in (["a"], ["b", "c"], ["d"]):
+        end = stage.see.end(at)
+        answer = producer.produce(at, values)
+        stage.expect_code(f"the batch {values}", answer, Code.NONE)
+        stage.expect("its base offset", _offset(answer), end)
+    stage.expect("the log", stage.see.values(at), ["a", "b", "c", "d"])
+
+
+@requirement("IDEMP-04", "IDEMP-05")
+def test_the_last_five_batches_are_recognised(stage: Stage) -> None:
+    """Each of the last five batches answers with its first offset when it is repeated; older ones are refused."""
+    producer, at = idempotent(stage)
+    batches = []
+    for number in range(6):
+        batch = producer.batch(at, [str(number)])
+        batches.append(batch)
+        stage.require_code(f"batch {number}", producer.send_batch(at, batch))
+        producer.sequences[at] += 1
+    for number in random.Random("the last five").sample(range(1, 6), 5):
+        answer = producer.send_batch(at, batches[number])
+        stage.expect_code(f"batch {number} again", answer, Code.NONE)
+        stage.expect(f"the offset of batch {number}", _offset(answer), number)
+    stage.expect_code("batch 0 again", producer.send_batch(at, batches[0]), Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect("the log", stage.see.values(at), [str(number) for number in range(6)])
+
+
+@requirement("IDEMP-06")
+def test_another_length_is_no_duplicate(stage: Stage) -> None:
+    """A batch with the first sequence of the last one and another last sequence is refused."""
+    producer, at = idempotent(stage)
+    stage.require_code("a batch", producer.produce(at, ["a", "b"]))
+    stage.expect_code("a shorter one", producer.produce(at, ["a"], sequence=0), Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    answer = producer.produce(at, ["a", "b", "c"], sequence=0)
+    stage.expect_code("a longer one", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect("the log", stage.see.values(at), ["a", "b"])
+
+
+@requirement("IDEMP-07")
+def test_a_gap_is_refused(stage: Stage) -> None:
+    """A batch beyond the next sequence is refused, and the right one is still taken."""
+    producer, at = idempotent(stage)
+    stage.require_code("a batch", producer.produce(at, ["a"]))
+    stage.expect_code("one beyond", producer.produce(at, ["c"], sequence=2), Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect_code("the next one", producer.produce(at, ["b"]), Code.NONE)
+    stage.expect("the log", stage.see.values(at), ["a", "b"])
+
+
+@requirement("IDEMP-08")
+def test_five_requests_under_way_keep_their_order(stage: Stage) -> None:
+    """Five pipelined batches on one connection are appended in order."""
+    producer, at = idempotent(stage)
+    line = stage.another_line(stage.leader(at))
+    sent = []
+    for number in range(5):
+        body = producer.produce_body({at: producer.batch(at, [str(number)], sequence=number)})
+        sent.append(stage.send(stage.request("Produce", body, line=line), line=line))
+    answers = [each.receive() for each in sent]
+    stage.expect("their codes", [each.code for each in answers], [0] * 5)
+    stage.expect("their offsets", [_offset(each) for each in answers], [0, 1, 2, 3, 4])
+
+
+@requirement("IDEMP-09")
+def test_a_batch_that_overtook_waits_for_its_predecessor(stage: Stage) -> None:
+    """A later batch is refused until the earlier one arrived, and the log has them in order of sequence."""
+    producer, at = idempotent(stage)
+    stage.require_code("a batch", producer.produce(at, ["a"]))
+    first, second = stage.another_line(stage.leader(at)), stage.another_line(stage.leader(at))
+    earlier, later = producer.batch(at, ["b"], sequence=1), producer.batch(at, ["c"], sequence=2)
+    answer = producer.send_batch(at, later, line=second)
+    stage.expect_code("the later one, first", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect_code("the earlier one", producer.send_batch(at, earlier, line=first), Code.NONE)
+    stage.expect_code("the later one, again", producer.send_batch(at, later, line=second), Code.NONE)
+    stage.expect("the log", stage.see.values(at), ["a", "b", "c"])
+
+
+@requirement("IDEMP-11")
+def test_a_lower_epoch_is_fenced(stage: Stage) -> None:
+    """A batch of a lower epoch than the partition has seen is refused and not appended."""
+    producer, at = idempotent(stage)
+    stage.require_code("a batch of epoch 0", producer.produce(at, ["a"]))
+    stage.require_code("a batch of epoch 1", producer.produce(at, ["b"], epoch=1, sequence=0))
+    answer = producer.produce(at, ["c"], epoch=0, sequence=1)
+    stage.expect_code("the next batch of epoch 0", answer, Code.INVALID_PRODUCER_EPOCH)
+    stage.expect("the log", stage.see.values(at), ["a", "b"])
+
+
+@requirement("IDEMP-12")
+def test_a_higher_epoch_begins_at_sequence_0(stage: Stage) -> None:
+    """A higher epoch is accepted with sequence 0 and refused with another one; the old epoch is fenced then."""
+    producer, at = idempotent(stage)
+    stage.require_code("a batch of epoch 0", producer.produce(at, ["a"]))
+    answer = producer.produce(at, ["b"], epoch=1, sequence=1)
+    stage.expect_code("epoch 1 at sequence 1", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect_code("epoch 1 at sequence 0", producer.produce(at, ["c"], epoch=1, sequence=0), Code.NONE)
+    answer = producer.produce(at, ["d"], epoch=0, sequence=1)
+    stage.expect_code("epoch 0 afterwards", answer, Code.INVALID_PRODUCER_EPOCH)
+    stage.expect("the log", stage.see.values(at), ["a", "c"])
+
+
+@requirement("IDEMP-15")
+def test_partitions_are_independent(stage: Stage) -> None:
+    """A refused batch does not touch another partition of the same request."""
+    producer = ScriptedProducer(stage, None).ready()
+    here, there = stage.topic(partitions=2)
+    stage.require_code("a batch", producer.produce(here, ["a"]))
+    leader = stage.leader(here)
+    if stage.leader(there) != leader:
+        # One request goes to one broker: partitions of one leader are wanted, and the first two of three brokers differ.
+        here, there = (each for each in stage.topic(partitions=6) if stage.leader(each) == leader)
+        stage.require_code("a batch", producer.produce(here, ["a"]))
+    batches = {here: producer.batch(here, ["c"], sequence=5), there: producer.batch(there, ["b"], sequence=0)}
+    answer = stage.ask("Produce", producer.produce_body(batches), broker=leader)
+    expected = {str(here): int(Code.OUT_OF_ORDER_SEQUENCE_NUMBER), str(there): 0}
+    stage.expect("the codes", answer.codes, expected)
+    stage.expect("the logs", [stage.see.values(here), stage.see.values(there)], [["a"], ["b"]])
+
+
+@requirement("IDEMP-17")
+def test_a_lost_response_leaves_one_copy(stage: Stage) -> None:
+    """A batch that is sent again because its answer was lost has its first offset, and stands once in the log."""
+    producer, at = idempotent(stage)
+    stage.require_code("a batch before", producer.produce(at, ["a"]))
+    batch = producer.batch(at, ["b"])
+    line = stage.another_line(stage.leader(at))
+    stage.send(stage.request("Produce", producer.produce_body({at: batch}), line=line), line=line)
+    end = stage.until(lambda: stage.see.end(at), lambda seen: seen == 2, within_s=10)
+    stage.require("the batch was appended", end, 2)
+    line.connection.close("the answer is to be lost")
+    answer = producer.send_batch(at, batch)
+    stage.expect_code("the same batch on another connection", answer, Code.NONE)
+    stage.expect("its offset", _offset(answer), 1)
+    stage.expect("the log", stage.see.values(at), ["a", "b"])
+
+
+def _offset(answer: Answer) -> int:
+    return int(answer["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
