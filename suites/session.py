@@ -206,6 +206,8 @@ class ConformanceSession:
     def finish(self, exitstatus: int) -> int:
         """Close everything, write every face of the report, and return the exit code."""
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        if interrupted and self._laboratory is not None:
+            self.console.say("interrupted: what is being judged is finished, then the brokers are stopped")
         try:
             self.close()
         except ENVIRONMENT_ERRORS as error:
