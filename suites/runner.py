@@ -62,6 +62,7 @@ def conduct(trial: Trial) -> RunDirectory:
         with trial.phase("capture"):
             trial.pin()
             capture(trial.laboratory.spark(), trial.directory, **trial.capture_arguments())
+            trial.clear()
     finally:
         trial.close()
     return trial.directory

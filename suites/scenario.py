@@ -45,7 +45,6 @@ class Scenario:
     `name` is `<family>/<name>`; `expects` names the anomalies of which a control must be convicted. `observe_s` is the
     least time that the workload runs before the first fault and after the last one. `mock` puts librdkafka's mock
     cluster in the place of the cluster. `copies_on` says that copiers are expected to copy everything in the end.
-    `own_cluster` asks for a cluster that nobody else uses; `spoils_cluster` says that nobody should use it afterwards.
     """
 
     name: str
@@ -60,8 +59,6 @@ class Scenario:
     client: str = "confluent"
     seed: int = 0
     observe_s: float = 3.0
-    own_cluster: bool = False
-    spoils_cluster: bool = False
     replication: int = 3
     min_in_sync: int = 2
     mock: bool = False

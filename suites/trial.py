@@ -30,6 +30,7 @@ from verification.captures import Captures, PartitionEnd
 from verification.experiment import Experiment, Topic, TopicRole
 from verification.history import FaultRecord, Phase
 from verification.layout import RunDirectory
+from wire.errors import WireError
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
@@ -90,8 +91,6 @@ class Trial:
         """Lease a healthy cluster, create the topics, say what will be tried."""
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
-        if self.scenario.own_cluster:
-            self.laboratory.clusters.discard()
         self.cluster = self.laboratory.clusters.lease(self.spec())
         self._rest = Rest(self.cluster, self.laboratory.equipment.definitions)
         self._rest.create_topics(self.topics(), self.scenario.topic_settings)
@@ -178,6 +177,15 @@ class Trial:
             "definitions": [self.laboratory.equipment.definitions],
         }
 
+    def clear(self) -> None:
+        """Delete the topics: what hangs in them must not fail the next scenario, and brokers restart faster without.
+
+        Not when the user wants the brokers' data. What cannot be deleted is for the next health check to judge.
+        """
+        if self._rest is not None and not self.laboratory.config.keep:
+            with suppress(WireError):
+                self._rest.delete_topics(self.topics())
+
     def close(self) -> None:
         """End clients, heal links, seal the evidence, return the cluster. Never raises for what is already gone."""
         self._stop_sampler()
@@ -189,8 +197,6 @@ class Trial:
         if cluster is not None:
             cluster.links.heal()
             self._keep_broker_logs()
-            if self.scenario.own_cluster or self.scenario.spoils_cluster:
-                self.laboratory.clusters.discard()
         if self._recorder is not None:
             self._recorder.seal()
 

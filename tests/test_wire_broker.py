@@ -292,3 +292,10 @@ def test_an_existing_topic_is_not_created_again(client: Client, orders: TopicPar
     """A refusal that is not retriable comes out as the code it is."""
     with pytest.raises(BrokerError, match=r"TOPIC_ALREADY_EXISTS\(36\)"):
         client.create_topics({orders.topic: 1})
+
+
+def test_a_deleted_topic_is_gone(client: Client, orders: TopicPartition) -> None:
+    """A topic is deleted once; deleting what is not there is refused with its code."""
+    client.delete_topics([orders.topic])
+    with pytest.raises(BrokerError, match=r"UNKNOWN_TOPIC_OR_PARTITION\(3\)"):
+        client.delete_topics([orders.topic])

@@ -222,6 +222,26 @@ class Client(Router):
         created = [TopicPartition(name, index) for name, count in partitions.items() for index in range(max(count, 1))]
         self.list_offsets(created, deadline=deadline)
 
+    def delete_topics(self, names: Iterable[str], deadline: Deadline | None = None) -> None:
+        """Delete topics. Repeated only after NOT_CONTROLLER; a topic that does not exist is BrokerError(3).
+
+        Asked at v5 or below: the later versions want topic ids, or names in another place.
+        """
+        deadline = deadline or self.deadline()
+        wanted = list(names)
+
+        def ask(attempt: Deadline) -> None:
+            timeout_ms = max(1, int(attempt.remaining_s("the deletion of topics") * 1000))
+            controller = self.metadata([], attempt).controller
+            broker = controller if controller >= 0 else None
+            version = self.connection(broker, attempt).version_for("DeleteTopics", at_most=5)
+            body = {"TopicNames": wanted, "TimeoutMs": timeout_ms}
+            answer = self.call("DeleteTopics", body, version, broker=broker, deadline=attempt)
+            for item in answer["Responses"]:
+                check(item["ErrorCode"], f"DeleteTopics of {item['Name']}")
+
+        self.until("the deletion of topics", ask, deadline, codes=UNDONE, harmless=False)
+
 
 def _by_leader(
     client: Client, partitions: Iterable[TopicPartition], deadline: Deadline

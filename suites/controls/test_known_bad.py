@@ -100,7 +100,6 @@ def test_unclean_election(run: Run) -> None:
         replication=2,
         min_in_sync=1,
         topic_settings={"unclean.leader.election.enable": "true"},
-        own_cluster=True,
     )
 
 

@@ -30,5 +30,4 @@ def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
             ),
         ),
         floors=(*FLOORS, *TRANSACTIONS),
-        spoils_cluster=True,
     )
