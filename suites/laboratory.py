@@ -45,6 +45,8 @@ class Laboratory:
         self.equipment = equipment
         self.clusters = ClusterPool(equipment.launch)
         self.seconds: dict[str, float] = {}
+        self.spark_log = config.directory / "spark.log"
+        self._abandoned = False
         self._stack = ExitStack()
         self._stack.callback(self.clusters.close)
         self._unjudged: list[tuple[RunDirectory, Future[ScenarioVerdict]]] = []
@@ -55,10 +57,14 @@ class Laboratory:
         from verification.session import start
 
         began = time.monotonic()
-        session = start(java_home=self.equipment.spark_java_home, niceness=JUDGE_NICENESS)
+        session = start(java_home=self.equipment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
         self.seconds["spark start-up"] = time.monotonic() - began
-        self._stack.callback(session.stop)
+        self._stack.callback(self._stop_spark, session)
         return session
+
+    def _stop_spark(self, session: Any) -> None:
+        if not self._abandoned:
+            session.stop()
 
     def spark(self) -> Any:
         """The session; waits for its start-up."""
@@ -92,6 +98,13 @@ class Laboratory:
             self.seconds["judging"] = self.seconds.get("judging", 0.0) + time.monotonic() - began
         for (_, verdict), judged in zip(batch, verdicts, strict=True):
             verdict.set_result(judged)
+
+    def abandon_judge(self) -> None:
+        """The judge does not answer any more: end its JVM, so that whoever waits for it is told so."""
+        from verification.session import kill
+
+        self._abandoned = True
+        kill(self.spark())
 
     def close(self) -> None:
         """End everything: judgements that have not begun are dropped, those in flight are finished."""

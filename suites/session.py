@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+#: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
+JUDGED_WITHIN_S = 600.0
 #: Errors that are about the machine, the network or us, and end one scenario, not the run.
 ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError, OSError)
 
@@ -184,7 +186,14 @@ class ConformanceSession:
             reason = self._broken.get(planned.key) or _failure(reports)
             self.console.say(f"ERROR         {planned.key}: {reason}")
             return None
-        error = judgement.exception()
+        try:
+            error = judgement.exception(timeout=JUDGED_WITHIN_S)
+        except TimeoutError as late:
+            assert self._laboratory is not None, "somebody judges"
+            self._laboratory.abandon_judge()
+            log = self._laboratory.spark_log
+            error = VerificationError(f"it did not end within {JUDGED_WITHIN_S:.0f} s; {log} may say why")
+            error.__cause__ = late
         if error is not None:
             self._ended[planned.key] = replace(self._ended[planned.key], error=f"judge: {error}")
             self.console.say(f"ERROR         {planned.key}: the judge failed: {error}")

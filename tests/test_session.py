@@ -119,3 +119,32 @@ def test_judging_without_java_is_an_environment_error(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (5, "")
     assert "Spark needs Java 17 or later" in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from fixtures.java import find_java, spark_java_home
+from verification.session import kill, start
+
+session = start(java_home=spark_java_home(find_java()), log=Path(sys.argv[1]))
+assert session.range(3).count() == 3
+machine = session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
+assert "-XX:ReservedCodeCacheSize=256m" in list(machine.getInputArguments()), "a long run would fill the code cache"
+kill(session)
+try:
+    session.range(3).count()
+except Exception as error:
+    print("told so:", type(error).__name__)
+"""
+
+
+@pytest.mark.spark
+def test_whoever_waits_for_a_killed_session_is_told_so(tmp_path: Path) -> None:
+    """A JVM that answers nobody can be ended, what it printed stays, and the next question is an error."""
+    log = tmp_path / "somewhere" / "spark.log"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(log)], cwd=ROOT, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert "told so:" in done.stdout, done.stderr
+    assert log.is_file()

@@ -11,8 +11,9 @@ Defaults, each measured on two cores: C1 only and the serial collector (session 
 exchange into a job of its own, which costs more than it saves below 10^6 records). They are for evidence of the size of
 a conformance run; for 10^7 records and more give `spark.driver.extraJavaOptions` and `spark.sql.adaptive.enabled`.
 
-What the JVM prints goes to a file of its own and is shown only when the start fails: its start-up warnings are not about
-the run. The JVM ends when this process does, because it watches the pipe of its standard input.
+What the JVM prints goes to a file of its own, which is kept where the caller wants it: its start-up warnings are not
+about the run, but an error that Spark itself does not report is nowhere else. The JVM ends when this process does,
+because it watches the pipe of its standard input.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from verification.errors import JavaUnfitError, SessionError
 
@@ -66,7 +67,9 @@ APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.shuffle.compress": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+    # One compiler tier has 48 MB for code by default. Spark compiles classes for every query: a session of twenty
+    # judgements filled it, which ends compilation, then a thread that serves results, and then nobody answers.
+    "spark.driver.extraJavaOptions": ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=256m"),
 }
 
 _LOCK = threading.Lock()
@@ -140,15 +143,15 @@ def _logging() -> str:
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
-def _launch(chosen: dict[str, str], niceness: int) -> SparkSession:
+def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSession:
     """Start the JVM with its output in a file, and the session in it."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     chosen["spark.driver.extraJavaOptions"] = f"{chosen.get('spark.driver.extraJavaOptions', '')} {_logging()}".strip()
-    with tempfile.NamedTemporaryFile(mode="w+", prefix="spark-jvm-", suffix=".log", errors="replace") as output:
-        conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+    conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+    with _output(log) as output:
         try:
             # A child inherits the niceness of the thread that starts it; only a thread that then ends can be made nicer.
             with ThreadPoolExecutor(1, initializer=_give_way, initargs=(niceness,)) as starter:
@@ -160,6 +163,22 @@ def _launch(chosen: dict[str, str], niceness: int) -> SparkSession:
             raise SessionError(f"Spark did not start: {error}\n{tail}") from error
 
 
+def _output(log: Path | None) -> IO[str]:
+    if log is None:
+        return tempfile.NamedTemporaryFile(mode="w+", prefix="spark-jvm-", suffix=".log", errors="replace")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log.open("w+", encoding="utf-8", errors="replace")
+
+
+def kill(session: SparkSession) -> None:
+    """End the JVM of a session that no longer answers; whoever waits for it then gets an error. Not for remote ones."""
+    gateway = getattr(session.sparkContext, "_gateway", None)
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()
+
+
 def _give_way(niceness: int) -> None:
     """Lower the priority of this thread, where threads have one of their own."""
     if niceness and sys.platform == "linux":
@@ -167,14 +186,19 @@ def _give_way(niceness: int) -> None:
 
 
 def start(
-    *, java_home: Path | None = None, options: Mapping[str, str] | None = None, niceness: int = 0
+    *,
+    java_home: Path | None = None,
+    options: Mapping[str, str] | None = None,
+    niceness: int = 0,
+    log: Path | None = None,
 ) -> SparkSession:
     """The session of this process, started when there is none.
 
     `java_home` is the Java of the driver's JVM and is needed only where JAVA_HOME and PATH name none that fits;
     `options` are the user's own Spark settings and win over every default. `niceness` (0 to 19) is how far the JVM
-    and its workers give way to other processes, which Linux alone can do for one child. Thread-safe, so that it can be
-    started in the background while something else is waited for.
+    and its workers give way to other processes, which Linux alone can do for one child. `log` is the file for what the
+    JVM prints, by default one that nobody finds. Thread-safe, so that it can be started in the background while
+    something else is waited for.
 
     Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not come up.
     """
@@ -199,4 +223,4 @@ def start(
         java_major(java_home)
         if java_home is not None:
             os.environ["JAVA_HOME"] = str(java_home)
-        return _launch(chosen, niceness)
+        return _launch(chosen, niceness, log)

@@ -1,0 +1,37 @@
+"""The network of a subject that has no links: nothing can be cut, so nothing is ever left cut."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from chaos.cluster import Link
+from chaos.errors import InjectionError
+
+
+class NoLinks:
+    """Implements `chaos.cluster.LinkMesh` by refusing: faults of the network are not for this subject."""
+
+    def links(self) -> tuple[Link, ...]:
+        """None."""
+        return ()
+
+    def heal(self) -> None:
+        """Nothing to heal."""
+
+    def is_healed(self) -> bool:
+        """Always."""
+        return True
+
+    def cut(self, *links: Link) -> None:
+        """Refused."""
+        _refuse(f"cut {links}")
+
+    restore = drop_responses = cut
+
+    def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
+        """Refused."""
+        _refuse(f"degrade {link} by {latency_ms} ± {jitter_ms} ms, {rate_kb_s} kB/s")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise InjectionError(f"this subject has no links of ours: cannot {what}")
