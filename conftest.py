@@ -20,6 +20,7 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.clients.registry import CLIENTS
+from fixtures.clusters.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
 from suites.config import add_options, from_options
 from suites.console import Console
@@ -40,8 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = _asked(config)
     if not any(_within(path, SUITES) for path in asked):
         return
+    scripted = all(_within(path, PROTOCOL) for path in asked)
     try:
-        run = from_options(config, clients=tuple(CLIENTS))
+        run = from_options(config, clients=tuple(CLIENTS), oldest=OLDEST_SCRIPTED if scripted else OLDEST)
         accepted = acceptances(run.accepted, run.waivers)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
@@ -49,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     console = _console()
-    if all(_within(path, PROTOCOL) for path in asked):
+    if scripted:
         from suites.protocol.plugin import ProtocolPlugin
 
         sweep = ProtocolPlugin(run, console)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures.clusters.releases import Release, default_release, parse_release
+from fixtures.clusters.releases import OLDEST, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
 
 if TYPE_CHECKING:
@@ -97,11 +97,14 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list scenarios and start nothing")
 
 
-def from_options(config: pytest.Config, *, clients: Sequence[str]) -> RunConfig:
-    """Build the configuration; raises pytest.UsageError with one sentence for what is wrong."""
+def from_options(config: pytest.Config, *, clients: Sequence[str], oldest: Release = OLDEST) -> RunConfig:
+    """Build the configuration; raises pytest.UsageError with one sentence for what is wrong.
+
+    `oldest` is the oldest release that can be asked for.
+    """
     options = config.option
     try:
-        release = parse_release(options.kafka) if options.kafka else default_release()
+        release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
     if options.client not in clients:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from chaos.arena import Arena
 from chaos.cluster import BrokerId, ClusterView, Link, Position, Site, TopicPartition
 from chaos.errors import InjectionError
+from chaos.no_links import NoLinks
 from fixtures.clients.mock_cluster import MockCluster
 from fixtures.recorder import Recorder
 from fixtures.workloads import names, topics
@@ -19,31 +20,6 @@ from fixtures.workloads.running import RunningWorkload
 from suites.trial import Trial
 from verification.captures import Captures, PartitionEnd
 from verification.experiment import Experiment, Topic
-
-
-class NoLinks:
-    """The network of a subject that has none: nothing can be cut, so nothing is ever left cut."""
-
-    def links(self) -> tuple[Link, ...]:
-        """None."""
-        return ()
-
-    def heal(self) -> None:
-        """Nothing to heal."""
-
-    def is_healed(self) -> bool:
-        """Always."""
-        return True
-
-    def cut(self, *links: Link) -> None:
-        """Refused."""
-        _refuse(f"cut {links}")
-
-    restore = drop_responses = cut
-
-    def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
-        """Refused."""
-        _refuse(f"degrade {link} by {latency_ms} ± {jitter_ms} ms, {rate_kb_s} kB/s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,13 @@ def test_older_release_is_refused(text: str) -> None:
     assert parse_release("3.3.0") == releases.OLDEST
 
 
+def test_scripts_reach_further_back() -> None:
+    """Scripted requests are for releases from 2.4.0 on; what is older still is refused in the same words."""
+    assert parse_release("2.8.2", oldest=releases.OLDEST_SCRIPTED).version == "2.8.2"
+    with pytest.raises(ReleaseTooOldError, match=r"^Kafka 2\.3\.1 is older than 2\.4\.0"):
+        parse_release("2.3.1", oldest=releases.OLDEST_SCRIPTED)
+
+
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_lock_file_is_a_whole_broker(version: str) -> None:
     """Every lock file holds broker, clients, storage, compression codecs, and one logging backend that fits."""
@@ -211,6 +218,7 @@ def test_no_network_and_nothing_cached_is_one_sentence(tmp_path: Path, monkeypat
     ("version", "tree", "added"),
     [
         ("3.9.2", {"slf4j-api-1.7.36.jar"}, ["slf4j-reload4j-1.7.36.jar", "reload4j-1.2.26.jar"]),
+        ("2.8.2", {"slf4j-api-1.7.30.jar"}, ["slf4j-reload4j-1.7.36.jar", "reload4j-1.2.26.jar"]),
         (
             "4.0.2",
             {"slf4j-api-1.7.36.jar"},

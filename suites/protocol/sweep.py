@@ -17,6 +17,7 @@ from pathlib import Path
 from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.clusters.pool import ClusterPool
+from fixtures.clusters.releases import definition_jars
 from fixtures.errors import OnceproofError
 from fixtures.processes import ProcessError
 from suites.equipment import Equipment
@@ -58,7 +59,7 @@ class Sweep:
         self.equipment = equipment
         self.directory = directory
         self.release = release
-        self._definitions = Definitions.load(equipment.definitions)
+        self._definitions = Definitions.load(*definition_jars(equipment.files))
         self._pool = ClusterPool(equipment.launch)
         self._catalogue = load()
 
