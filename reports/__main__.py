@@ -1,8 +1,12 @@
-"""`python -m reports RUN_DIR… [--out DIR]`: render saved evidence again, without Spark and without a cluster.
+"""`python -m reports RUN_DIR… [--baseline FILE] [--out DIR]`: render saved evidence again; `… diff A B`: compare.
 
-A RUN_DIR is a whole run's directory or one scenario's. Without --out the faces are written into it; with --out and
-several directories each gets a subdirectory of its own name. The exit code is that of the decision, the highest in
-the common table when there are several; 4 for a path that is no run directory, 5 when nothing can be written.
+A RUN_DIR is a whole run's directory or one scenario's. Of one directory the faces are written into it, or to --out;
+several are merged into one report, which is written to --out, or to `merged` beside the first. The exit code is that
+of the decision in the common table: 3 when something got worse than in the baseline, 4 for a path that is no run
+directory or a baseline that cannot be read, 5 when nothing can be written.
+
+`python -m reports diff A B [--out DIR]` names what changed from A to B, each a run directory or a `results.json`:
+exit code 3 when something got worse, 0 when nothing did, whatever the verdicts are; with --out also as a page.
 """
 
 from __future__ import annotations
@@ -12,57 +16,61 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports import terminal
+from reports import baseline, diff, terminal
+from reports.baseline import Outcomes
+from reports.compare import against
 from reports.errors import ReportError
 from reports.load import load_run
+from reports.merge import merge
+from reports.model import Report
 from reports.words import EXIT_MEANING
 from reports.write import write_all
 from verification.command_line import Parser, end_with
-from verification.verdict import PRECEDENCE, ExitCode, exit_code
+from verification.verdict import PRECEDENCE, ExitCode
+
+MERGED = "merged"
 
 
 def _parser() -> Parser:
     codes = " · ".join(f"{int(code)} {EXIT_MEANING[code]}" for code in PRECEDENCE)
     parser = Parser(
         prog="python -m reports",
-        description="Render the report of saved runs again, from files alone.",
-        epilog=f"Exit codes, the highest wins: {codes}.",
+        description="Render the report of saved runs again, from files alone; several runs become one report.",
+        epilog=f"`python -m reports diff A B` compares two runs. Exit codes, the highest wins: {codes}.",
     )
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or a scenario's"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write there instead of into RUN_DIR")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="results.json of an earlier run to compare with")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write there instead of into RUN_DIR or {MERGED}/")
     return parser
 
 
-def _target(run: Path, out: Path | None, *, several: bool) -> Path:
-    if out is None:
-        return run
-    return out / run.resolve().name if several else out
-
-
 def main(arguments: Sequence[str] | None = None) -> ExitCode:
-    """Render each run; returns the exit code."""
+    """Render or compare; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that knows no ✓ shows ?, which is better than no decision at all.
             stream.reconfigure(errors="replace")
-    options = _parser().parse_args(arguments)
-    several = len(options.runs) > 1
-    targets = [_target(run, options.out, several=several).resolve() for run in options.runs]
-    if len(set(targets)) < len(targets):
-        print("python -m reports: two runs would be written to one directory; render them one by one", file=sys.stderr)
-        return ExitCode.USAGE
-    codes = [_render(run, target) for run, target in zip(options.runs, targets, strict=True)]
-    return exit_code(codes)
-
-
-def _render(run: Path, target: Path) -> ExitCode:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["diff"]:
+        return _diff(given[1:])
+    options = _parser().parse_args(given)
+    runs: list[Path] = options.runs
+    several = len(runs) > 1
+    target: Path = options.out or (runs[0].resolve().parent / MERGED if several else runs[0])
     try:
-        report = load_run(run)
+        before = baseline.read(options.baseline) if options.baseline else None
+        report = merge(runs, target) if several else load_run(runs[0])
     except ReportError as error:
         print(f"python -m reports: {error}", file=sys.stderr)
         return ExitCode.USAGE
+    return _write(report, before, target)
+
+
+def _write(report: Report, before: Outcomes | None, target: Path) -> ExitCode:
+    if before is not None:
+        report = against(report, before)
     try:
         written = write_all(report, target)
     except OSError as error:
@@ -70,6 +78,23 @@ def _render(run: Path, target: Path) -> ExitCode:
         return ExitCode.ENVIRONMENT
     print(terminal.render(report, page=written.page, colour=terminal.colour_wanted(sys.stdout)), end="")
     return report.judgement.exit_code
+
+
+def _diff(arguments: Sequence[str]) -> ExitCode:
+    options = diff.parser().parse_args(arguments)
+    try:
+        comparison = diff.of_paths(options.before, options.now)
+    except ReportError as error:
+        print(f"python -m reports diff: {error}", file=sys.stderr)
+        return ExitCode.USAGE
+    print("\n".join(diff.lines(comparison)))
+    if options.out is not None:
+        try:
+            print(f"page: {diff.write(comparison, options.out)}")
+        except OSError as error:
+            print(f"python -m reports diff: cannot write to {options.out}: {error}", file=sys.stderr)
+            return ExitCode.ENVIRONMENT
+    return ExitCode.REGRESSION if comparison.regressions else ExitCode.CONFORMANT
 
 
 if __name__ == "__main__":

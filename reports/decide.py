@@ -6,15 +6,17 @@ The table of exit codes and the rule for GO are those of `verification.verdict`;
 * a control never counts towards the subject, but one that was not convicted makes the run ERROR: a suite that does
   not notice a subject known to be bad proves nothing by its silence;
 * a problem (something missing, cut or foreign) and an interruption are the environment's;
-* when no scenario of the subject was decided at all, nothing was run, and that is inconclusive, never a pass.
+* when no scenario of the subject was decided at all, nothing was run, and that is inconclusive, never a pass;
+* what got worse since a baseline is a regression, a case that vanished included; it changes no verdict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reports.model import Judgement, Problem, ScenarioReport, Standing
+from reports.change import Change, ChangeKind
+from reports.model import Judgement, Problem, Report, ScenarioReport, Standing
 from verification.verdict import ExitCode, Verdict, code_of, decide, exit_code
 
 #: As many names as a sentence can carry and still be read at a glance.
@@ -29,6 +31,7 @@ class Facts:
     controls: Sequence[ScenarioReport]
     problems: Sequence[Problem]
     interrupted: bool
+    regressions: Sequence[Change] = ()
 
     @property
     def escaped(self) -> tuple[ScenarioReport, ...]:
@@ -53,6 +56,26 @@ class Facts:
             yield (Verdict.INCONCLUSIVE if self.interrupted else Verdict.ERROR), ExitCode.ENVIRONMENT
         if self.interrupted:
             yield Verdict.INCONCLUSIVE, ExitCode.ENVIRONMENT
+        if self.regressions:
+            yield Verdict.NOT_APPLICABLE, ExitCode.REGRESSION
+
+
+def judged(report: Report) -> Report:
+    """The report with the judgement that follows from everything in it."""
+    facts = Facts(
+        scenarios=report.scenarios,
+        controls=report.controls,
+        problems=report.problems,
+        interrupted=report.interrupted,
+        regressions=_regressions(report),
+    )
+    return replace(report, judgement=judge(facts, partial=report.partial))
+
+
+def _regressions(report: Report) -> tuple[Change, ...]:
+    """What got worse; of merged runs that were compared one by one, what got worse in each."""
+    own = (report.comparison,) if report.comparison else tuple(part.comparison for part in report.parts)
+    return tuple(change for comparison in own if comparison is not None for change in comparison.regressions)
 
 
 def judge(facts: Facts, *, partial: str) -> Judgement:
@@ -60,6 +83,8 @@ def judge(facts: Facts, *, partial: str) -> Judgement:
     weighed = tuple(facts.weigh())
     code = exit_code(code for _, code in weighed)
     why = _WHY[code](facts)
+    if facts.regressions and code is not ExitCode.REGRESSION:
+        why += f" Against the baseline {_worse(facts)}."
     if partial and code is ExitCode.CONFORMANT:
         why += f" This is only part of a profile ({partial}), and a part is never a GO."
     return Judgement(
@@ -96,6 +121,22 @@ def _violation(facts: Facts) -> str:
     if facts.interrupted or facts.problems or facts.escaped or facts.having(Verdict.ERROR):
         sentence += " Something else broke as well; a proven violation stays proven."
     return sentence
+
+
+def _worse(facts: Facts) -> str:
+    """What got worse, with names: scenarios before the requirements that they decide."""
+    parts = []
+    for kind in (ChangeKind.REGRESSED, ChangeKind.VANISHED):
+        changes = [each for each in facts.regressions if each.kind is kind]
+        if changes:
+            parts.append(
+                f"{len(changes)} case{'' if len(changes) == 1 else 's'} {kind} ({_names([c.id for c in changes])})"
+            )
+    return " and ".join(parts)
+
+
+def _regression(facts: Facts) -> str:
+    return f"Against the baseline {_worse(facts)}; a case that is not tried any more counts as one that got worse."
 
 
 def _environment(facts: Facts) -> str:
@@ -136,6 +177,7 @@ def _conformant(facts: Facts) -> str:
 
 _WHY = {
     ExitCode.VIOLATION: _violation,
+    ExitCode.REGRESSION: _regression,
     ExitCode.ENVIRONMENT: _environment,
     ExitCode.INCONCLUSIVE: _inconclusive,
     ExitCode.CONFORMANT: _conformant,

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reports.model import Bin, Lag, Timeline, Window
+from reports.picture import Bin, Lag, Timeline, Window
+from reports.shapes import CHARACTER, LEFT, RIGHT, WIDTH, Box, Drawing, Line, Path, Text
 from reports.words import one_line, seconds
 
-WIDTH, LEFT, RIGHT = 960, 46, 14
 PLOT_HEIGHT, LAG_HEIGHT, LANE_HEIGHT, AXIS_HEIGHT, PHASE_HEIGHT, GAP = 130, 56, 19, 20, 18, 26
 #: More fault windows than this are shaded but not labelled; the table of faults has all of them.
 LANES_MAX = 8
-#: Average width of a character at the chart's font size of 11 px, on the safe side.
-CHARACTER = 6.4
 #: Bars end below the top, so that the shade of a fault window is seen above them.
 HEADROOM = 1.08
 #: Steps of an axis that people read without thinking.
@@ -27,53 +25,6 @@ NICE = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
 #: Distances between the marks of the time axis, in seconds.
 STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 TICKS_MAX = 13
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """A rectangle with a class and a tooltip."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    kind: str
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A label; `anchor` is start, middle or end."""
-
-    x: float
-    y: float
-    text: str
-    anchor: str = "middle"
-    kind: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A straight line."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """A finished chart."""
-
-    height: float
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
-    texts: tuple[Text, ...]
-    curve: str
-    description: str
-    width: int = WIDTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +66,9 @@ class _Frame:
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
 
-def draw(timeline: Timeline) -> Drawing:
-    """The chart of one scenario."""
+def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
+    """The chart of one scenario; without its phases it is small enough for one of hundreds that passed."""
+    timeline = timeline if phases else replace(timeline, phases=())
     frame = _Frame(
         # To the end of the last bin, so that its bar is as wide as the others.
         end_s=(timeline.end_s // timeline.bin_s + 1) * timeline.bin_s,
@@ -131,13 +83,13 @@ def draw(timeline: Timeline) -> Drawing:
         height=frame.height,
         boxes=(
             *_bands(frame, timeline.windows),
-            *_bars(frame, timeline, rate_max),
+            *_gaps(frame, timeline),
             *_phases(frame, timeline),
             *lag_boxes,
         ),
         lines=(*_grid(frame, rate_max), *lag_lines, *_marks(frame, timeline.windows)),
         texts=(*_axis_texts(frame, rate_max), *_labels(frame, timeline), *lag_texts),
-        curve=_curve(frame, timeline, lag_max) if frame.lag else "",
+        paths=(*_bars(frame, timeline, rate_max), *((_curve(frame, timeline, lag_max),) if frame.lag else ())),
         description=_description(timeline),
     )
 
@@ -174,17 +126,27 @@ def _marks(frame: _Frame, windows: tuple[Window, ...]) -> Iterator[Line]:
             yield Line(x1=x, y1=frame.top, x2=x, y2=frame.base, kind="held")
 
 
-def _bars(frame: _Frame, timeline: Timeline, rate_max: float) -> Iterator[Box]:
+def _gaps(frame: _Frame, timeline: Timeline) -> Iterator[Box]:
+    """The time without a commit, as a bar on the axis below each fault's shade."""
+    for each in timeline.unavailability:
+        start, end = frame.x(each.gap_began_s), frame.x(each.gap_ended_s)
+        title = f"step {each.step}: no commit for {seconds(each.gap_s)}"
+        yield Box(x=start, y=frame.base - 4, width=max(round(end - start, 1), 1.5), height=4, kind="gap", title=title)
+
+
+def _bars(frame: _Frame, timeline: Timeline, rate_max: float) -> Iterator[Path]:
+    """One path per outcome: a rectangle of its own per bar would be most of the page. The numbers are in the table."""
+    drawn: dict[str, list[str]] = {"ok": [], "fail": [], "info": []}
     for each in timeline.bins:
-        start, end = frame.x(each.at_s), frame.x(each.at_s + timeline.bin_s)
+        x = frame.x(each.at_s)
+        width = max(round(frame.x(each.at_s + timeline.bin_s) - x - 1, 1), 0.8)
         y = frame.base
-        title = f"{seconds(each.at_s)}: {each.ok} ok, {each.fail} fail, {each.info} info"
         for kind, count in (("ok", each.ok), ("fail", each.fail), ("info", each.info)):
             if count:
                 height = round(count / timeline.bin_s / rate_max * PLOT_HEIGHT, 1)
+                drawn[kind].append(f"M{x:g} {y:g}h{width:g}v{-height:g}h{-width:g}z")
                 y = round(y - height, 1)
-                width = max(round(end - start - 1, 1), 0.8)
-                yield Box(x=start, y=y, width=width, height=height, kind=kind, title=title)
+    yield from (Path(d="".join(each), kind=kind) for kind, each in drawn.items() if each)
 
 
 def _phases(frame: _Frame, timeline: Timeline) -> Iterator[Box]:
@@ -265,7 +227,7 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _curve(frame: _Frame, timeline: Timeline, lag_max: float) -> str:
+def _curve(frame: _Frame, timeline: Timeline, lag_max: float) -> Path:
     """A step line; it is lifted where nobody answered for longer than three sampling widths."""
     commands: list[str] = []
     before: Lag | None = None
@@ -273,9 +235,9 @@ def _curve(frame: _Frame, timeline: Timeline, lag_max: float) -> str:
         x = frame.x(lag.at_s)
         y = round(frame.lag_base - min(lag.records / lag_max, 1.0) * LAG_HEIGHT, 1)
         gap = before is None or lag.at_s - before.at_s > 1.5 * timeline.bin_s
-        commands.append(f"M{x} {y}" if gap else f"H{x}V{y}")
+        commands.append(f"M{x:g} {y:g}" if gap else f"H{x:g}V{y:g}")
         before = lag
-    return "".join(commands)
+    return Path(d="".join(commands), kind="lag")
 
 
 def _description(timeline: Timeline) -> str:

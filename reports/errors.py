@@ -3,6 +3,7 @@
     ReportError                 everything below; the message is a sentence and a hint
     ├── UnfitRunError           the path is no run directory of this suite, or nothing in it can be read
     ├── UnfitRunRecordError     `run.json` is missing, cut, foreign or of another format
+    ├── UnfitBaselineError      a baseline is missing, cut, foreign or of another format
     └── RetentionError          asked to keep fewer than one run
 
 A run directory that is damaged in part is no error: the report is made and names the damage.
@@ -21,6 +22,10 @@ class UnfitRunError(ReportError):
 
 class UnfitRunRecordError(ReportError):
     """`run.json` cannot be read; the message says why."""
+
+
+class UnfitBaselineError(ReportError):
+    """The `results.json` to compare with cannot be used; the message says why."""
 
 
 class RetentionError(ReportError):

@@ -18,15 +18,37 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from reports import words
+from reports import matrix, scorecards, words
+from reports.change import Change, ChangeKind, Comparison
 from reports.drawing import draw
-from reports.model import FindingReport, Report, RequirementRow
+from reports.finding import FindingReport
+from reports.lane_drawing import draw_lanes
+from reports.model import Report, RequirementRow, ScenarioReport
+from reports.paint import paint
 from verification.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
-#: Examples shown at once; the others, up to 32, are folded below them.
+#: Examples shown at once; some of the others are folded below them, and results.json has up to 32.
 EXAMPLES_SHOWN = 4
-SECTIONS = ("top", "scenarios", "controls", "requirements", "details", "about")
+EXAMPLES_MAX = 12
+#: With more scenarios than this the page keeps charts for those that ask for attention; `trace.json` has all of them.
+CHARTED_MAX = 60
+#: The coverage items that belong to a time; a floor under any other name is in the table of coverage alone.
+ERA_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during"), "after": ("ok-after",)}
+#: Links to the scenarios that pass a requirement; a nightly has dozens of them for some.
+DECIDED_SHOWN = 6
+#: Findings named on a card; more would hide the cards beside it.
+REFUTED_SHOWN = 3
+SECTIONS = ("top", "change", "scorecards", "runs", "scenarios", "controls", "requirements", "details", "about")
+_CHANGE_SIGN = {
+    ChangeKind.REGRESSED: "✗",
+    ChangeKind.VANISHED: "✗",
+    ChangeKind.NEWLY_INCONCLUSIVE: "?",
+    ChangeKind.FIXED: "✓",
+    ChangeKind.NEW: "+",
+    ChangeKind.NO_LONGER_APPLICABLE: "–",
+}
+_CHANGE_CLASS = {ChangeKind.NEWLY_INCONCLUSIVE: "inconclusive", ChangeKind.FIXED: "pass"}
 _WITNESS_COLUMNS = (
     ("record", "Record"),
     ("place", "Topic-partition@offset"),
@@ -51,6 +73,7 @@ _CLASS = {
 def render(report: Report, directory: Path) -> str:
     """The whole page; links to evidence are relative to `directory`, where the page will stand."""
     anchors = _anchors(report)
+    groups = matrix.groups(report)
     template = _environment().get_template("report.html.j2")
     text = template.render(
         report=report,
@@ -59,10 +82,26 @@ def render(report: Report, directory: Path) -> str:
         details=(*report.worst_first, *report.controls),
         counted=_counted(report),
         tested=tuple(row for row in report.requirements if row.verdict is not None),
-        untested=_families(report),
+        cards=scorecards.cards(report),
+        matrix_columns=matrix.columns(report),
+        groups=groups,
+        strengths=tuple(line for group in groups for line in group.lines if line.strength),
+        all_charted=len(anchors) <= CHARTED_MAX,
+        number_of=list(anchors).index,
+        folder=_folder,
         anchor=lambda key: anchors.get(key, "top"),
         link=_linker(report.origin, directory),
     )
+    return _without_blanks(text)
+
+
+def render_diff(comparison: Comparison) -> str:
+    """A page that holds nothing but the difference of two runs; without their reports, nothing is linked."""
+    template = _environment().get_template("diff.html.j2")
+    return _without_blanks(template.render(comparison=comparison, sentences={}, anchor=lambda _: "change"))
+
+
+def _without_blanks(text: str) -> str:
     # Templates leave lines of blanks behind; without them the page is a quarter smaller and easier to compare.
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
 
@@ -79,6 +118,13 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         draw=draw,
+        draw_lanes=draw_lanes,
+        paint=paint,
+        era_floors=ERA_FLOORS,
+        unclear_of=_unclear_of,
+        clear_of=_clear_of,
+        decided_shown=DECIDED_SHOWN,
+        refuted_shown=REFUTED_SHOWN,
         word=words.verdict_word,
         sign=words.verdict_sign,
         scenario_word=words.scenario_word,
@@ -89,11 +135,18 @@ def _environment() -> Environment:
         exit_meaning=words.EXIT_MEANING,
         css_class=_CLASS.__getitem__,
         columns=_columns,
+        change_sign=_CHANGE_SIGN,
+        change_class=_change_class,
         examples_shown=EXAMPLES_SHOWN,
-        untested_class="untested",
+        examples_max=EXAMPLES_MAX,
     )
     environment.filters.update(seconds=words.seconds, number=words.number)
     return environment
+
+
+def _change_class(change: Change) -> str:
+    """What counts is red; a violation that was accepted beforehand is not coloured."""
+    return "fail" if change.is_regression else _CHANGE_CLASS.get(change.kind, "na")
 
 
 def _finalize(value: Any) -> Any:
@@ -133,14 +186,22 @@ def _counted(report: Report) -> tuple[tuple[Verdict, int], ...]:
     return tuple((verdict, count) for verdict, count in counted if count)
 
 
-def _families(report: Report) -> tuple[tuple[str, str, tuple[RequirementRow, ...]], ...]:
-    """Untested requirements by family with its title, in the order of the catalogue."""
-    titles = dict(report.families)
-    rows: dict[str, list[RequirementRow]] = {}
-    for row in report.requirements:
-        if row.verdict is None:
-            rows.setdefault(row.family, []).append(row)
-    return tuple((family, titles.get(family, ""), tuple(each)) for family, each in rows.items())
+def _folder(scenario: ScenarioReport) -> str:
+    """The directory that all of a scenario's evidence lies in."""
+    return f"{Path(scenario.evidence[0].path).parent.as_posix()}/"
+
+
+_Decided = tuple[tuple[str, Verdict, str], ...]
+
+
+def _unclear_of(row: RequirementRow) -> _Decided:
+    """Who did not pass a requirement, the worst first; all of them are named."""
+    return tuple(sorted((each for each in row.decided_by if each[1] > Verdict.PASS), key=lambda each: -each[1]))
+
+
+def _clear_of(row: RequirementRow) -> _Decided:
+    """Who passed it, or said that it does not apply."""
+    return tuple(each for each in row.decided_by if each[1] <= Verdict.PASS)
 
 
 def _columns(finding: FindingReport) -> tuple[tuple[str, str], ...]:

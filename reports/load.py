@@ -8,12 +8,13 @@ planned scenario without evidence, a directory that nobody planned, a file that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reports import acceptance, run_record, subject
-from reports.decide import Facts, judge
-from reports.errors import UnfitRunError, UnfitRunRecordError
+from reports import acceptance, baseline, run_record, subject
+from reports.compare import against
+from reports.decide import Facts, judge, judged
+from reports.errors import UnfitBaselineError, UnfitRunError, UnfitRunRecordError
 from reports.load_scenario import LoadedScenario, Surroundings, load_scenario, missing_scenario
 from reports.model import Problem, Report, ScenarioReport
 from reports.requirement_rows import rows
@@ -22,6 +23,8 @@ from reports.vocabulary import catalogue, titles
 from verification.layout import RunDirectory, scenario_directories
 
 RUN_RECORD = "run.json"
+#: The results.json that the run was compared with, kept in it so that a report rendered again says the same.
+BASELINE = "baseline.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +43,23 @@ class _Source:
 
 
 def load_run(path: Path) -> Report:
-    """Read a whole run's directory, or one scenario's.
+    """Read a whole run's directory, or one scenario's, and compare it with the baseline that lies in it.
 
     Raises UnfitRunError when the path is neither; anything wrong inside it is in the report's problems.
     """
     source = _source(path.resolve())
+    report = _report(source)
+    kept = source.root / BASELINE
+    if source.alone or not kept.exists():
+        return report
+    try:
+        return against(report, baseline.read(kept))
+    except UnfitBaselineError as error:
+        problem = Problem(place=BASELINE, text=str(error).replace(f"{source.root}/", ""))
+        return judged(replace(report, problems=(*report.problems, problem)))
+
+
+def _report(source: _Source) -> Report:
     record = source.record
     started = record.started if record else ""
     around = _surroundings(source, started)

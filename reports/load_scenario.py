@@ -10,13 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reports import surroundings
 from reports import timeline as timelines
 from reports import witness as witnesses
 from reports.acceptance import covers
-from reports.model import FindingReport, Problem, ScenarioReport
+from reports.finding import FindingReport, Witness
+from reports.model import Problem, ScenarioReport
 from reports.run_record import Ended, Planned
 from reports.scenario_files import ScenarioFiles, read_files
 from reports.subject import protocol_of
+from reports.surroundings import Around
 from reports.vocabulary import Catalogue, definition_of, note_on
 from verification.experiment import Experiment
 from verification.layout import RunDirectory
@@ -49,7 +52,7 @@ def load_scenario(
     files = read_files(directory, around.root)
     verdict, reason = _verdict(files, ended, interrupted=around.interrupted)
     timeline = timelines.timeline(files.history) if files.history else None
-    findings = _findings(files, around)
+    findings, damaged = _findings(files, around, directory)
     judged = files.judged
     report = ScenarioReport(
         key=directory.root.name,
@@ -75,7 +78,7 @@ def load_scenario(
     )
     if files.experiment is not None:
         report = _as_tried(report, files.experiment)
-    return LoadedScenario(report=report, experiment=files.experiment, problems=files.problems)
+    return LoadedScenario(report=report, experiment=files.experiment, problems=(*files.problems, *damaged))
 
 
 def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedScenario:
@@ -161,15 +164,23 @@ def _requirements(
     )
 
 
-def _findings(files: ScenarioFiles, around: Surroundings) -> tuple[FindingReport, ...]:
+def _findings(
+    files: ScenarioFiles, around: Surroundings, scenario: RunDirectory
+) -> tuple[tuple[FindingReport, ...], tuple[Problem, ...]]:
+    """What was found, and what is wrong with the files that show it."""
     judged = files.judged
     if judged is None:
-        return ()
+        return (), ()
     known = witnesses.context(files.history)
+    problems: list[Problem] = []
 
     def told(finding: Finding) -> FindingReport:
         directory = (f"{files.place}/" if files.place else "") + f"findings/{finding.anomaly}/"
         known_as = definition_of(finding.anomaly)
+        told_of = tuple(witnesses.witness(each, known) for each in finding.examples)
+        log = _log_around(scenario, finding, told_of, judged.run)
+        if log.problem:
+            problems.append(Problem(place=files.place or scenario.root.name, text=log.problem))
         return FindingReport(
             anomaly=finding.anomaly,
             definition=known_as.definition if known_as else "",
@@ -179,8 +190,19 @@ def _findings(files: ScenarioFiles, around: Surroundings) -> tuple[FindingReport
             known_bug=finding.known_bug,
             known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
             accepted=covers(around.accepted, finding, judged.requirements, around.catalogue),
-            witnesses=tuple(witnesses.witness(each, known) for each in finding.examples),
+            witnesses=told_of,
             evidence=directory if (around.root / directory).is_dir() else "",
+            around=log.rows,
+            around_count=log.count,
         )
 
-    return tuple(told(each) for each in judged.findings)
+    return tuple(told(each) for each in judged.findings), tuple(problems)
+
+
+def _log_around(scenario: RunDirectory, finding: Finding, told_of: tuple[Witness, ...], run: str) -> Around:
+    """The log around the example that began first, because what follows may be its consequence."""
+    if not finding.examples:
+        return Around()
+    timed = [(each.at_s, place) for place, each in enumerate(told_of) if each.at_s is not None]
+    first = finding.examples[min(timed)[1] if timed else 0]
+    return surroundings.around(scenario.findings / finding.anomaly / "records.jsonl", first, run)

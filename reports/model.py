@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from reports.change import Comparison
+from reports.finding import FindingReport, Witness
+from reports.picture import Timeline
 from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
@@ -62,56 +65,6 @@ class AcceptanceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """Operations that completed in one time bin, by outcome."""
-
-    at_s: float
-    ok: int
-    fail: int
-    info: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """A fault window; `healed_s` is None when it never healed, `confirmed_s` when it was not seen to take hold."""
-
-    step: int
-    label: str
-    began_s: float
-    confirmed_s: float | None
-    healed_s: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseWindow:
-    """A phase of the experiment."""
-
-    name: str
-    began_s: float
-    ended_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lag:
-    """High watermark − last stable offset in records, the worst partition at that time."""
-
-    at_s: float
-    records: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    """What happened when; `bin_s` is the width of one bin."""
-
-    bin_s: float
-    end_s: float
-    bins: tuple[Bin, ...]
-    windows: tuple[Window, ...]
-    phases: tuple[PhaseWindow, ...]
-    lags: tuple[Lag, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
     """One step of the schedule as it went; `proof` is the observation that it took hold."""
 
@@ -124,39 +77,6 @@ class FaultRow:
     healed_s: float | None
     proof: str
     error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """One example of a finding, with what the history knows about its operation; empty means not known or not so."""
-
-    record: str
-    transaction: str
-    place: str
-    producer: str
-    told: str
-    observer: str
-    fault: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingReport:
-    """An anomaly that was found, what it is, why it is illegal, and its worst examples.
-
-    `evidence` is the directory with every violation, empty when there is none.
-    """
-
-    anomaly: str
-    definition: str
-    why_illegal: str
-    count: int
-    consequences: int
-    known_bug: str | None
-    known_bug_note: str
-    accepted: bool
-    witnesses: tuple[Witness, ...]
-    evidence: str
 
 
 class Standing(StrEnum):
@@ -180,6 +100,7 @@ class ScenarioReport:
 
     `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted.
     `convicted` is None for a subject; `expects` are the anomalies that a control must show.
+    `part` is the run that it belongs to in a merged report.
     """
 
     key: str
@@ -211,6 +132,13 @@ class ScenarioReport:
     actual_s: float | None = None
     judged_s: float | None = None
     replay: str = ""
+    part: str = ""
+
+    @property
+    def first_violation(self) -> tuple[FindingReport, Witness] | None:
+        """The earliest violation whose operation is known, with its finding."""
+        firsts = [(finding, first) for finding in self.findings if (first := finding.first) is not None]
+        return min(firsts, key=lambda each: each[1].at_s or 0.0, default=None)
 
     @property
     def standing(self) -> Standing:
@@ -227,7 +155,8 @@ class ScenarioReport:
 class RequirementRow:
     """A sentence of the catalogue with the verdict of this run.
 
-    `verdict` is None when nothing tested it, and `untested` then says why.
+    `verdict` is None when nothing tested it, and `untested` then says why; `applies` is False where the sentence does
+    not speak about the release under test.
     """
 
     id: str
@@ -241,6 +170,7 @@ class RequirementRow:
     untested: str
     accepted: bool
     decided_by: tuple[tuple[str, Verdict, str], ...]
+    applies: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,11 +184,35 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of several directories that were merged: a run, or the sentence that says why it is not counted.
+
+    `name` ends the keys of its scenarios (`…@name`) and is empty for a directory that is not counted; `directory` is
+    relative to the merged report's origin; `comparison` is what the run itself had been compared with.
+    """
+
+    name: str
+    directory: str
+    note: str = ""
+    subject: str = ""
+    started: str = ""
+    profile: str = ""
+    seed: int | None = None
+    decision: str = ""
+    verdict: Verdict | None = None
+    duration_s: float = 0.0
+    host: Pairs = ()
+    replay: str = ""
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A whole run, or one scenario's directory seen as a run.
 
     `partial` says why this is not a complete profile, empty when it is. `origin` is the directory that was loaded;
-    evidence paths are relative to it. `families` are the catalogue's families with their titles.
+    evidence paths are relative to it. `families` are the catalogue's families with their titles. `parts` are the
+    directories of a merged report, none of a single run.
     """
 
     origin: Path
@@ -281,6 +235,8 @@ class Report:
     acceptances: tuple[AcceptanceRow, ...]
     problems: tuple[Problem, ...]
     replay: str
+    comparison: Comparison | None = None
+    parts: tuple[Part, ...] = ()
     format: int = FORMAT
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reports.model import RequirementRow, ScenarioReport, Subject
-from reports.vocabulary import Catalogue, family_of, why_untested
+from reports.vocabulary import Catalogue, family_of, speaks_about, why_untested
 from verification.verdict import Verdict
 
 _Decided = list[tuple[ScenarioReport, Verdict, str]]
@@ -44,4 +44,5 @@ def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject) -> Requ
         untested=untested,
         accepted=bool(failing) and all(failing),
         decided_by=tuple((scenario.key, verdict, reason) for scenario, verdict, reason in by),
+        applies=sentence is None or speaks_about(sentence, subject.release),
     )

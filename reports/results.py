@@ -11,7 +11,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from reports.model import FORMAT, Client, Pairs, Report, RequirementRow, ScenarioReport
+from reports.change import Comparison
+from reports.model import FORMAT, Client, Pairs, Part, Report, RequirementRow, ScenarioReport
+from reports.scorecards import cards
 from reports.words import UNTESTED
 
 
@@ -28,6 +30,11 @@ def results(report: Report) -> dict[str, Any]:
         "partial": report.partial,
         "subject": _subject(report),
         "run": _run(report),
+        "guarantees": [
+            {"title": each.title, "verdict": UNTESTED if each.verdict is None else each.verdict.name, "fact": each.fact}
+            for each in cards(report)
+            if not each.measured
+        ],
         "scenarios": [_scenario(each) for each in report.scenarios],
         "controls": [
             {**_scenario(each), "convicted": bool(each.convicted), "expects": list(each.expects)}
@@ -36,12 +43,40 @@ def results(report: Report) -> dict[str, Any]:
         "requirements": [_requirement(each) for each in report.requirements],
         "accepted": [asdict(each) for each in report.acceptances],
         "problems": [asdict(each) for each in report.problems],
+        **({"parts": [_part(each) for each in report.parts]} if report.parts else {}),
+        **({"comparison": _comparison(report.comparison)} if report.comparison else {}),
     }
 
 
 def dumps(report: Report) -> str:
     """The file's text; equal reports give equal bytes."""
     return json.dumps(results(report), indent=1, ensure_ascii=True) + "\n"
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "directory": part.directory,
+        "note": part.note,
+        "subject": part.subject,
+        "started": part.started,
+        "profile": part.profile,
+        "seed": part.seed,
+        "verdict": part.verdict.name if part.verdict is not None else "",
+        "decision": part.decision,
+        "duration_s": round(part.duration_s, 3),
+        "host": _mapping(part.host),
+        "replay": part.replay,
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "baseline": asdict(comparison.baseline),
+        "regressions": len(comparison.regressions),
+        "unchanged": comparison.unchanged,
+        "changes": [asdict(each) for each in comparison.changes],
+    }
 
 
 def _mapping(pairs: Pairs) -> dict[str, str]:
@@ -96,15 +131,32 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "coverage": [{**asdict(each), "met": each.met} for each in scenario.coverage],
         "faults": [asdict(each) for each in scenario.faults],
         "findings": [_finding(asdict(each)) for each in scenario.findings],
+        "availability": _availability(scenario),
         "counts": dict(scenario.counts),
         "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},
         "evidence": [asdict(each) for each in scenario.evidence],
         "replay": scenario.replay,
+        **({"part": scenario.part} if scenario.part else {}),
     }
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
-    return {("examples" if name == "witnesses" else name): value for name, value in finding.items()}
+    """The log around an example stays in the evidence; programs find it there whole."""
+    kept = {name: value for name, value in finding.items() if not name.startswith("around")}
+    return {("examples" if name == "witnesses" else name): value for name, value in kept.items()}
+
+
+def _availability(scenario: ScenarioReport) -> list[dict[str, Any]]:
+    faults = scenario.timeline.unavailability if scenario.timeline else ()
+    return [
+        {
+            "step": each.step,
+            "longest_gap_s": round(each.gap_s, 3),
+            "first_commit_after_heal_s": each.recovered_s,
+            "commit_latency": {name: asdict(getattr(each, name)) for name in ("before", "during", "after")},
+        }
+        for each in faults
+    ]
 
 
 def _requirement(row: RequirementRow) -> dict[str, Any]:
@@ -115,6 +167,7 @@ def _requirement(row: RequirementRow) -> dict[str, Any]:
         "source": list(row.source),
         "verdict": UNTESTED if row.verdict is None else row.verdict.name,
         "untested": row.untested,
+        "applies": row.applies,
         "accepted": row.accepted,
         "decided_by": [
             {"id": key, "verdict": verdict.name, "reason": reason} for key, verdict, reason in row.decided_by

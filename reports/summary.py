@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from reports.model import Report, ScenarioReport
+from reports.scorecards import cards
 from reports.words import (
     DECISION_SIGN,
     one_line,
@@ -73,6 +74,9 @@ def _lines(report: Report) -> Iterator[str]:
     if report.replay:
         yield ""
         yield f"Again: {_code(report.replay, 2_000)}"
+    yield from _runs(report)
+    yield from _change(report)
+    yield from _guarantees(report)
     yield from _table("Scenarios", report.worst_first)
     yield from _table("Controls", report.controls)
     yield from _findings(report)
@@ -85,6 +89,39 @@ def _lines(report: Report) -> Iterator[str]:
 def _subject(report: Report) -> str:
     clients = [f"{each.library} as {each.name}, spoke {each.protocol}" for each in report.subject.clients]
     return f"Apache Kafka {report.subject.release} ({report.subject.runtime}); " + "; ".join(clients)
+
+
+def _guarantees(report: Report) -> Iterator[str]:
+    """One line: every guarantee with its sign, never a sum of them."""
+    told = (f"{verdict_sign(each.verdict)} {each.title}" for each in cards(report) if not each.measured)
+    yield from ("", "Guarantees: " + " · ".join(told))
+
+
+def _runs(report: Report) -> Iterator[str]:
+    """The directories of a merged report."""
+    if not report.parts:
+        return
+    yield from ("", "### Runs", "", "| run | subject | decision | directory |", "|---|---|---|---|")
+    for part in report.parts:
+        name, subject, decision = part.name or "not counted", part.subject or "–", part.decision or "–"
+        about = f"{part.directory}: {part.note}" if part.note else part.directory
+        yield f"| {_cell(name, NAME_MAX)} | {_cell(subject)} | {_cell(decision)} | {_cell(about, 300)} |"
+
+
+def _change(report: Report) -> Iterator[str]:
+    """What changed since the baseline; what is unchanged is a number."""
+    comparison = report.comparison
+    if comparison is None:
+        return
+    yield from ("", "### Change since the baseline", "")
+    yield f"Baseline: {_cell(comparison.baseline.title, 300)}. {_cell(comparison.sentence)}."
+    if comparison.changes:
+        yield from ("", "| change | case | before | now | why |", "|---|---|---|---|---|")
+    for each in comparison.changes:
+        cells = (each.kind, each.id, each.before or "absent", each.now or "absent")
+        accepted = ", accepted" if each.accepted else ""
+        row = " | ".join(_cell(cell.replace("_", " "), NAME_MAX) for cell in cells)
+        yield f"| {row}{accepted} | {_cell(each.reason)} |"
 
 
 def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from reports.model import FindingReport, Report, ScenarioReport, Witness
+from reports.finding import FindingReport, Witness
+from reports.model import Report, ScenarioReport
 from reports.words import (
     DECISION_SIGN,
     EXIT_MEANING,
@@ -26,6 +27,8 @@ from reports.words import (
 from verification.verdict import Decision, Verdict
 
 WITNESS_LINES_MAX = 12
+#: Lines on what got worse: a screen must still show the decision above them.
+CHANGES_MAX = 12
 #: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
 LINE_MAX = 118
 _RESET = "\x1b[0m"
@@ -144,12 +147,14 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
 
 def _rows(scenarios: Sequence[ScenarioReport], *, colour: bool) -> Iterator[str]:
     width = max((len(each.key) for each in scenarios), default=0)
-    width = min(max(width, 20), 60)
+    # The ids of a merged report end in the name of their run, which must not be cut.
+    most = 100 if any(each.part for each in scenarios) else 60
+    width = min(max(width, 20), most)
     for each in scenarios:
         verdict = shown_verdict(each)
         word = f"{verdict_sign(verdict)} {scenario_word(each):<14}"
         took = f"{seconds(each.actual_s):>9}" + (f" of {seconds(each.expected_s)}" if each.expected_s else "")
-        yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, 60):<{width}} {took}"
+        yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"
 
 
 def _witnesses(report: Report) -> Iterator[str]:
@@ -167,7 +172,28 @@ def _witnesses(report: Report) -> Iterator[str]:
         yield f"{len(unreached)} scenarios and controls were not reached before the interruption."
 
 
+def _change(report: Report) -> Iterator[str]:
+    """The counts, and every case that got worse by name; the page has the others."""
+    comparison = report.comparison
+    if comparison is None:
+        return
+    yield f"change since the baseline ({one_line(comparison.baseline.title)})"
+    yield f"  {comparison.sentence}"
+    for each in comparison.regressions[:CHANGES_MAX]:
+        path = f"{each.before or 'absent'} → {each.now or 'absent'}"
+        yield one_line_kept(f"  {each.kind}  {each.case} {each.id}  {path}: {each.reason}")
+    if (rest := len(comparison.regressions) - CHANGES_MAX) > 0:
+        yield f"  … {rest} more on the page"
+    yield ""
+
+
 def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
+    if report.parts:
+        yield "runs"
+        for part in report.parts:
+            note = f"  {one_line(part.note)}" if part.note else ""
+            yield f"  {one_line(part.name) or 'not counted':<20} {part.decision or '–':<10} {one_line(part.directory)}{note}"
+    yield from _change(report)
     if report.scenarios:
         yield "scenarios"
         yield from _rows(report.scenarios, colour=colour)

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from reports.model import Bin, FaultRow, Lag, PhaseWindow, Timeline, Window
+from reports import availability, lanes
+from reports.model import FaultRow
+from reports.picture import Bin, Lag, PhaseWindow, Timeline, Window
 from verification.history import Action, FaultRecord, History, Operation, Outcome, Phase, ProcessRecord, Sample
 
 #: 120 bars of 6 px fill the chart's width; narrower ones cannot be told apart.
@@ -100,6 +103,17 @@ def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
     return tuple(Lag(at_s=place * width_s / 2, records=lag) for place, lag in sorted(worst.items()))
 
 
+def _began_us(history: History, origin: int) -> int:
+    """The wall clock of the origin in microseconds since 1970, 0 when the history's anchor says none."""
+    try:
+        anchor = datetime.fromisoformat(history.wall_clock_anchor)
+    except ValueError:
+        return 0
+    if anchor.tzinfo is None:
+        anchor = anchor.replace(tzinfo=UTC)
+    return round(anchor.timestamp() * 1_000_000) + (origin - history.anchor_ns) // 1_000
+
+
 def timeline(history: History) -> Timeline | None:
     """The timeline of one scenario; None when the history has no times at all."""
     times = tuple(_times(history))
@@ -108,6 +122,11 @@ def timeline(history: History) -> Timeline | None:
     origin = min(times)
     end_s = max((max(times) - origin) / NS_PER_S, 1.0)
     width_s = _bin_width_s(end_s)
+    faults = fault_rows(history)
+
+    def clock(at_ns: int) -> float:
+        return round((at_ns - origin) / NS_PER_S, 3)
+
     windows = tuple(
         Window(
             step=each.step,
@@ -116,13 +135,13 @@ def timeline(history: History) -> Timeline | None:
             confirmed_s=each.confirmed_s,
             healed_s=each.healed_s,
         )
-        for each in fault_rows(history)
+        for each in faults
     )
     phases = tuple(
         PhaseWindow(
             name=each.name,
-            began_s=round((each.began_ns - origin) / NS_PER_S, 3),
-            ended_s=round((each.ended_ns - origin) / NS_PER_S, 3),
+            began_s=clock(each.began_ns),
+            ended_s=clock(each.ended_ns),
         )
         for each in history.of(Phase)
     )
@@ -133,4 +152,11 @@ def timeline(history: History) -> Timeline | None:
         windows=windows,
         phases=phases,
         lags=_lags(history, origin, width_s),
+        began_us=_began_us(history, origin),
+        lanes=lanes.lanes(history, clock),
+        curves=lanes.curves(history, clock),
+        standing=lanes.standing(history),
+        settled_s=lanes.settled_s(history),
+        unavailability=availability.unavailability(history, faults, clock),
+        eras=availability.eras(history, faults, clock),
     )

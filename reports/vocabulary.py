@@ -54,17 +54,22 @@ def family_of(requirement: str) -> str:
     return requirement.rpartition("-")[0] or requirement
 
 
+def speaks_about(requirement: Requirement, release: str) -> bool:
+    """Whether the sentence speaks about a release; about one that cannot be named it is not denied."""
+    try:
+        return releases.within(release, requirement.applies.since, requirement.applies.until)
+    except ReleaseError:
+        return True
+
+
 def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool) -> str:
     """Why a run left a requirement untested, in a sentence. `release` may be unknown or no release at all."""
     if requirement.reason_untested:
         return requirement.reason_untested
     applies = requirement.applies
-    try:
-        if not releases.within(release, applies.since, applies.until):
-            upto = f" up to {applies.until}" if applies.until else ""
-            return f"It speaks about releases from {applies.since}{upto}."
-    except ReleaseError:
-        pass
+    if not speaks_about(requirement, release):
+        upto = f" up to {applies.until}" if applies.until else ""
+        return f"It speaks about releases from {applies.since}{upto}."
     if (applies.transaction_version or 0) >= 2 and not spoke_tv2:
         return "It needs a client that speaks transaction version 2, and none did."
     return "No scenario of this run decides it."

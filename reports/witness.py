@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reports.model import Witness
-from reports.timeline import NS_PER_S
+from reports.finding import Witness
+from reports.timeline import NS_PER_S, origin_ns
 from verification.history import FaultRecord, History, Operation
 from verification.verdict import Violation
 
@@ -24,6 +24,7 @@ class Context:
 
     operations: Operations
     faults: tuple[FaultRecord, ...]
+    origin_ns: int = 0
 
 
 def context(history: History | None) -> Context:
@@ -31,7 +32,7 @@ def context(history: History | None) -> Context:
     if history is None:
         return Context(operations={}, faults=())
     operations = {(each.process, each.operation): each for each in history.of(Operation)}
-    return Context(operations=operations, faults=history.of(FaultRecord))
+    return Context(operations=operations, faults=history.of(FaultRecord), origin_ns=origin_ns(history))
 
 
 def witness(violation: Violation, known: Context) -> Witness:
@@ -48,6 +49,7 @@ def witness(violation: Violation, known: Context) -> Witness:
         observer=violation.observer or "",
         fault="" if operation is None else _under(operation, known.faults),
         detail=violation.detail,
+        at_s=None if operation is None else round((operation.invoked_ns - known.origin_ns) / NS_PER_S, 3),
     )
 
 

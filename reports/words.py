@@ -8,6 +8,7 @@ page, a terminal or an XML file, whatever a broker or client put into a message.
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC, datetime
 
 from reports.model import RequirementRow, ScenarioReport
 from verification.verdict import Decision, ExitCode, Verdict
@@ -108,6 +109,15 @@ def seconds(value: float | None) -> str:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes} min {rest:02d} s"
+
+
+def instant(started: str) -> datetime | None:
+    """When a run began, None where its text is no instant; a run without a zone is of UTC."""
+    try:
+        at = datetime.fromisoformat(started)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def number(value: int) -> str:

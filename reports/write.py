@@ -11,22 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports import html, junit, results, summary
+from reports import badge, ctrf, html, junit, results, summary, trace
 from reports.model import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Where the faces are."""
+    """Where the page is, and every file that was written."""
 
     page: Path
-    results: Path
-    junit: Path
-    summary: Path
+    files: tuple[Path, ...]
 
 
 def write_all(report: Report, directory: Path) -> Written:
-    """Write report.html, results.json, junit.xml and summary.md into `directory`, which is made when it is missing.
+    """Write every face into `directory`, which is made when it is missing.
 
     Raises OSError when the directory cannot be written.
     """
@@ -36,15 +34,18 @@ def write_all(report: Report, directory: Path) -> Written:
         ("report.html", lambda: html.render(report, target)),
         ("results.json", lambda: results.dumps(report)),
         ("junit.xml", lambda: junit.render(report)),
+        ("ctrf.json", lambda: ctrf.dumps(report)),
         ("summary.md", lambda: summary.render(report)),
+        ("badge.json", lambda: badge.dumps(report)),
+        ("trace.json", lambda: trace.dumps(report)),
     )
     for name, render in faces:
-        _write(directory / name, render())
-    page, results_, junit_, summary_ = (directory / name for name, _ in faces)
-    return Written(page=page, results=results_, junit=junit_, summary=summary_)
+        write_text(directory / name, render())
+    return Written(page=directory / faces[0][0], files=tuple(directory / name for name, _ in faces))
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_bytes(text.encode("utf-8", "replace"))
     beside.replace(path)

@@ -14,6 +14,8 @@ import pytest
 
 from fixtures.clusters.releases import OLDEST, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
+from reports import baseline
+from reports.errors import UnfitBaselineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +62,7 @@ class RunConfig:
     retain: int
     keyword: str
     options: tuple[str, ...]
+    baseline: Path | None = None
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -93,6 +96,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--keep", action="store_true", help="keep the brokers' data directories")
     group.addoption("--accept", action="append", default=[], metavar="ID", help="known bug that may not fail the run")
     group.addoption("--waivers", metavar="FILE", help="TOML file of accepted ids with reason and end date")
+    group.addoption("--baseline", metavar="FILE", help="results.json of an earlier run; what got worse is exit code 3")
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list scenarios and start nothing")
 
@@ -111,6 +115,10 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], oldest: Relea
         raise pytest.UsageError(f"--client {options.client} is unknown; there are {', '.join(clients)}")
     if options.retain < 1:
         raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
+    try:
+        compared = _baseline(options.baseline)
+    except UnfitBaselineError as error:
+        raise pytest.UsageError(f"--baseline: {error}") from None
     seed = random.SystemRandom().randrange(SEED_LIMIT) if options.seed is None else options.seed
     if not 0 <= seed < SEED_LIMIT:
         raise pytest.UsageError(f"--seed {seed} is outside 0 … {SEED_LIMIT - 1}")
@@ -129,10 +137,20 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], oldest: Relea
         keep=options.keep,
         accepted=tuple(options.accept),
         waivers=Path(options.waivers) if options.waivers else None,
+        baseline=compared,
         retain=options.retain,
         keyword=options.keyword,
         options=tuple(config.invocation_params.args),
     )
+
+
+def _baseline(option: str | None) -> Path | None:
+    """The file to compare with, read once now: an hour later is too late to learn that it is none."""
+    if option is None:
+        return None
+    path = Path(option).resolve()
+    baseline.read(path)
+    return path / baseline.RESULTS if path.is_dir() else path
 
 
 def now_ns() -> int:

@@ -7,6 +7,7 @@ laboratory when the first scenario needs it and closes it before the report is w
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from concurrent.futures import Future
 from dataclasses import replace
@@ -22,7 +23,7 @@ from fixtures.processes import ProcessError
 from fixtures.progress import Downloaded
 from fixtures.tools import machine_report
 from reports import retention, terminal
-from reports.load import load_run
+from reports.load import BASELINE, load_run
 from reports.run_record import Acceptance, Download, Ended, Planned, RunRecord, RunState
 from reports.write import write_all
 from suites.config import OUT, RunConfig
@@ -155,6 +156,9 @@ class ConformanceSession:
                 directory.mkdir(parents=True, exist_ok=True)
             self._equipment = prepare(self.config, self.console)
             with _written_to(directory):
+                if self.config.baseline is not None:
+                    # Kept with the run: the report says the same when it is rendered again, wherever the file went.
+                    shutil.copyfile(self.config.baseline, directory / BASELINE)
                 self._write(RunState.RUNNING)
         except UsageError as error:
             with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@ arguments write the same bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,11 @@ class Plan:
     present: bool = True
     ended: bool = True
     error: str = ""
+    seed: int = 7
+    release: str = "4.3.1"
+    started: str = STARTED
+    #: Stands for every name that a broker, a client or the environment chose.
+    noise: str = ""
 
     @property
     def run(self) -> str:
@@ -79,18 +85,18 @@ def experiment(plan: Plan) -> Experiment:
         scenario=plan.key,
         claim=plan.claim,
         requirements=plan.requirements,
-        seed=7,
-        started=STARTED,
-        release="4.3.1",
+        seed=plan.seed,
+        started=plan.started,
+        release=plan.release,
         runtime="local",
         client="confluent",
         topics=(Topic(name=plan.topic, partitions=6, replication=3, min_in_sync=2),),
         observers=(Observer(name="witness-committed", isolation=Isolation.COMMITTED),),
         floors=(Floor(name="ok-before", need=50),),
         control_expects=plan.expects,
-        workload="order fan-out: 4 producers, 50 records per transaction, 20 % abort",
+        workload=plan.noise or "order fan-out: 4 producers, 50 records per transaction, 20 % abort",
         schedule=(f"after 3 s: {plan.fault}",),
-        cluster="3 brokers, combined KRaft",
+        cluster=plan.noise or "3 brokers, combined KRaft",
         transaction_timeout_s=30.0,
         replay=f"tox -e conformance -- --kafka 4.3.1 --seed 7 -k {plan.key}",
         versions={
@@ -98,8 +104,9 @@ def experiment(plan: Plan) -> Experiment:
             "confluent protocol": "TV1",
             "java": "21.0.9",
             "digest kafka_2.13-4.3.1.jar": "sha256:0a1b2c3d",
+            **({plan.noise: plan.noise, f"digest {plan.noise}": plan.noise} if plan.noise else {}),
         },
-        configuration={"acks": "all", "enable.idempotence": "true"},
+        configuration={"acks": "all", "enable.idempotence": "true", **({plan.noise: plan.noise} if plan.noise else {})},
     )
 
 
@@ -108,7 +115,7 @@ def entries(plan: Plan) -> Iterator[Entry]:
     for process in range(4):
         yield ProcessRecord(
             process=process,
-            role="producer",
+            role=plan.noise or "producer",
             client="confluent",
             site="app",
             transactional_id=f"{plan.run}-{process}",
@@ -127,19 +134,20 @@ def entries(plan: Plan) -> Iterator[Entry]:
         began_ns=ANCHOR + FAULT_BEGAN_S * SECOND,
         applied_ns=ANCHOR + FAULT_BEGAN_S * SECOND + 1,
         confirmed_ns=ANCHOR + FAULT_HELD_S * SECOND if plan.coverage_have >= 50 else None,
-        proof="leader of billing-events-0 moved from broker 2 to broker 3",
+        proof=plan.noise or "leader of billing-events-0 moved from broker 2 to broker 3",
+        error=plan.noise or None,
         healed_ns=ANCHOR + FAULT_HEALED_S * SECOND,
     )
     phases = (("start", 0, 2), ("steady", 2, 6), ("nemesis", 6, 14), ("recover", 14, 20), ("drain", 20, 24))
     for name, began, ended in phases:
-        yield Phase(name=name, began_ns=ANCHOR + began * SECOND, ended_ns=ANCHOR + ended * SECOND)
+        yield Phase(name=plan.noise or name, began_ns=ANCHOR + began * SECOND, ended_ns=ANCHOR + ended * SECOND)
     for half in range(END_S * 2):
         lag = 40 + (half - 12) * 30 if 12 <= half < 32 else half % 3 * 20
         yield Sample(
             at_ns=ANCHOR + half * SECOND // 2,
             topic=plan.topic,
             partition=0,
-            leader=2,
+            leader=-1 if 14 <= half < 16 else 2 if half < 14 else 3,
             high_watermark=half * 50,
             last_stable_offset=max(half * 50 - lag, 0),
         )
@@ -193,6 +201,29 @@ def judged(plan: Plan) -> ScenarioVerdict:
     )
 
 
+def log_rows(plan: Plan) -> Iterator[dict[str, object]]:
+    """The log around the first example: its transaction's records, one of them hidden, and a marker."""
+    for index in range(20):
+        yield {
+            "topic": f"{plan.run}-{plan.topic}",
+            "partition": 0,
+            "offset": 1040 + index,
+            "in_log": True,
+            "outcome": plan.noise or ("abort" if index == 2 else "commit"),
+            "producer_id": 1000,
+            "producer_epoch": 3,
+            "process": 0,
+            "operation": 60,
+            "index": index,
+            "told": plan.noise or "committed",
+            "committed": 0 if index == 2 else 1,
+            "uncommitted": 1,
+            "received": 2,
+        }
+    marker = {"in_log": True, "control": plan.noise or "abort", "producer_id": 1000, "producer_epoch": 3}
+    yield {"topic": plan.topic, "partition": 0, "offset": 1044, **marker}
+
+
 def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
     """Write one scenario's directory."""
     run = RunDirectory(directory)
@@ -203,7 +234,10 @@ def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
     if plan.verdict is not None:
         verdict_file.write(run.verdicts, judged(plan))
     for finding in plan.findings:
-        (run.findings / finding.anomaly).mkdir(parents=True, exist_ok=True)
+        folder = run.findings / finding.anomaly
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = (json.dumps(each) + "\n" for each in log_rows(plan))
+        (folder / "records.jsonl").write_text("".join(rows), encoding="utf-8")
     (directory / "README.txt").write_text("How to run it again.\n", encoding="utf-8")
     return run
 

@@ -36,6 +36,7 @@ def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[s
         (["--accept", "KB-99"], "neither a known bug nor a requirement"),
         (["--waivers", "no-such-file.toml"], "cannot be read"),
         (["--runtime", "abacus"], "invalid choice"),
+        (["--baseline", "no-such-results.json"], "does not exist"),
     ],
 )
 def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], sentence: str, tmp_path: Path) -> None:

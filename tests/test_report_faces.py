@@ -18,8 +18,11 @@ import pytest
 
 from reports import summary as summaries
 from reports import terminal
+from reports.baseline import of_results
+from reports.compare import against
 from reports.load import load_run
 from reports.model import Report
+from reports.results import dumps
 from reports.run_record import Acceptance, RunState
 from reports.words import scenario_word
 from reports.write import write_all
@@ -88,17 +91,48 @@ def page_of(run: Path) -> Page:
     return page
 
 
-def hostile_plan() -> Plan:
+def hostile_plan(text: str = HOSTILE) -> Plan:
     """A scenario in which everything that comes from outside is hostile."""
     return replace(
         FAILED,
-        reason=HOSTILE,
-        claim=HOSTILE,
-        topic=HOSTILE,
-        fault=HOSTILE,
-        requirements=("TXN-25", HOSTILE),
-        findings=(found("torn-transaction", topic=HOSTILE, detail=HOSTILE, known_bug=HOSTILE),),
+        reason=text,
+        claim=text,
+        topic=text,
+        fault=text,
+        release=text,
+        requirements=("TXN-25", text),
+        findings=(found("torn-transaction", topic=text, detail=text, known_bug=text),),
+        noise=text,
     )
+
+
+def hostile_record(text: str = HOSTILE) -> dict[str, object]:
+    """What a user, a machine or a tool may have put into the record of a run."""
+    return {
+        "command": text,
+        "profile": text,
+        "release": text,
+        "runtime": text,
+        "suite": text,
+        "narrowed_by": text,
+        "clients": (text,),
+        "problems": (text,),
+        "options": {text: text},
+        "machine": {text: text},
+        "versions": {text: text},
+        "digests": {text: text},
+        "accepted": (Acceptance(id=text, reason=text, until=text),),
+    }
+
+
+def hostile_run(tmp_path: Path, text: str = HOSTILE) -> tuple[Report, Path]:
+    """A hostile run against a baseline of another hostile run, of which a hostile case vanished."""
+    gone = replace(hostile_plan(text), key="gone")
+    before = load_run(make_run(tmp_path / "before", (SMOKE, gone), **hostile_record(text)))
+    run = make_run(tmp_path / "run", (SMOKE, hostile_plan(text)), **hostile_record(text))
+    report = against(load_run(run), of_results(json.loads(dumps(before))))
+    write_all(report, run)
+    return report, run
 
 
 def test_every_verdict_is_a_word_on_every_face(tmp_path: Path) -> None:
@@ -146,7 +180,7 @@ def test_a_page_written_elsewhere_links_to_the_evidence(tmp_path: Path) -> None:
 
 def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
     """Markup, templates, escape sequences and broken Unicode from outside reach no face as what they are."""
-    report, run = rendered(tmp_path, (SMOKE, hostile_plan()))
+    report, run = hostile_run(tmp_path)
     page = page_of(run)
     assert "script" not in page.tags
     assert "<script>alert(1)</script>" in page.text
@@ -155,10 +189,15 @@ def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
     printed = terminal.render(report, colour=False)
     for text in ((run / "report.html").read_text(encoding="utf-8"), summary, printed):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ud800-\udfff]", text)
-    assert "<script" not in summary
-    assert all(line.count("|") - line.count("\\|") == 5 for line in summary.splitlines() if line.startswith("| "))
+    # A command stands in inline code, where nothing is interpreted; its fence is longer than any within.
+    assert "<script" not in re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", "", summary)
+    tables = [line for line in summary.splitlines() if line.startswith("| ")]
+    # Four columns, and five where it says what changed.
+    assert {line.count("|") - line.count("\\|") for line in tables} == {5, 6}
     Xml.parse(run / "junit.xml")  # noqa: S314 - our own file, which must be well-formed
     jsonschema.validate(json.loads((run / "results.json").read_text(encoding="utf-8")), SCHEMA)
+    for name in ("ctrf.json", "badge.json", "trace.json"):
+        json.loads((run / name).read_text(encoding="ascii"))
 
 
 def test_results_follow_the_published_schema(tmp_path: Path) -> None:
@@ -192,15 +231,19 @@ def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
 
 
 def test_junit_counts_are_those_of_its_cases(tmp_path: Path) -> None:
-    """One case per scenario and control; failures, errors and skipped add up at both levels."""
-    _, run = rendered(tmp_path, EVERY_VERDICT)
+    """One case per scenario, control and requirement; failures, errors and skipped add up at both levels."""
+    report, run = rendered(tmp_path, EVERY_VERDICT)
     root = Xml.parse(run / "junit.xml").getroot()  # noqa: S314 - our own file
-    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "6",
-        "failures": "1",
-        "errors": "2",
-        "skipped": "1",
+    counts = {
+        suite.get("name"): [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
+        for suite in root.iter("testsuite")
     }
+    # Subjects: one pass, a violation, an error, one open, one not applicable. Sentences: TXN-25 and ISO-01 are
+    # violated, FENCE-01 is open, and nobody decided the others.
+    assert counts["onceproof.scenarios"] == ["5", "1", "2", "1"]
+    assert counts["onceproof.controls"] == ["1", "0", "0", "0"]
+    rows = len(report.requirements)
+    assert counts["onceproof.requirements"] == [str(rows), "2", "1", str(rows - 3)]
     for element in (root, *root.iter("testsuite")):
         cases = list(element.iter("testcase"))
         assert int(element.get("tests", "-1")) == len(cases)
@@ -266,7 +309,7 @@ def test_the_summary_stays_below_fifty_kilobytes(tmp_path: Path) -> None:
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     """Rendering twice, and rendering a copy elsewhere, changes no byte of any face."""
     _, run = rendered(tmp_path, EVERY_VERDICT)
-    names = ("report.html", "results.json", "junit.xml", "summary.md")
+    names = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json")
     first = [(run / name).read_bytes() for name in names]
     write_all(load_run(run), run)
     assert [(run / name).read_bytes() for name in names] == first
@@ -305,7 +348,7 @@ def test_the_command_renders_again_and_returns_the_code_of_the_decision(tmp_path
     assert b"NO-GO" in plain.stdout
     several = call(str(run), str(run / "runs" / SMOKE.key), "--out", str(tmp_path / "out"))
     assert several.returncode == ExitCode.VIOLATION
-    assert (tmp_path / "out" / SMOKE.key / "results.json").is_file()
+    assert (tmp_path / "out" / "results.json").is_file()
     foreign = call(str(tmp_path))
     assert foreign.returncode == ExitCode.USAGE
     assert len(foreign.stderr.strip().splitlines()) == 1

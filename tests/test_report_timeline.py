@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.drawing import WIDTH, draw
+from reports.drawing import draw
+from reports.shapes import WIDTH
 from reports.timeline import BINS_MAX, fault_rows, timeline
 from tests.run_directories import ANCHOR, END_S, SECOND, SMOKE, entries
 from verification.history import Action, Entry, FaultRecord, History, Operation, Outcome, Sample

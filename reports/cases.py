@@ -1,0 +1,125 @@
+"""What machine-readable test reports show: one case per scenario, control and requirement, and one per problem.
+
+A violation failed. ERROR and INCONCLUSIVE are neither passed nor failed, and formats that have no word for "nobody
+knows" must not turn green for them; so is a control that was not convicted. NOT_APPLICABLE, untested and accepted
+cases are skipped with their reason. Problems of the run itself are cases too, so that nothing that keeps the run from
+GO can be overlooked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reports.model import Report, RequirementRow, ScenarioReport
+from reports.words import requirement_word, scenario_word
+from verification.verdict import Verdict
+
+SUITES = ("scenarios", "controls", "requirements", "run")
+#: Worst examples repeated in a failure's text; the page and results.json have up to 32.
+EXAMPLES_MAX = 3
+
+
+class Ending(StrEnum):
+    """How a case ended, for formats that know these four only."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    SKIPPED = "skipped"
+
+
+ENDING = {
+    Verdict.NOT_APPLICABLE: Ending.SKIPPED,
+    Verdict.PASS: Ending.PASSED,
+    Verdict.INCONCLUSIVE: Ending.UNDECIDED,
+    Verdict.ERROR: Ending.UNDECIDED,
+    Verdict.FAIL: Ending.FAILED,
+    None: Ending.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCase:
+    """One case: `word` is the verdict as people read it, `message` one sentence, `body` the facts behind a failure."""
+
+    __test__ = False  # pytest must not take it for a test
+
+    suite: str
+    name: str
+    ending: Ending
+    word: str
+    seconds: float = 0.0
+    message: str = ""
+    body: str = ""
+
+
+def cases(report: Report) -> Iterator[TestCase]:
+    """Every case in the order of the report, suite by suite."""
+    for scenario in report.scenarios:
+        yield _scenario("scenarios", scenario, Ending.SKIPPED if scenario.accepted else ENDING[scenario.verdict])
+    for control in report.controls:
+        yield _scenario("controls", control, Ending.PASSED if control.convicted else Ending.UNDECIDED)
+    for row in report.requirements:
+        yield _requirement(row)
+    for problem in report.problems:
+        yield _of_run(problem.place, problem.text)
+    if report.interrupted:
+        yield _of_run("interrupted", report.judgement.why)
+    for change in report.comparison.regressions if report.comparison else ():
+        yield TestCase(
+            suite="run",
+            name=f"{change.kind}: {change.case} {change.id}",
+            ending=Ending.FAILED,
+            word=change.kind.upper(),
+            message=f"{change.before or 'absent'} in the baseline, {change.now or 'absent'} now: {change.reason}",
+        )
+    if not report.scenarios:
+        # Without this a run of nothing would be an empty suite, which every dashboard takes for a success.
+        yield _of_run("nothing was run", report.judgement.why)
+
+
+def _of_run(name: str, text: str) -> TestCase:
+    return TestCase(suite="run", name=name, ending=Ending.UNDECIDED, word="ERROR", message=text)
+
+
+def _scenario(suite: str, scenario: ScenarioReport, ending: Ending) -> TestCase:
+    word = scenario_word(scenario)
+    return TestCase(
+        suite=suite,
+        name=scenario.key,
+        ending=ending,
+        word=word,
+        seconds=scenario.actual_s or 0.0,
+        message="" if ending is Ending.PASSED else f"{word}: {scenario.reason}",
+        body="\n".join(_body(scenario)) if ending in (Ending.FAILED, Ending.UNDECIDED) else "",
+    )
+
+
+def _requirement(row: RequirementRow) -> TestCase:
+    ending = Ending.SKIPPED if row.accepted else ENDING[row.verdict]
+    word = requirement_word(row)
+    because = [f"{key}: {reason}" for key, verdict, reason in row.decided_by if verdict is row.verdict]
+    failed = ending in (Ending.FAILED, Ending.UNDECIDED)
+    return TestCase(
+        suite="requirements",
+        name=row.id,
+        ending=ending,
+        word=word,
+        message="" if ending is Ending.PASSED else f"{word}: {row.untested or '; '.join(because[:1])}",
+        body="\n".join([row.text, *because]) if failed else "",
+    )
+
+
+def _body(scenario: ScenarioReport) -> Iterator[str]:
+    if scenario.claim:
+        yield scenario.claim
+    for finding in scenario.findings:
+        bug = f", known bug {finding.known_bug}" if finding.known_bug else ""
+        yield f"{finding.anomaly} x {finding.count}{bug}"
+        for example in finding.witnesses[:EXAMPLES_MAX]:
+            facts = (example.place, example.record, example.transaction, example.told, example.fault, example.detail)
+            yield "  " + " | ".join(each for each in facts if each)
+    if scenario.replay:
+        yield f"again: {scenario.replay}"

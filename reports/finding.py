@@ -1,0 +1,69 @@
+"""What was found, as values: an anomaly, its examples with what the history knows of them, and the log around one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """One example of a finding, with what the history knows about its operation; empty means not known or not so."""
+
+    record: str
+    transaction: str
+    place: str
+    producer: str
+    told: str
+    observer: str
+    fault: str
+    detail: str
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    """A place of the log near a violation: what stands there, and who was given it how often.
+
+    `what` is a record's identity (process, operation, record) or the marker.
+
+    `committed` and `uncommitted` count the final readers of either isolation, `received` all live observers together;
+    `violates` marks the operation of the violation itself.
+    """
+
+    place: str
+    what: str
+    producer: str
+    outcome: str
+    told: str
+    committed: str
+    uncommitted: str
+    received: str
+    violates: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingReport:
+    """An anomaly that was found, what it is, why it is illegal, and its worst examples.
+
+    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the first
+    example, `around_count` how many places the evidence has in all.
+    """
+
+    anomaly: str
+    definition: str
+    why_illegal: str
+    count: int
+    consequences: int
+    known_bug: str | None
+    known_bug_note: str
+    accepted: bool
+    witnesses: tuple[Witness, ...]
+    evidence: str
+    around: tuple[LogRow, ...] = ()
+    around_count: int = 0
+
+    @property
+    def first(self) -> Witness | None:
+        """The example whose operation began first; None when the history knows none of their operations."""
+        timed = [each for each in self.witnesses if each.at_s is not None]
+        return min(timed, key=lambda each: each.at_s or 0.0, default=None)

@@ -1,0 +1,111 @@
+"""The page in a real browser: complete without any style, quiet on the console, readable by everybody, and inert."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.baseline import of_results
+from reports.compare import against
+from reports.load import load_run
+from reports.results import results
+from reports.write import write_all
+from tests.browser import JENKINS, needs_chromium, served, visit
+from tests.run_directories import EVERY_VERDICT, FAILED, make_run
+from tests.test_report_faces import hostile_run
+
+pytestmark = [pytest.mark.browser, needs_chromium]
+
+PROBE = "<script>" + (Path(__file__).parent / "page_probe.js").read_text(encoding="utf-8") + "</script>"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with every verdict, compared with a baseline that was better."""
+    root = tmp_path_factory.mktemp("browser")
+    better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
+    directory = make_run(root / "run", EVERY_VERDICT)
+    write_all(against(load_run(directory), of_results(results(better))), directory)
+    return directory
+
+
+def probed(page: Path, profile: Path, **options: Any) -> dict[str, Any]:
+    """What the probe finds in a copy of the page that is allowed to run it."""
+    copy = page.with_name("probed.html")
+    copy.write_text(page.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    dom = visit(copy.as_uri(), profile, **options).dom
+    match = re.search(r"<title>FOUND(.*?)</title>", dom, re.DOTALL)
+    assert match is not None, "the probe did not run"
+    found: dict[str, Any] = json.loads(html.unescape(match[1]))
+    return found
+
+
+def test_the_page_says_nothing_on_the_console(run: Path, tmp_path: Path) -> None:
+    """Opened from a disk, no error and no warning."""
+    assert visit((run / "report.html").as_uri(), tmp_path / "profile").console == ()
+
+
+def test_without_any_style_the_page_is_complete_and_ordered(run: Path, tmp_path: Path) -> None:
+    """Under the policy of Jenkins only the inline style sheet is refused; text, order, charts and links stay."""
+    with served(run, JENKINS) as address:
+        seen = visit(f"{address}/report.html", tmp_path / "profile")
+    assert len(seen.console) == 1
+    assert "inline style" in seen.console[0]
+    text = seen.dom
+    assert not re.search(r"\sstyle=|<script|data:", text)
+    order = [text.index(f'id="{name}"') for name in ("change", "scorecards", "scenarios", "controls", "requirements")]
+    assert order == sorted(order)
+    assert text.index("NO-GO") < order[0]
+    # Nothing is drawn by a style alone: every shape has a paint of its own.
+    for tag in ("rect", "path", "line"):
+        shapes = re.findall(rf"<{tag} [^>]*>", text)
+        assert shapes
+        assert all("fill=" in each or "stroke=" in each for each in shapes)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_has_contrast_and_every_part_a_name(run: Path, tmp_path: Path, dark: bool) -> None:
+    """4.5:1 in light and dark, charts and header cells are named, links can be reached with the keyboard."""
+    found = probed(run / "report.html", tmp_path / "profile", dark=dark)
+    assert found["dark"] is dark
+    assert found["texts"] > 500
+    assert found["low"] == []
+    assert found["unnamed"] == 0
+
+
+@pytest.mark.parametrize("width", [500, 1280, 1920])
+def test_no_width_scrolls_the_page_sideways(run: Path, tmp_path: Path, width: int) -> None:
+    """Only tables and charts scroll, each in its own box; 500 is the narrowest window of a headless Chromium."""
+    assert probed(run / "report.html", tmp_path / "profile", width=width)["wide"] is False
+
+
+def test_hostile_values_do_not_run(tmp_path: Path) -> None:
+    """A script in every field from outside neither runs nor says anything on the console."""
+    script = (
+        '</title></style></script><script>document.title="OWNED"</script><img src=x onerror="document.title=\'OWNED\'">'
+    )
+    _, directory = hostile_run(tmp_path, script)
+    seen = visit((directory / "report.html").as_uri(), tmp_path / "profile")
+    title = re.search(r"<title>(.*?)</title>", seen.dom, re.DOTALL)
+    assert title is not None
+    assert title[1] != "OWNED"
+    assert "<img" not in seen.dom
+    assert seen.console == ()
+
+
+def test_a_deep_link_opens_a_folded_family(run: Path, tmp_path: Path) -> None:
+    """`#2PC-01` leads into a family that is folded, because nothing of it was tested."""
+    page = run / "linked.html"
+    opened = "document.getElementById('2PC-01').closest('details').open"
+    probe = f"<script>onload = () => document.title = String({opened})</script>"
+    page.write_text(
+        (run / "report.html").read_text(encoding="utf-8").replace("</body>", probe + "</body>"), encoding="utf-8"
+    )
+    assert "<title>true</title>" in visit(f"{page.as_uri()}#2PC-01", tmp_path / "profile").dom
+    assert FAILED.key in page.read_text(encoding="utf-8")
