@@ -7,20 +7,28 @@ and the clients that have them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from chaos.clients import Clients
 from chaos.cluster import Cluster, TopicPartition
 from chaos.errors import UnresolvedTargetError
+from wire.messages import Definitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arena:
-    """A cluster, its clients, and what the scenario's topic names mean in this run."""
+    """A cluster, its clients, and what the scenario's topic names mean in this run.
+
+    `definitions` are the message definitions to read frames by, and `topic_ids` the ids of this run's real topics, by
+    which newer requests name them; only faults that tamper with frames need either.
+    """
 
     cluster: Cluster
     clients: Clients
     topics: dict[str, str] = field(default_factory=dict)
     group: str | None = None
+    definitions: Definitions | None = None
+    topic_ids: dict[UUID, str] = field(default_factory=dict)
 
     def partition(self, topic: str, partition: int) -> TopicPartition:
         """The real partition behind a scenario's topic name."""

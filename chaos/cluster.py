@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType, Protocol
 
+from chaos.routes import Endpoint
+
 BrokerId = NewType("BrokerId", int)
 Site = NewType("Site", str)
 
@@ -99,11 +101,20 @@ class LinkMesh(Protocol):
     def drop_responses(self, *links: Link) -> None:
         """Let requests through and swallow every byte of their responses; the connection stays open."""
 
+    def destination(self, link: Link) -> Endpoint:
+        """Where a link leads when it is healed."""
+
+    def redirect(self, link: Link, to: Endpoint) -> None:
+        """Let a link lead to an address of this machine instead; closes its connections. InjectionError where it cannot."""
+
+    def direct(self, *links: Link) -> None:
+        """Let exactly these links lead where they did at first; closes the connections of those that did not."""
+
     def heal(self) -> None:
-        """Open every link and remove every toxic, whatever happened before."""
+        """Open every link, remove every toxic, let every link lead where it did, whatever happened before."""
 
     def is_healed(self) -> bool:
-        """Whether the proxy server itself says that every link is open and free of toxics."""
+        """Whether the proxy server itself says that every link is open, direct and free of toxics."""
 
 
 class Cluster(Protocol):

@@ -3,7 +3,9 @@
 A link that is *cut* is a disabled proxy: its connections are closed at once and new ones are refused, which both
 ends notice. A link that *drops responses* has a `timeout` toxic (of 0: forever) on its downstream, the bytes that
 return to the one who opened the connection: requests arrive and are carried out, and nobody hears of it. A
-*degraded* link has `latency` and `bandwidth` toxics on both streams.
+*degraded* link has `latency` and `bandwidth` toxics on both streams. A *redirected* link leads to another address, which
+passes its bytes on (`chaos.frames`); cutting, degrading and restoring do not change that, `direct` and `heal` do. The
+server cannot move a connection: redirecting a link and back closes those it has, and clients connect again.
 
 Nothing is believed that the server does not say itself: each change is read back, and a link that does not show it
 raises `LinkError`.
@@ -19,6 +21,7 @@ resume brokers before healing links.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +34,7 @@ from toxiproxy import Toxiproxy
 from toxiproxy.proxy import Proxy
 
 from chaos.cluster import Link
-from chaos.errors import LinkError
+from chaos.errors import InjectionError, LinkError
 from chaos.routes import Endpoint, Route
 
 # A call takes 1 to 5 ms, and 0.3 s on an overloaded machine; the server itself gives up after 25 s.
@@ -72,6 +75,7 @@ class _State:
 
     enabled: bool
     toxics: frozenset[str]
+    upstream: str
 
 
 class ToxiproxyMesh:
@@ -149,8 +153,43 @@ class ToxiproxyMesh:
                     proxies[link].add_toxic(name=_DROP, type="timeout", stream="downstream", attributes={"timeout": 0})
             self._require(links, "without responses", lambda state: _DROP in state.toxics)
 
+    def destination(self, link: Link) -> Endpoint:
+        """Where a link leads when it is healed. Raises LinkError for one that does not exist."""
+        self._refuse_unknown((link,))
+        return self.routes[link].upstream
+
+    def redirect(self, link: Link, to: Endpoint) -> None:
+        """Let a link lead to another address of this machine until `direct` or `heal`; closes its connections.
+
+        Raises InjectionError where the link server cannot reach this machine's loopback addresses, and LinkError for a
+        link that is redirected already.
+        """
+        original = self.destination(link)
+        if not _is_loopback(original):
+            raise InjectionError(
+                f"{link} cannot be redirected: it leads to {original}, so its link server is in a container, from where"
+                f" {to} is another machine",
+                hint="frames can be tampered with in the local runtime",
+            )
+        if (state := self._state(link)).upstream != str(original):
+            raise LinkError(f"{link} is redirected to {state.upstream} already")
+        with self._server() as server:
+            _lead(self._proxies(server, (link,))[link], to)
+            self._require((link,), f"leading to {to}", lambda state: state.upstream == str(to))
+
+    def direct(self, *links: Link) -> None:
+        """Let these links lead where they did at first; closes the connections of those that did not."""
+        with self._server() as server:
+            for link, proxy in self._proxies(server, links).items():
+                if proxy.upstream != str(self.routes[link].upstream):
+                    _lead(proxy, self.routes[link].upstream)
+            states = self._states()
+            wrong = [str(link) for link in links if states[link].upstream != str(self.routes[link].upstream)]
+            if wrong:
+                raise LinkError(f"the link server does not lead {', '.join(wrong)} back")
+
     def heal(self) -> None:
-        """Open every link and remove every toxic, whatever happened before.
+        """Open every link, remove every toxic, let every link lead where it did, whatever happened before.
 
         Each link is tried by itself, so one that hangs does not keep the others cut. Raises LinkError naming the
         links that are still not open after 30 s.
@@ -163,7 +202,10 @@ class ToxiproxyMesh:
             time.sleep(_HEAL_PAUSE_S)
 
     def is_healed(self) -> bool:
-        """Whether the server itself says that every link is open and free of toxics. Raises LinkError if it is mute."""
+        """Whether the server itself says that every link is open, direct and free of toxics.
+
+        Raises LinkError if it is mute.
+        """
         return not self._unhealed()
 
     def _heal_once(self) -> str | None:
@@ -190,12 +232,18 @@ class ToxiproxyMesh:
                 route = self.routes[link]
                 server.create(upstream=str(route.upstream), name=_name(link), listen=str(route.listen))
             else:
+                if proxy.upstream != str(self.routes[link].upstream):
+                    _lead(proxy, self.routes[link].upstream)
                 _open(proxy)
 
     def _unhealed(self) -> list[Link]:
-        """The links that are not open, or have toxics, or are unknown to the server."""
+        """The links that are not open, have toxics, lead elsewhere, or are unknown to the server."""
         states = self._states()
-        return [link for link in self.routes if link not in states or not _is_open(states[link])]
+        return [
+            link
+            for link, route in self.routes.items()
+            if link not in states or not _is_open(states[link]) or states[link].upstream != str(route.upstream)
+        ]
 
     def _states(self) -> dict[Link, _State]:
         """What the server says about every link that it knows."""
@@ -205,6 +253,7 @@ class ToxiproxyMesh:
                 link: _State(
                     enabled=answer[name]["enabled"],
                     toxics=frozenset(toxic["name"] for toxic in answer[name]["toxics"]),
+                    upstream=answer[name]["upstream"],
                 )
                 for link in self.routes
                 if (name := _name(link)) in answer
@@ -223,14 +272,17 @@ class ToxiproxyMesh:
 
     def _proxies(self, server: Toxiproxy, links: Iterable[Link]) -> dict[Link, Proxy]:
         """The proxies of these links. Raises LinkError for a link that this mesh or the server does not have."""
-        unknown = [str(link) for link in links if link not in self.routes]
-        if unknown:
-            raise LinkError(f"there is no link {', '.join(unknown)}; there are {', '.join(map(str, self.routes))}")
+        self._refuse_unknown(links)
         found = server.proxies()
         missing = [str(link) for link in links if _name(link) not in found]
         if missing:
             raise LinkError(f"the link server has lost {', '.join(missing)}", hint="was it restarted? heal the links")
         return {link: found[_name(link)] for link in links}
+
+    def _refuse_unknown(self, links: Iterable[Link]) -> None:
+        unknown = [str(link) for link in links if link not in self.routes]
+        if unknown:
+            raise LinkError(f"there is no link {', '.join(unknown)}; there are {', '.join(map(str, self.routes))}")
 
     @contextlib.contextmanager
     def _server(self) -> Iterator[Toxiproxy]:
@@ -253,6 +305,18 @@ def _name(link: Link) -> str:
 
 def _is_open(state: _State) -> bool:
     return state.enabled and not state.toxics
+
+
+def _is_loopback(at: Endpoint) -> bool:
+    try:
+        return ipaddress.ip_address(at.host).is_loopback
+    except ValueError:  # a name: only containers are called by one
+        return False
+
+
+def _lead(proxy: Proxy, to: Endpoint) -> None:
+    """Change where a proxy leads, which the library cannot; it stays open or closed, and keeps its toxics."""
+    toxiproxy.api.APIConsumer.post(f"/proxies/{proxy.name}", json={"upstream": str(to)})
 
 
 def _open(proxy: Proxy) -> None:

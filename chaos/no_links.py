@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from chaos.cluster import Link
 from chaos.errors import InjectionError
+from chaos.routes import Endpoint
 
 
 class NoLinks:
@@ -31,6 +32,16 @@ class NoLinks:
     def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
         """Refused."""
         _refuse(f"degrade {link} by {latency_ms} ± {jitter_ms} ms, {rate_kb_s} kB/s")
+
+    def destination(self, link: Link) -> Endpoint:
+        """Refused."""
+        _refuse(f"look where {link} leads")
+
+    def redirect(self, link: Link, to: Endpoint) -> None:
+        """Refused."""
+        _refuse(f"redirect {link} to {to}")
+
+    direct = cut
 
 
 def _refuse(what: str) -> NoReturn:

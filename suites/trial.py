@@ -31,6 +31,7 @@ from verification.experiment import Experiment, Topic, TopicRole
 from verification.history import FaultRecord, Phase
 from verification.layout import RunDirectory
 from wire.errors import WireError
+from wire.messages import Definitions
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
@@ -113,6 +114,7 @@ class Trial:
             clients=self.workload,
             topics=names(self.scenario.workload, self.run),
             group=self.scenario.workload.group(self.run),
+            definitions=Definitions.load(self.laboratory.equipment.definitions),
         )
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
         self._sampler.start()

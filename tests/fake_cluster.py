@@ -1,27 +1,41 @@
 """A cluster and clients that only keep books, for testing faults without brokers.
 
 The fake has the consequences that a fault is confirmed by: a leader that is killed, paused or isolated loses its
-leadership at the next look, followers that are cut leave the in-sync set, and a zombie's commit is fenced once it has
-been succeeded. Switching `reacts` off gives a cluster on which no fault ever takes hold.
+leadership at the next look, followers that are cut leave the in-sync set, a zombie's commit is fenced once it has
+been succeeded, and where a link is led a client ends producer 0's transaction at once. Switching `reacts` off gives a
+cluster on which no fault ever takes hold.
 """
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from chaos.arena import Arena
 from chaos.clients import Answer, ClientProcess, Succession, SyncPoint
 from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site, TopicPartition
+from chaos.routes import Endpoint
+from tests.wire_definitions import definitions
+from wire.request import Request
 
 BILLING = TopicPartition(topic="r-billing-events", partition=0)
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
 SITES = (Site("app"), Site("zombie"))
 
 
+@cache
+def silent_broker() -> socket.socket:
+    """Accepts connections and says nothing; one for all tests, as long as the process lives."""
+    return socket.create_server(("127.0.0.1", 0), backlog=1000)
+
+
 @dataclass
 class FakeMesh:
-    """Remembers what is cut, mute or slow."""
+    """Remembers what is cut, mute, slow or led elsewhere."""
 
+    reacts: bool = True
+    led: dict[Link, Endpoint] = field(default_factory=dict)
     cut_links: set[Link] = field(default_factory=set)
     mute: set[Link] = field(default_factory=set)
     slow: dict[Link, int] = field(default_factory=dict)
@@ -47,11 +61,28 @@ class FakeMesh:
     def drop_responses(self, *links: Link) -> None:
         self.mute.update(links)
 
+    def destination(self, link: Link) -> Endpoint:
+        host, port = silent_broker().getsockname()[:2]
+        return Endpoint(host=host, port=port)
+
+    def redirect(self, link: Link, to: Endpoint) -> None:
+        self.led[link] = to
+        if self.reacts:
+            body = {"TransactionalId": "r-0", "ProducerId": 17, "ProducerEpoch": 0, "Committed": True}
+            with socket.create_connection((to.host, to.port), timeout=20) as client:
+                client.sendall(Request.of(definitions(), "EndTxn", 4, body).frame)
+                client.recv(1)
+
+    def direct(self, *links: Link) -> None:
+        for link in links:
+            self.led.pop(link, None)
+
     def heal(self) -> None:
         self.restore(*self.links())
+        self.led.clear()
 
     def is_healed(self) -> bool:
-        return not (self.cut_links or self.mute or self.slow)
+        return not (self.cut_links or self.mute or self.slow or self.led)
 
 
 @dataclass
@@ -193,8 +224,9 @@ class FakeClients:
 def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
     """An arena of fakes."""
     return Arena(
-        cluster=FakeCluster(reacts=reacts, single_replica=single_replica),
+        cluster=FakeCluster(reacts=reacts, links=FakeMesh(reacts=reacts), single_replica=single_replica),
         clients=FakeClients(reacts=reacts),
         topics={"billing-events": BILLING.topic},
         group="r-copiers",
+        definitions=definitions(),
     )

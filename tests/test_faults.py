@@ -26,8 +26,11 @@ from chaos.faults import (
     PauseBroker,
     PausedZombie,
     StopBroker,
+    TamperFrames,
     zombies,
 )
+from chaos.frames import Answer, Cut, Frames
+from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.nemesis import LOOK_EVERY_S, Applied, Nemesis
 from chaos.schedule import Step, duration_s
 from chaos.targets import (
@@ -62,6 +65,13 @@ EFFECTIVE: list[Fault] = [
     KillClient("copier", SyncPoint.BEFORE_COMMIT),
     IsolateThenCrashLeader("billing-events", 0),
     ElectUncleanly("billing-events", 0),
+    TamperFrames(
+        on=FromSite(APP, TransactionCoordinatorOf(0)),
+        frames=Frames(api="EndTxn"),
+        producer=0,
+        action=Answer(error_code=14),
+    ),
+    TamperFrames(on=BetweenBrokers(AllBrokers(), LEADER), frames=Frames(api="EndTxn"), action=Cut()),
 ]
 
 
@@ -123,7 +133,9 @@ UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | Kil
 @pytest.mark.parametrize("fault", UNNOTICED, ids=lambda fault: type(fault).__name__)
 def test_a_fault_that_nobody_notices_is_not_confirmed(fault: Fault) -> None:
     """A call that returned is no proof: without an effect there is no confirmation."""
-    assert fault.inject(arena(reacts=False)).confirm() is None
+    injection = fault.inject(arena(reacts=False))
+    assert injection.confirm() is None
+    injection.heal()
 
 
 def test_a_crashed_leader_that_keeps_its_role_is_not_confirmed() -> None:

@@ -10,11 +10,14 @@ from random import Random
 
 import pytest
 
+from chaos.faults import CutFollowers
 from fixtures.clients.errors import WorkloadPlanError
 from fixtures.workloads import WORKLOADS, Copy, IdempotentAppend, OrderFanOut, WorkloadPlan, names, observers, topics
 from fixtures.workloads.author import Author
 from fixtures.workloads.plans import watchers
 from fixtures.workloads.slots import APP, ZOMBIE, Appends, Drawn, Script, Transactions
+from suites.bench.judging import scenario_of
+from suites.recovery import test_partitioned_leader as partitioned
 from verification.experiment import Isolation, TopicRole
 from verification.history import Action, Intent
 from verification.identity import Kind, decode
@@ -210,3 +213,16 @@ def test_impossible_workloads_are_refused_in_one_sentence() -> None:
         Copy(partitions=1, order="backwards")
     with pytest.raises(WorkloadPlanError, match="1 to 3 topics"):
         Copy(partitions=1, copies=4)
+
+
+def test_every_transaction_meets_a_cut_that_must_be_written_to() -> None:
+    """A follower leaves the in-sync set only when something is written: producers must not all wait elsewhere first."""
+    scenario = scenario_of(partitioned.test_all_followers_cut_from_the_leader, seed=1)
+    (step,) = scenario.schedule
+    fault = step.fault
+    assert isinstance(fault, CutFollowers)
+    place = (scenario.workload.outputs.index(fault.topic), fault.partition)
+    writers = [slot for slot in scenario.workload.writers("run") if isinstance(slot.work, Transactions)]
+    assert len(writers) == 8
+    for seed in range(200):
+        assert place in writers[0].work.draw(Random(seed)).places  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
 from chaos.faults.fault import Fault, Injection
+from chaos.faults.frames import TamperFrames
 from chaos.faults.network import (
     CutFollowers,
     CutLeaderFromFollowers,
@@ -31,6 +32,7 @@ FAULTS: tuple[type[Fault], ...] = (
     KillClient,
     IsolateThenCrashLeader,
     ElectUncleanly,
+    TamperFrames,
 )
 
 __all__ = [
@@ -51,4 +53,5 @@ __all__ = [
     "PauseBroker",
     "PausedZombie",
     "StopBroker",
+    "TamperFrames",
 ]

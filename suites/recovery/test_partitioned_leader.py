@@ -18,7 +18,7 @@ def test_all_followers_cut_from_the_leader(run: Run) -> None:
     """A leader without in-sync followers refuses writes, stays leader, and loses nothing."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=4, producers=8),
+        workload=OrderFanOut(partitions=2, spread=2, producers=8),
         schedule=(Step(fault=CutFollowers("billing-events", 0), hold_s=4),),
         floors=(*FLOORS, *TRANSACTIONS),
     )

@@ -1,0 +1,102 @@
+"""Tampered frames: some requests, or their responses, are held, delayed, lost, repeated or answered by us.
+
+A link can only be cut, slowed or muted as a whole. This fault puts a frame-aware link (`chaos.frames`) behind each of
+the links it aims at and does one thing to the frames that it selects, while all others pass. It is the fault of a
+network that delays a request until its transaction is over, repeats it, or loses one answer. The connections of these
+links are closed when it strikes and when it heals, because the link server cannot move them; clients connect again.
+
+The proof is that frames were met: how many, of what kind, on which link, since when. A repeated frame has to be
+answered as well, because a copy that a broker did not read has tested nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from chaos.arena import Arena
+from chaos.cluster import Link
+from chaos.errors import InjectionError, UnresolvedTargetError
+from chaos.faults.fault import Injection
+from chaos.frames import Action, Duplicate, FrameLinks, Frames, Rule
+from chaos.frames.actions import flaw
+from chaos.link_targets import LinkTarget
+from wire.errors import WireError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TamperFrames:
+    """Do `action` to the `frames` that travel on the links of `on`.
+
+    The selector's partition is named as the scenario names it, or by its real name (`__transaction_state`). `producer`
+    is the place of a transactional producer among those that run; its transactional id becomes the selector's.
+    """
+
+    on: LinkTarget
+    frames: Frames
+    action: Action
+    producer: int | None = None
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        whose = "" if self.producer is None else f" of producer {self.producer}"
+        return f"{self.frames.describe()}{whose} {self.action.verb}, {self.on.describe()}"
+
+    def futility(self) -> str | None:
+        """A selector or action that can do nothing."""
+        if self.producer is not None and self.frames.transactional_id is not None:
+            return "a producer and a transactional id are given; one of them is enough"
+        return flaw(self.frames, self.action)
+
+    def inject(self, arena: Arena) -> Injection:
+        """Begin a frame-aware link for each link, the rule, and only then lead the links there."""
+        if arena.definitions is None:
+            raise InjectionError("frames cannot be read: this run has no message definitions")
+        frames, links = self._resolved(arena), self.on.resolve(arena)
+        with ExitStack() as undo:
+            relay = FrameLinks(arena.definitions, topic_ids=arena.topic_ids)
+            undo.callback(relay.close)
+            rule = relay.add(frames, self.action)
+            mesh = arena.cluster.links
+            for link in links:
+                at = relay.open(str(link), mesh.destination(link))
+                undo.callback(mesh.direct, link)
+                mesh.redirect(link, at)
+            # Released before the links lead elsewhere: what was held leaves on the connections that it came on.
+            undo.callback(relay.remove, rule)
+            kept = undo.pop_all()
+        return Injection(target=_names(links), confirm=lambda: _proof(relay, rule), heal=kept.close)
+
+    def _resolved(self, arena: Arena) -> Frames:
+        frames = self.frames
+        if frames.partition is not None and frames.partition.topic in arena.topics:
+            frames = replace(frames, partition=arena.partition(frames.partition.topic, frames.partition.partition))
+        if self.producer is not None:
+            ids = [each.transactional_id for each in arena.clients.alive() if each.transactional_id is not None]
+            if len(ids) <= self.producer:
+                raise UnresolvedTargetError(
+                    f"there is no transactional producer {self.producer}; {len(ids)} are running"
+                )
+            frames = replace(frames, transactional_id=ids[self.producer])
+        return frames
+
+
+def _names(links: tuple[Link, ...]) -> str:
+    return ", ".join(str(link) for link in links)
+
+
+def _proof(relay: FrameLinks, rule: Rule) -> str | None:
+    """What was met, once that proves something."""
+    if not rule.count:
+        return None
+    if not isinstance(rule.action, Duplicate):
+        return rule.describe()
+    answers = [(met, copy.answer) for met in rule.met for copy in met.copies if copy.answer is not None]
+    if not answers:
+        return None
+    met, answer = answers[0]
+    try:
+        said = f"error codes {relay.reader.error_codes(met.api, met.version, answer)}"
+    except WireError:
+        said = f"{len(answer)} bytes"
+    return f"{rule.describe()}; a copy was answered: {said}"

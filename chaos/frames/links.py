@@ -1,0 +1,279 @@
+"""Frame-aware links: listeners on loopback, each of which passes connections on to one broker by the rules.
+
+One background thread runs them all, so that a rule which counts frames counts them across links, in the order in which
+they came. Every call from outside is carried out on that thread and has a deadline. Closing ends listeners,
+connections and the thread within seconds whatever peers do; frames that were held are lost then, so release them first
+where that matters (`remove` does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID
+
+from chaos.errors import InjectionError
+from chaos.frames.actions import Action, Duplicate, flaw
+from chaos.frames.connection import CHUNK_BYTES, Connection, ConnectionStatus, Stream, close
+from chaos.frames.copies import ANSWER_WITHIN_S, DIAL_S, send_copy
+from chaos.frames.reading import Asked, Reader
+from chaos.frames.rule import Copy, Met, Rule
+from chaos.frames.selector import Frames
+from chaos.routes import Endpoint
+from wire.errors import WireError
+from wire.messages import Definitions
+
+#: Requests are kilobytes, batches of 1 MiB at most by default (message.max.bytes); twice that per request and a margin.
+FRAME_BYTES_MAX = 4 << 20
+#: What is done on the thread takes milliseconds; the machine may be busy.
+CALL_WITHIN_S = 10.0
+#: Released frames go to brokers that read at once, or are paused and need not be waited for.
+RETIRE_WITHIN_S = 2.0
+
+Result = TypeVar("Result")
+
+
+class FrameLink:
+    """One listener and its connections; lives on the links' thread."""
+
+    def __init__(self, name: str, upstream: Endpoint, reader: Reader, frame_bytes_max: int) -> None:
+        self.name, self.upstream, self.reader, self.frame_bytes_max = name, upstream, reader, frame_bytes_max
+        self.rules: tuple[Rule, ...] = ()
+        self.connections: dict[int, Connection] = {}
+        self.problems: list[str] = []
+        self._server: asyncio.Server | None = None
+        self._numbers = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._shut = False
+
+    async def listen(self) -> Endpoint:
+        """Begin to accept; where."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=CHUNK_BYTES)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return Endpoint(host=host, port=port)
+
+    async def shut(self) -> None:
+        """Accept nothing more and end every connection and copy."""
+        self._shut = True
+        if self._server is not None:
+            self._server.close()
+        # A connection that was accepted just now is on its way to `_accept`, by steps of the loop.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def duplicate(self, rule: Rule, number: int, asked: Asked) -> None:
+        """Send a met request again, as the rule's action says."""
+        self.spawn(self._duplicate(rule, number, asked))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that ends with the link at the latest."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.problems.append(f"{self.name}: {error!r}")
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._shut:
+            writer.transport.abort()
+            return
+        self._numbers += 1
+        task = self.spawn(self._connect(self._numbers, (reader, writer)))
+        # A task that is cancelled before its first step closes nothing.
+        task.add_done_callback(lambda _: writer.transport.abort())
+
+    async def _connect(self, number: int, client: Stream) -> None:
+        try:
+            async with asyncio.timeout(DIAL_S):
+                broker = await asyncio.open_connection(self.upstream.host, self.upstream.port, limit=CHUNK_BYTES)
+        except BaseException as error:
+            await close(client[1])  # nobody is there: as a refused connection feels behind any proxy
+            if isinstance(error, OSError):  # a TimeoutError is one
+                return
+            raise
+        self.connections[number] = connection = Connection(self, number, client, broker)
+        try:
+            await connection.run()
+        finally:
+            del self.connections[number]
+
+    async def _duplicate(self, rule: Rule, number: int, asked: Asked) -> None:
+        assert isinstance(rule.action, Duplicate)
+        for _ in range(rule.action.times):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rule.action.after_s):
+                    await rule.gone.wait()
+            if rule.gone.is_set():
+                return
+            rule.copied(number, await send_copy(self.upstream, asked.frame, answered=asked.answered()))
+
+
+class FrameLinks:
+    """Frame-aware links on a thread of their own, which runs from construction to `close`.
+
+    `topic_ids` says which topics the ids in newer requests (Produce v13+, Fetch v13+) stand for; without it such
+    requests have no partitions to be selected by. Frames above `frame_bytes_max` pass and are never selected.
+    """
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        *,
+        topic_ids: Mapping[UUID, str] | None = None,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        self.reader = Reader(definitions, topic_ids)
+        self._frame_bytes_max = frame_bytes_max
+        self._links: dict[str, FrameLink] = {}
+        self._rules: list[Rule] = []
+        self._loop = asyncio.new_event_loop()
+        # A daemon: nobody who forgets to close must hang for it at the interpreter's end.
+        self._thread = threading.Thread(target=self._run, name="frame-links", daemon=True)
+        self._closing = False
+        self._thread.start()
+
+    def __enter__(self) -> FrameLinks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self, name: str, upstream: Endpoint) -> Endpoint:
+        """Begin a link to a broker; the loopback address where it listens. Raises InjectionError."""
+
+        async def work() -> Endpoint:
+            if name in self._links:
+                raise InjectionError(f"there is a frame-aware link {name} already")
+            link = FrameLink(name, upstream, self.reader, self._frame_bytes_max)
+            try:
+                at = await link.listen()
+            except OSError as error:
+                raise InjectionError(f"cannot listen for the frame-aware link {name}: {error}") from error
+            self._links[name] = link
+            self._deal()
+            return at
+
+        return self._call(f"opening {name}", work())
+
+    def add(self, frames: Frames, action: Action, *, links: tuple[str, ...] = ()) -> Rule:
+        """A rule from now on, for these links, or all (also later ones). Raises InjectionError for what cannot be.
+
+        Of several rules the first one that meets a frame acts on it, and the others do not see it.
+        """
+        if why := flaw(frames, action):
+            raise InjectionError(f"no rule for {frames.describe()}: {why}")
+        rule = Rule(frames, action, links=frozenset(links), api_key=self._key(frames.api), on_loop=self._on_loop)
+
+        async def work() -> None:
+            self._rules.append(rule)
+            self._deal()
+
+        self._call("adding a rule", work())
+        return rule
+
+    def remove(self, rule: Rule) -> None:
+        """End a rule: held frames are let go in order, copies that were not yet sent are not. May be repeated.
+
+        Returns when the frames were handed over, or after 2 s when somebody does not take them.
+        """
+
+        async def work() -> None:
+            if rule in self._rules:
+                self._rules.remove(rule)
+                self._deal()
+            with suppress(TimeoutError):
+                await rule.retire(RETIRE_WITHIN_S)
+
+        self._call("removing a rule", work())
+
+    def resend(self, met: Met, *, link: str | None = None, timeout_s: float = ANSWER_WITHIN_S) -> Copy:
+        """Send a met frame's request again, on a connection of its own, to its broker or that of another link."""
+        name = met.link if link is None else link
+
+        async def work() -> Copy:
+            if name not in self._links:
+                raise InjectionError(f"there is no frame-aware link {name}; there are {', '.join(self._links)}")
+            asked = self.reader.asked(met.request)
+            return await send_copy(
+                self._links[name].upstream, met.request, answered=asked.answered(), within_s=timeout_s
+            )
+
+        return self._call("sending a frame again", work(), CALL_WITHIN_S + timeout_s)
+
+    def status(self) -> tuple[ConnectionStatus, ...]:
+        """The open connections."""
+
+        async def work() -> tuple[ConnectionStatus, ...]:
+            return tuple(each.status() for link in self._links.values() for each in link.connections.values())
+
+        return self._call("looking at connections", work())
+
+    def problems(self) -> tuple[str, ...]:
+        """Errors of our own that ended a connection; there should be none."""
+        return tuple(problem for link in list(self._links.values()) for problem in link.problems)
+
+    def close(self) -> None:
+        """End everything. May be repeated; raises InjectionError if the thread does not end."""
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CALL_WITHIN_S)
+        if self._thread.is_alive():
+            raise InjectionError(f"the frame-aware links did not end within {CALL_WITHIN_S:g} s")
+
+    def _run(self) -> None:
+        loop = self._loop
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+            loop.run_until_complete(self._shut())
+        finally:
+            loop.close()
+
+    async def _shut(self) -> None:
+        await asyncio.gather(*(link.shut() for link in self._links.values()))
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.sleep(0)  # transports that were aborted close their sockets in the loop's next step
+
+    def _deal(self) -> None:
+        for link in self._links.values():
+            link.rules = tuple(rule for rule in self._rules if not rule.links or link.name in rule.links)
+
+    def _key(self, api: str | int | None) -> int | None:
+        try:
+            return self.reader.definitions.api_key(api) if isinstance(api, str) else api
+        except WireError as error:
+            raise InjectionError(f"no frames can be selected: {error}") from error
+
+    def _on_loop(self, work: Callable[[], None]) -> None:
+        if not self._closing:
+            self._loop.call_soon_threadsafe(work)
+
+    def _call(self, what: str, work: Coroutine[Any, Any, Result], within_s: float = CALL_WITHIN_S) -> Result:
+        if self._closing:
+            work.close()
+            raise InjectionError(f"{what}: these frame-aware links are closed")
+        began = time.monotonic()
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(within_s)
+        except TimeoutError as error:
+            future.cancel()
+            raise InjectionError(f"{what} took longer than {time.monotonic() - began:.1f} s") from error

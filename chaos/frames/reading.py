@@ -1,0 +1,157 @@
+"""What a request says, read by the names of its fields, so that one reader serves every API and version.
+
+Kafka's definitions call the same thing by few names: `TransactionalId` (in AddPartitionsToTxn also with `V3AndBelow`
+before it), `ProducerId`, `GroupId`, and a topic's `Name`, `Topic`, `TopicName` or `TopicId` beside a list of partition
+numbers or of structures with an `Index`, `PartitionIndex` or `Partition`. Three requests say more than their names:
+FindCoordinator has a key whose type tells group (0) from transactional id (1), DescribeGroups and its kin list bare
+group names, and a Produce request's producer ids stand in its record batches. A topic that is named by an id
+(Produce v13+, Fetch v13+) is known only to who was told which topic that is.
+
+Nothing here may fail: a version without definition, a key without API and bytes that mean nothing are answers, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from chaos.cluster import TopicPartition
+from chaos.frames.selector import Facts
+from wire.errors import WireError
+from wire.messages import Definitions
+from wire.records import HEADER
+from wire.request import decode_request, decode_response
+from wire.schema import Body
+
+HEAD = struct.Struct(">hhi")
+"""API key, version and correlation id: what every request begins with behind its length."""
+
+_TOPIC, _INDEX = ("Name", "Topic", "TopicName"), ("Index", "PartitionIndex", "Partition")
+_IDS = {
+    "TransactionalId": "transactional_ids",
+    "V3AndBelowTransactionalId": "transactional_ids",
+    "TransactionalIds": "transactional_ids",
+    "ProducerId": "producer_ids",
+    "V3AndBelowProducerId": "producer_ids",
+    "GroupId": "groups",
+    "Groups": "groups",
+    "GroupsNames": "groups",
+}
+_COORDINATED = {0: "groups", 1: "transactional_ids"}
+_MAGIC, _PRODUCER_ID = 3, 9  # places in the header of a record batch
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """One request as it was seen; the body is read when it is first needed."""
+
+    reader: Reader
+    frame: bytes = field(repr=False)
+    key: int
+    version: int
+    correlation_id: int
+    _body: Body | None = None
+    _facts: Facts | None = None
+
+    @property
+    def api(self) -> str:
+        """The API's name, or its number where nobody defines it."""
+        return self.reader.apis.get(self.key, f"API {self.key}")
+
+    def body(self) -> Body:
+        """The request's body; raises WireError where it cannot be read."""
+        if self._body is None:
+            self._body = decode_request(self.reader.definitions, self.api, self.version, self.frame[4:])[1]
+        return self._body
+
+    def facts(self) -> Facts:
+        """What it says; raises WireError where it cannot be read."""
+        if self._facts is None:
+            found: dict[str, set[Any]] = {name: set() for name in Facts.__dataclass_fields__}
+            self.reader.gather(self.body(), found)
+            self._facts = Facts(**{name: frozenset(values) for name, values in found.items()})
+        return self._facts
+
+    def answered(self) -> bool:
+        """Whether the broker answers it: a Produce request with Acks 0 is not."""
+        try:
+            return self.api != "Produce" or self.body()["Acks"] != 0
+        except WireError:
+            return True
+
+
+class Reader:
+    """Reads requests by the definitions; `topic_ids` says which topic an id stands for."""
+
+    def __init__(self, definitions: Definitions, topic_ids: Mapping[UUID, str] | None = None) -> None:
+        self.definitions, self.topic_ids = definitions, dict(topic_ids or {})
+        self.apis = {definitions.api_key(api): api for api in definitions.apis()}
+
+    def asked(self, frame: bytes) -> Asked:
+        """A request frame that is long enough to have a head."""
+        key, version, correlation_id = HEAD.unpack_from(frame, 4)
+        return Asked(reader=self, frame=frame, key=key, version=version, correlation_id=correlation_id)
+
+    def error_codes(self, api: str, version: int, response: bytes) -> tuple[int, ...]:
+        """Every error code that a response (without its length) carries, in order; raises WireError."""
+        return tuple(_codes(decode_response(self.definitions, api, version, response)[1]))
+
+    def gather(self, body: Mapping[str, Any], found: dict[str, set[Any]]) -> None:
+        """Put into `found` what a structure and those inside it say."""
+        for name, value in body.items():
+            if name in _IDS:
+                found[_IDS[name]] |= {each for each in _listed(value) if isinstance(each, str | int)}
+            elif name in ("Key", "CoordinatorKeys") and body.get("KeyType", 0) in _COORDINATED:
+                found[_COORDINATED[body.get("KeyType", 0)]] |= set(_listed(value))
+            for each in _listed(value):
+                if isinstance(each, Mapping):
+                    self.gather(each, found)
+        topic = next((body[name] for name in _TOPIC if name in body), None)
+        if not topic and isinstance(body.get("TopicId"), UUID):
+            topic = self.topic_ids.get(body["TopicId"])
+        for partition in _partitions(body):
+            if isinstance(topic, str):
+                found["partitions"].add(TopicPartition(topic=topic, partition=partition))
+        if isinstance(body.get("Records"), bytes):
+            found["producer_ids"] |= set(_producers(body["Records"]))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _partitions(body: Mapping[str, Any]) -> Iterator[int]:
+    """The partition numbers beside a topic's name."""
+    for value in body.values():
+        for each in value if isinstance(value, list) else ():
+            if isinstance(each, Mapping):
+                yield from (each[name] for name in _INDEX if isinstance(each.get(name), int))
+            elif isinstance(each, int):
+                yield each
+
+
+def _producers(records: bytes) -> Iterator[int]:
+    """The producer ids of record batches of format 2; older formats have none."""
+    position = 0
+    while position + HEADER.size <= len(records):
+        header = HEADER.unpack_from(records, position)
+        if header[_MAGIC] != 2 or header[1] < 0:
+            return
+        yield header[_PRODUCER_ID]
+        position += 12 + header[1]
+
+
+def _codes(value: Any) -> Iterator[int]:
+    """The values of all fields whose name ends in ErrorCode."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if name.endswith("ErrorCode") and isinstance(each, int):
+                yield each
+            else:
+                yield from _codes(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _codes(each)

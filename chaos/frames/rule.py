@@ -1,0 +1,261 @@
+"""A rule: a selector, an action, and the book of what it did.
+
+A rule is struck on the links' own thread and read by everybody else. What it met is kept as frozen values, each
+replaced as more becomes known; the oldest are forgotten beyond 1000 frames or 64 MiB, but never uncounted. Times are
+CLOCK_MONOTONIC nanoseconds.
+
+What could not be decided is counted, too (`missed`): a frame above the size limit, one whose version nobody defines,
+one that was already passing when the rule came. A proof that speaks of "every" frame must look there first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from chaos.errors import InjectionError
+from chaos.frames.actions import Action, Answer
+from chaos.frames.answering import answer_frame
+from chaos.frames.reading import Asked
+from chaos.frames.selector import Direction, Frames
+from wire.errors import WireError
+
+KEPT_MAX, KEPT_BYTES_MAX = 1000, 64 << 20
+REASONS_MAX = 32
+
+
+class Fate(StrEnum):
+    """Where a met frame is, or how it ended. `LOST`: whom it was for was gone, or the link was shut, before."""
+
+    KEPT = "kept"
+    DELIVERED = "delivered"
+    DROPPED = "dropped"
+    ANSWERED = "answered"
+    CUT = "cut"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A request that was sent once more, on a connection of its own; `answer` is the response without its length.
+
+    `problem` says why there is no answer.
+    """
+
+    sent_ns: int | None = None
+    answered_ns: int | None = None
+    answer: bytes | None = field(default=None, repr=False)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """One frame that a rule met. `number` counts the rule's frames from 0.
+
+    `request` is the request with its length, `answer` the broker's response without: of a response that was met, and
+    of a met request as soon as the broker answered it, whether or not anybody was left to hear of it.
+    """
+
+    number: int
+    link: str
+    connection: int
+    direction: Direction
+    api: str
+    version: int
+    correlation_id: int
+    met_ns: int
+    request: bytes = field(repr=False)
+    fate: Fate = Fate.KEPT
+    ended_ns: int | None = None
+    answer: bytes | None = field(default=None, repr=False)
+    answered_ns: int | None = None
+    copies: tuple[Copy, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept of it."""
+        return len(self.request) + len(self.answer or b"")
+
+
+class Rule:
+    """Made by `FrameLinks.add`; the methods above the line are for every thread, those below for the links' own."""
+
+    def __init__(
+        self,
+        frames: Frames,
+        action: Action,
+        *,
+        links: frozenset[str],
+        api_key: int | None,
+        on_loop: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self.frames, self.action, self.links, self.active = frames, action, links, True
+        self.gone = asyncio.Event()
+        """Set on the loop when the rule was removed."""
+        self._api_key, self._on_loop = api_key, on_loop
+        self._changed = threading.Condition()
+        self._met: dict[int, Met] = {}
+        self._count = self._seen = self._bytes = self._first_ns = 0
+        self._missed: Counter[str] = Counter()
+        self._waiting: dict[int, asyncio.Future[Fate]] = {}
+        self._busy, self._idle = 0, asyncio.Event()
+        self._idle.set()
+
+    @property
+    def met(self) -> tuple[Met, ...]:
+        """The frames that were met and are still kept, in order."""
+        with self._changed:
+            return tuple(self._met.values())
+
+    @property
+    def count(self) -> int:
+        """How many frames were met, forgotten ones included."""
+        return self._count
+
+    @property
+    def missed(self) -> dict[str, int]:
+        """How many frames may have fitted and were let pass, by reason."""
+        with self._changed:
+            return dict(self._missed)
+
+    def describe(self) -> str:
+        """What it met so far, for a proof."""
+        met = self.met
+        if not met:
+            return f"{self.action.verb} no {self.frames.describe()}"
+        ways = ", ".join(sorted({each.link for each in met}))
+        kinds = ", ".join(sorted({f"{each.api} v{each.version}" for each in met}))
+        since_s = (time.monotonic_ns() - self._first_ns) / 1e9
+        plural = "" if self._count == 1 else "s"
+        said = f"{self.action.verb} {self._count} {kinds} {self.frames.direction}{plural} on {ways}"
+        return f"{said}, the first {since_s:.1f} s ago (at {self._first_ns} ns)"
+
+    def until(self, what: str, holds: Callable[[tuple[Met, ...]], bool], *, timeout_s: float) -> tuple[Met, ...]:
+        """Wait until that is true of the met frames, and return them; raises InjectionError with what was last seen."""
+        with self._changed:
+            if self._changed.wait_for(lambda: holds(tuple(self._met.values())), timeout_s):
+                return tuple(self._met.values())
+            seen = ", ".join(f"{each.api} {each.fate}" for each in self._met.values()) or "no frame"
+            raise InjectionError(f"{what} did not happen within {timeout_s:g} s; {self.frames.describe()}: {seen}")
+
+    def release(self) -> None:
+        """Let go what is held now, in the order in which it was met; what comes later is held again."""
+        self._on_loop(lambda: self.let_go(Fate.DELIVERED))
+
+    def drop_held(self) -> None:
+        """Swallow what is held now, and what follows it on its connections."""
+        self._on_loop(lambda: self.let_go(Fate.DROPPED))
+
+    # ---- on the links' own thread ----
+
+    def may_want(self, key: int) -> bool:
+        """Whether a request with this API key could be selected."""
+        return self._api_key is None or self._api_key == key
+
+    def selects(self, asked: Asked) -> bool:
+        """Whether a request fits (and can be answered, where that is the action); what cannot be read does not."""
+        if not self.active or not self.may_want(asked.key):
+            return False
+        try:
+            if self.frames.needs_facts and not self.frames.fits(asked.facts()):
+                return False
+            if isinstance(self.action, Answer):
+                answer_frame(asked, self.action)
+        except WireError as error:
+            self.miss(f"{asked.api} v{asked.version}: {error}")
+            return False
+        return True
+
+    def admit(self) -> bool:
+        """Count a frame that fits; whether it is one of those to be met."""
+        self._seen += 1
+        last = None if self.frames.count is None else self.frames.skip + self.frames.count
+        return self._seen > self.frames.skip and (last is None or self._seen <= last)
+
+    def miss(self, reason: str) -> None:
+        """A frame may have fitted and was let pass."""
+        with self._changed:
+            if reason in self._missed or len(self._missed) < REASONS_MAX:
+                self._missed[reason] += 1
+
+    def meet(self, asked: Asked, *, link: str, connection: int, answer: bytes | None = None) -> int:
+        """Write down a frame; its number."""
+        now_ns = time.monotonic_ns()
+        with self._changed:
+            met = Met(
+                number=self._count,
+                link=link,
+                connection=connection,
+                direction=self.frames.direction,
+                api=asked.api,
+                version=asked.version,
+                correlation_id=asked.correlation_id,
+                met_ns=now_ns,
+                request=asked.frame,
+                answer=answer,
+                answered_ns=None if answer is None else now_ns,
+            )
+            self._first_ns = self._first_ns or now_ns
+            self._count += 1
+            self._keep(met)
+        self._busy += 1
+        self._idle.clear()
+        return met.number
+
+    def note(self, number: int, **known: Any) -> None:
+        """Write down more about a frame, unless it was forgotten."""
+        with self._changed:
+            if number in self._met:
+                self._keep(replace(self._met[number], **known))
+
+    def copied(self, number: int, copy: Copy) -> None:
+        """Write down a copy's end."""
+        with self._changed:
+            if number in self._met:
+                self._keep(replace(self._met[number], copies=(*self._met[number].copies, copy)))
+
+    def settle(self, number: int, fate: Fate) -> None:
+        """The frame is dealt with."""
+        self.note(number, fate=fate, ended_ns=time.monotonic_ns())
+        self._busy -= 1
+        if not self._busy:
+            self._idle.set()
+
+    async def wait(self, number: int, delay_s: float | None) -> Fate:
+        """Until the frame is let go, or so many seconds; what is to become of it."""
+        if not self.active:
+            return Fate.DELIVERED
+        going = asyncio.get_running_loop().create_future()
+        self._waiting[number] = going
+        try:
+            await asyncio.wait({going}, timeout=delay_s)
+            return going.result() if going.done() else Fate.DELIVERED
+        finally:
+            self._waiting.pop(number, None)
+
+    def let_go(self, fate: Fate) -> None:
+        """End the waiting of every held frame."""
+        for _, going in sorted(self._waiting.items()):
+            if not going.done():
+                going.set_result(fate)
+
+    async def retire(self, within_s: float) -> None:
+        """Meet nothing any more, let everything go, and wait until that was dealt with."""
+        self.active = False
+        self.gone.set()
+        self.let_go(Fate.DELIVERED)
+        await asyncio.wait_for(self._idle.wait(), within_s)
+
+    def _keep(self, met: Met) -> None:
+        old = self._met.get(met.number)
+        self._met[met.number] = met
+        self._bytes += met.size - (old.size if old else 0)
+        while len(self._met) > KEPT_MAX or (self._bytes > KEPT_BYTES_MAX and len(self._met) > 1):
+            self._bytes -= self._met.pop(next(iter(self._met))).size
+        self._changed.notify_all()

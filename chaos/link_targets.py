@@ -1,0 +1,75 @@
+"""Link targets: roles, resolved to links at the moment of injection.
+
+A link is named by the side that opens it. A client's requests to a leader travel on *site → leader*; the markers of a
+transaction, and the verification of its partitions, on links between brokers: markers from the coordinator to the
+leader (WriteTxnMarkers), the question whether a partition was added from the leader to the coordinator
+(AddPartitionsToTxn v4+). A broker that is both speaks to itself, on no link at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chaos.arena import Arena
+from chaos.cluster import Link, Plane, Site
+from chaos.errors import UnresolvedTargetError
+from chaos.targets import AllBrokers, Target
+
+
+class LinkTarget(Protocol):
+    """The links between those who hold two roles."""
+
+    def describe(self) -> str:
+        """The links in words."""
+
+    def resolve(self, arena: Arena) -> tuple[Link, ...]:
+        """The links now; raises UnresolvedTargetError when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromSite:
+    """What the clients of a site open: to the brokers that hold a role."""
+
+    site: Site
+    to: Target = field(default_factory=AllBrokers)
+
+    def describe(self) -> str:
+        """The links in words."""
+        return f"site {self.site} → {self.to.describe()}"
+
+    def resolve(self, arena: Arena) -> tuple[Link, ...]:
+        """One link per broker."""
+        wanted = {Link(source=str(self.site), target=broker) for broker in self.to.resolve(arena)}
+        return _existing(arena, wanted, self.describe())
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenBrokers:
+    """What the brokers that hold one role open to those that hold another; a broker has no link to itself."""
+
+    source: Target
+    to: Target
+    plane: Plane = Plane.DATA
+
+    def describe(self) -> str:
+        """The links in words."""
+        return f"{self.source.describe()} → {self.to.describe()}" + (" (raft)" if self.plane is Plane.RAFT else "")
+
+    def resolve(self, arena: Arena) -> tuple[Link, ...]:
+        """One link per ordered pair."""
+        targets = self.to.resolve(arena)
+        wanted = {
+            Link(source=str(source), target=target, plane=self.plane)
+            for source in self.source.resolve(arena)
+            for target in targets
+            if source != target
+        }
+        return _existing(arena, wanted, self.describe())
+
+
+def _existing(arena: Arena, wanted: set[Link], what: str) -> tuple[Link, ...]:
+    found = tuple(link for link in arena.cluster.links.links() if link in wanted)
+    if not found:
+        raise UnresolvedTargetError(f"there is no link {what}", hint="one broker may hold both roles now")
+    return found
