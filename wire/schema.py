@@ -200,7 +200,8 @@ class Compiler:
         """The codec of a list of fields."""
         fields, tagged, absent = [], {}, {}
         for spec in specs:
-            if not within(self.version, spec["versions"]):
+            # A definition may give the versions of a field that is always tagged only once.
+            if not within(self.version, spec.get("versions") or spec["taggedVersions"]):
                 absent[capitalized(spec["name"])] = ... if spec.get("ignorable") else self.preset(spec)[0]
                 continue
             preset, null = self.preset(spec)

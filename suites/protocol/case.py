@@ -57,3 +57,18 @@ class Needs:
         if self.level is not None:
             parts.append(f"transaction.version {self.level}")
         return ", ".join([*parts, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
+
+
+THREE = Needs(brokers=3, replicas=3, min_in_sync=2)
+#: Everything that a broker does from time to time, it does at once: retention of records and of offsets, and cleaning.
+#: The cleaner's map has room for about 870 keys (2 MiB × 0.01 / 24 bytes), so that larger segments take several passes.
+HASTY = Needs(
+    settings={
+        "log.retention.check.interval.ms": "500",
+        "log.initial.task.delay.ms": "500",
+        "offsets.retention.check.interval.ms": "500",
+        "log.cleaner.backoff.ms": "100",
+        "log.cleaner.dedupe.buffer.size": str(2 * 1024 * 1024),
+        "log.cleaner.io.buffer.load.factor": "0.01",
+    }
+)

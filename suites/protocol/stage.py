@@ -22,6 +22,7 @@ from suites.protocol.answers import Answer, code_name
 from suites.protocol.generations import AT_MOST, Generation
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import Recording
+from verification import releases
 from verification.script import Relation
 from wire.client import Client
 from wire.codes import ErrorCode
@@ -67,9 +68,10 @@ class Sent:
 class Stage:
     """What a case is given. `name` makes topics, groups and transactional ids unique."""
 
-    def __init__(self, client: Client, *, generation: Generation) -> None:
+    def __init__(self, client: Client, *, generation: Generation, release: str) -> None:
         self.client = client
         self.generation = generation
+        self.release = release
         self.recording = Recording()
         self.see = Eyes(client)
         self.name = secrets.token_hex(4)
@@ -143,6 +145,10 @@ class Stage:
         answers = [line.connection.receive(each) for each in sent]
         self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
         return answers
+
+    def since(self, release: str) -> bool:
+        """Whether the brokers are of this release or a later one, where releases may lawfully differ."""
+        return releases.within(self.release, release, None)
 
     # -- orientation, which is no part of the script -----------------------------------------------------------
 

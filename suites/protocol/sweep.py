@@ -73,7 +73,7 @@ class Sweep:
             missing = _missing(client, case.generation)
             if missing:
                 return not_applicable(case, missing)
-            stage = Stage(client, generation=case.generation or newest(client))
+            stage = Stage(client, generation=case.generation or newest(client), release=self.release)
             began = time.monotonic()
             broke = _play(case, stage)
             written = self._write(case, stage, broke, time.monotonic() - began)

@@ -1,0 +1,251 @@
+"""GRP: offsets that follow a transaction, and what becomes of them when other commits, deletions and expiry meet them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from suites.protocol.case import BOTH, HASTY, generations, needs, requirement
+from suites.protocol.generations import Generation
+from suites.protocol.groups import commit, fetch_offsets, joins, offsets_of, pends
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.stage import Stage
+from wire.codes import ErrorCode as Code
+from wire.values import TopicPartition
+
+#: The last version of OffsetCommit in which a request says how long its offsets are kept (KIP-211).
+RETENTION_VERSION = 4
+EXPIRED_WITHIN_S = 30.0
+#: `offset.metadata.max.bytes` is 4096.
+OVERSIZED = "x" * 5000
+
+
+def ground(stage: Stage, *, partitions: int = 1) -> tuple[str, tuple[TopicPartition, ...], ScriptedProducer]:
+    """A group of its own, the partitions that it reads, and a producer."""
+    producer = ScriptedProducer(stage, f"{stage.name}-id").ready()
+    return f"{stage.name}-group", stage.topic(partitions), producer
+
+
+def commits(stage: Stage, group: str, offsets: dict[TopicPartition, int]) -> None:
+    """Set up: the offsets are committed, plain."""
+    stage.set_up("the offsets are committed", partial(commit, stage, group, offsets))
+
+
+def claim(stage: Stage, what: str, group: str, at: TopicPartition, offset: int) -> None:
+    """Claim that nothing is pending on a partition, and what its committed offset is."""
+    answer = fetch_offsets(stage, group, [at], stable=True)
+    stage.expect_code(f"{what}: OffsetFetch with require_stable", answer, Code.NONE)
+    stage.expect(f"{what}: the committed offset", offsets_of(answer), {str(at): offset})
+
+
+@requirement("GRP-01", "GRP-02")
+@generations(*BOTH)
+def test_a_pending_offset_is_invisible(stage: Stage) -> None:
+    """A pending offset is not returned, and who asks for stable ones is told so, for that partition only."""
+    group, (first, second), producer = ground(stage, partitions=2)
+    commits(stage, group, {first: 5, second: 6})
+    pends(producer, group, {first: 9})
+    answer = fetch_offsets(stage, group, [first, second], stable=False)
+    stage.expect("the codes without require_stable", answer.codes, {str(first): 0, str(second): 0})
+    stage.expect("the offsets without require_stable", offsets_of(answer), {str(first): 5, str(second): 6})
+    answer = fetch_offsets(stage, group, [first, second], stable=True)
+    unstable = int(Code.UNSTABLE_OFFSET_COMMIT)
+    stage.expect("the codes with require_stable", answer.codes, {str(first): unstable, str(second): 0})
+    stage.expect("the offset of the other partition", offsets_of(answer)[str(second)], 6)
+    producer.ends(commit=False)
+
+
+@requirement("GRP-03")
+@generations(*BOTH)
+def test_a_decided_offset_is_in_force_at_once(stage: Stage) -> None:
+    """Right after the completion a committed offset is returned, and an aborted one has left the value before it."""
+    group, (at,), producer = ground(stage)
+    commits(stage, group, {at: 5})
+    for offset, commit_it, expected in ((9, True, 9), (12, False, 9), (14, True, 14)):
+        pends(producer, group, {at: offset})
+        producer.ends(commit=commit_it)
+        claim(stage, f"{offset} is {'committed' if commit_it else 'aborted'}", group, at, expected)
+
+
+@requirement("GRP-10")
+@generations(Generation.TV1)
+def test_offsets_need_the_group_in_the_transaction(stage: Stage) -> None:
+    """TxnOffsetCommit of a group that was not added to the transaction is refused, and nothing is pending."""
+    group, (at,), producer = ground(stage)
+    stage.set_up("the group's coordinator is ready", partial(commit, stage, group, {at: 5}))
+    highest = stage.version_of("TxnOffsetCommit", stage.line(stage.group_coordinator(group)))
+    for version in range(3, highest + 1):
+        answer = producer.commit_offsets(group, {at: 9}, version=version)
+        # KIP-890: v4 is the first version in which a client knows TRANSACTION_ABORTABLE.
+        code = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
+        stage.expect_code(f"without a transaction, v{version}", answer, code)
+        claim(stage, f"v{version}", group, at, 5)
+    other = f"{group}-other"
+    joins(producer, other)
+    answer = producer.commit_offsets(other, {at: 9})
+    stage.expect_code("with the group in the transaction", answer, Code.NONE)
+    producer.ends(commit=True)
+    claim(stage, "the other group", other, at, 9)
+
+
+@requirement("GRP-11")
+@generations(*BOTH)
+def test_offsets_of_a_foreign_identity(stage: Stage) -> None:
+    """TxnOffsetCommit with a wrong epoch, producer id or transactional id is refused, and nothing is pending."""
+    group, (at,), producer = ground(stage)
+    zombie = producer.copy()
+    producer.ready()
+    joins(producer, group)
+    stage.set_up("the group's coordinator is ready", partial(commit, stage, group, {at: 5}))
+    live = producer.now.epoch
+    send = partial(producer.commit_offsets, group, {at: 9})
+    stage.expect_code("a lower epoch", send(epoch=zombie.now.epoch), Code.INVALID_PRODUCER_EPOCH)
+    claim(stage, "a lower epoch", group, at, 5)
+    stage.expect_code("a higher epoch", send(epoch=live + 1), Code.INVALID_PRODUCER_EPOCH)
+    claim(stage, "a higher epoch", group, at, 5)
+    answer = send(ProducerId=producer.now.id + 1_000_000)
+    stage.expect_code("a wrong producer id", answer, Code.INVALID_PRODUCER_ID_MAPPING)
+    answer = send(TransactionalId=f"{stage.name}-nobody")
+    stage.expect_code("an unknown transactional id", answer, Code.INVALID_PRODUCER_ID_MAPPING)
+    claim(stage, "a foreign identity", group, at, 5)
+    stage.expect_code("its own identity", send(), Code.NONE)
+    producer.ends(commit=True)
+    claim(stage, "its own identity", group, at, 9)
+
+
+@requirement("GRP-13")
+def test_oversized_metadata_of_a_plain_commit(stage: Stage) -> None:
+    """Metadata that is too large fails its own partition, and no partition has anything pending afterwards."""
+    group, places, _ = ground(stage, partitions=10)
+    topics = [
+        {
+            "Name": places[0].topic,
+            "Partitions": [
+                {"PartitionIndex": index, "CommittedOffset": 7, "CommittedMetadata": OVERSIZED if index == 5 else ""}
+                for index in range(10)
+            ],
+        }
+    ]
+    stage.set_up("the group's coordinator is ready", partial(commit, stage, f"{group}-other", {places[0]: 1}))
+    answer = commit(stage, group, {}, Topics=topics)
+    large = int(Code.OFFSET_METADATA_TOO_LARGE)
+    stage.expect("the codes", answer.codes, {str(at): large if at.partition == 5 else 0 for at in places})
+    answer = fetch_offsets(stage, group, places, stable=True)
+    stage.expect("the codes of OffsetFetch with require_stable", answer.codes, {str(at): 0 for at in places})
+    stage.expect("the offsets", offsets_of(answer), {str(at): -1 if at.partition == 5 else 7 for at in places})
+
+
+@requirement("GRP-13")
+@generations(*BOTH)
+def test_oversized_metadata_in_a_transaction(stage: Stage) -> None:
+    """Metadata that is too large fails its own partitions; the others are committed, all of them."""
+    # Every second one of forty: which of the others were lost up to 3.7.0 depended on the order of a hash table.
+    group, places, producer = ground(stage, partitions=40)
+    partitions = [
+        {"PartitionIndex": index, "CommittedOffset": 7, "CommittedMetadata": OVERSIZED if index % 2 else ""}
+        for index in range(40)
+    ]
+    joins(producer, group)
+    stage.set_up("the group's coordinator is ready", partial(commit, stage, f"{group}-other", {places[0]: 1}))
+    answer = producer.commit_offsets(group, {}, Topics=[{"Name": places[0].topic, "Partitions": partitions}])
+    large = int(Code.OFFSET_METADATA_TOO_LARGE)
+    stage.expect("the codes", answer.codes, {str(at): large if at.partition % 2 else 0 for at in places})
+    producer.ends(commit=True)
+    answer = fetch_offsets(stage, group, places, stable=True)
+    stage.expect("the codes of OffsetFetch with require_stable", answer.codes, {str(at): 0 for at in places})
+    stage.expect("the offsets", offsets_of(answer), {str(at): -1 if at.partition % 2 else 7 for at in places})
+
+
+@requirement("GRP-14")
+@generations(*BOTH)
+def test_the_last_commit_in_the_log_wins(stage: Stage) -> None:
+    """Of plain and transactional commits that mix, the one that was written last is in force, not the one decided last."""
+    group, (at,), producer = ground(stage)
+    other = ScriptedProducer(stage, f"{stage.name}-other").ready()
+    commits(stage, group, {at: 5})
+    pends(producer, group, {at: 9})
+    producer.ends(commit=True)
+    claim(stage, "transactional after plain", group, at, 9)
+    pends(producer, group, {at: 12})
+    commits(stage, group, {at: 3})
+    producer.ends(commit=True)
+    claim(stage, "plain while a transactional one was pending", group, at, 3)
+    pends(producer, group, {at: 15})
+    pends(other, group, {at: 17})
+    other.ends(commit=True)
+    stage.expect(
+        "two pending, the later one decided: unstable",
+        stage.see.offset(group, at, stable=True),
+        "UNSTABLE_OFFSET_COMMIT",
+    )
+    stage.expect("two pending, the later one decided: in force", stage.see.offset(group, at), 17)
+    producer.ends(commit=True)
+    claim(stage, "two pending, the earlier one decided last", group, at, 17)
+
+
+@requirement("GRP-15")
+@needs(HASTY)
+@generations(*BOTH)
+def test_offsets_do_not_expire_under_a_transaction(stage: Stage) -> None:
+    """Expiry leaves a pending offset alone and, from 4.0, the committed one of its partition as well."""
+    group, (first, second), producer = ground(stage, partitions=2)
+    pends(producer, group, {first: 9})
+    expiring = partial(commit, stage, group, {first: 5, second: 5}, version=RETENTION_VERSION, RetentionTimeMs=1)
+    stage.set_up("offsets that expire at once", expiring)
+    gone = stage.until(lambda: stage.see.offset(group, second), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
+    stage.require("the other partition's offset has expired", gone, -1)
+    pending = stage.see.offset(group, first, stable=True)
+    stage.expect("the pending offset", pending, "UNSTABLE_OFFSET_COMMIT")
+    if stage.since("4.0.0"):
+        stage.expect("the committed offset under it", stage.see.offset(group, first), 5)
+    producer.ends(commit=False)
+    gone = stage.until(lambda: stage.see.offset(group, first), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
+    stage.require("once nothing is pending it has expired, too", gone, -1)
+
+
+@requirement("GRP-15")
+@needs(HASTY)
+@generations(*BOTH)
+def test_a_group_is_not_deleted_under_a_transaction(stage: Stage) -> None:
+    """A group whose only offsets are pending is not deleted, so that the commit of the transaction brings them."""
+    group, (at,), producer = ground(stage)
+    witness, broker = f"{group}-witness", stage.group_coordinator(group)
+    pends(producer, group, {at: 9})
+    # A group that may go, in the care of the same broker: once it is gone, the other one was looked at, too.
+    body = partial(commit, stage, witness, {at: 5}, version=RETENTION_VERSION, RetentionTimeMs=1)
+    stage.require("one broker cares for both groups", stage.group_coordinator(witness), broker)
+    for turn in (1, 2):
+        stage.set_up(f"an offset that expires at once, {turn}", body)
+        gone = stage.until(lambda: stage.see.offset(witness, at), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
+        stage.require(f"it has expired, {turn}", gone, -1)
+    producer.ends(commit=True)
+    claim(stage, "the transaction is committed", group, at, 9)
+
+
+@requirement("GRP-16")
+@generations(*BOTH)
+def test_a_deleted_offset_stays_deleted(stage: Stage) -> None:
+    """An offset that OffsetDelete removed while one was pending is not brought back by the marker."""
+    group, (first, second), producer = ground(stage, partitions=2)
+    commits(stage, group, {first: 5, second: 6})
+    pends(producer, group, {first: 9})
+    topics = [{"Name": first.topic, "Partitions": [{"PartitionIndex": first.partition}]}]
+    answer = stage.ask("OffsetDelete", {"GroupId": group, "Topics": topics}, broker=stage.group_coordinator(group))
+    stage.require_code("the offset is deleted", answer)
+    claim(stage, "while the transaction is open", group, first, -1)
+    producer.ends(commit=True)
+    claim(stage, "after the commit", group, first, -1)
+    claim(stage, "the other partition", group, second, 6)
+
+
+@requirement("GRP-16")
+@generations(*BOTH)
+def test_a_deleted_group_stays_deleted(stage: Stage) -> None:
+    """The offsets of a group that DeleteGroups removed while one was pending are not brought back by the marker."""
+    group, (at,), producer = ground(stage)
+    commits(stage, group, {at: 5})
+    pends(producer, group, {at: 9})
+    answer = stage.ask("DeleteGroups", {"GroupsNames": [group]}, broker=stage.group_coordinator(group))
+    stage.require_code("the group is deleted", answer)
+    claim(stage, "while the transaction is open", group, at, -1)
+    producer.ends(commit=True)
+    claim(stage, "after the commit", group, at, -1)
