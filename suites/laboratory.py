@@ -107,10 +107,10 @@ class Laboratory:
         kill(self.spark())
 
     def close(self) -> None:
-        """End everything: judgements that have not begun are dropped, those in flight are finished."""
+        """End everything. What was handed to the judge is still judged: its evidence is complete, and it takes seconds."""
         for _, verdict in self._unjudged:
             verdict.cancel()
-        self._background.shutdown(wait=True, cancel_futures=True)
+        self._background.shutdown(wait=True)
         self._stack.close()
 
     def __enter__(self) -> Laboratory:
