@@ -19,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 #: The only scenario of the smoke profile that is not a control.
 FLOOR = ("--profile", "smoke", "--seed", "1", "-k", "without_faults")
@@ -63,6 +65,8 @@ class Command:
                     **inherited,
                     "TMPDIR": str(self.temporary),
                     "SPARK_LOCAL_DIRS": str(self.temporary),
+                    # SIGABRT prints the stacks of all threads: see `end`.
+                    "PYTHONFAULTHANDLER": "1",
                     **variables,
                     MARK: self.mark,
                 },
@@ -90,8 +94,14 @@ class Command:
         os.killpg(self._process.pid, signal.SIGINT)
 
     def end(self, *, within_s: float = WITHIN_S) -> Ended:
-        """Wait for its end."""
-        code = self._process.wait(within_s)
+        """Wait for its end. One that does not come says where every thread of the command stands."""
+        try:
+            code = self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            running = "\n".join(self.processes().values())
+            self._process.send_signal(signal.SIGABRT)
+            self._process.wait(GONE_WITHIN_S)
+            pytest.fail(f"no end within {within_s:.0f} s, running:\n{running}\nand said:\n{self.output}")
         deadline = time.monotonic() + GONE_WITHIN_S
         while self.processes() and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY_S)
