@@ -50,14 +50,7 @@ def conduct(trial: Trial) -> RunDirectory:
             trial.recover(timeout_s=RECOVERY_WITHIN_S)
         with trial.phase("after-window"):
             await_after_window(trial)
-        with trial.phase("stop"):
-            trial.workload.stop(timeout_s=STOP_WITHIN_S)
-        with trial.phase("await LSO = high watermark"):
-            trial.settle(before_fencing=True)
-        with trial.phase("fence"):
-            trial.fence()
-        with trial.phase("drain"):
-            trial.drain(timeout_s=DRAIN_WITHIN_S)
+        come_to_rest(trial)
         # Not while the next scenario begins: beside its load the first capture took 70 s instead of 15 s.
         with trial.phase("capture"):
             trial.pin()
@@ -95,6 +88,18 @@ def strike(trial: Trial) -> None:
         nemesis.run(trial.scenario.schedule)
     finally:
         trial.arena.cluster.links.heal()
+
+
+def come_to_rest(trial: Trial, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
+    """End the writers, see whether readers are held back, fence, and let the observers read what is left."""
+    with trial.phase("stop"):
+        trial.workload.stop(timeout_s=STOP_WITHIN_S)
+    with trial.phase("await LSO = high watermark"):
+        trial.settle(before_fencing=True)
+    with trial.phase("fence"):
+        trial.fence()
+    with trial.phase("drain"):
+        trial.drain(timeout_s=drain_within_s)
 
 
 def await_after_window(trial: Trial) -> None:

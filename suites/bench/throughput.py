@@ -22,7 +22,7 @@ from suites.bench.errors import WorthlessJudgementError
 from suites.bench.judging import judged
 from suites.bench.ratio import Ratio, Unit
 from suites.laboratory import Laboratory
-from suites.runner import STOP_WITHIN_S
+from suites.runner import come_to_rest
 from suites.scenario import THREE_BROKERS, Scenario
 from suites.trial import Trial
 from verification.capture import capture
@@ -123,14 +123,7 @@ def _fill(trial: Trial, records: int) -> None:
             timeout_s=within_s,
             last=lambda: str(trial.workload.progress()),
         )
-    with trial.phase("stop"):
-        trial.workload.stop(timeout_s=STOP_WITHIN_S)
-    with trial.phase("await LSO = high watermark"):
-        trial.settle(before_fencing=True)
-    with trial.phase("fence"):
-        trial.fence()
-    with trial.phase("drain"):
-        trial.drain(timeout_s=within_s)
+    come_to_rest(trial, drain_within_s=within_s)
     trial.pin()
     # Evidence is complete; what follows is done to it again and again.
     trial.recorder.seal()
