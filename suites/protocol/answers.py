@@ -18,6 +18,10 @@ class AmbiguousAnswerError(Exception):
     """An answer with several codes was asked for its one code: the script must say which place it means."""
 
 
+class NoAnswerError(Exception):
+    """A request was not answered: that says something about time or the connection, and nothing about the claim."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer to one exchange; `body` is None when none came, and `error` then says why."""
@@ -30,16 +34,19 @@ class Answer:
 
     @property
     def codes(self) -> dict[str, int]:
-        """Every error code by its place, such as `orders-0`; the answer's own code has the place ''."""
-        found = dict(_codes(self.body, "")) if self.body is not None else {}
+        """Every error code by its place, such as `orders-0`; the answer's own code has the place ''.
+
+        Raises NoAnswerError.
+        """
+        if self.body is None:
+            raise NoAnswerError(f"{self} never came: {self.error}")
+        found = dict(_codes(self.body, ""))
         # An answer that speaks of places says nothing of its own unless something is wrong as a whole.
         return {place: code for place, code in found.items() if place or code or len(found) == 1}
 
     @property
-    def code(self) -> int | None:
-        """The one error code; None when there was no answer. Raises AmbiguousAnswerError for several different ones."""
-        if self.body is None:
-            return None
+    def code(self) -> int:
+        """The one error code. Raises NoAnswerError, and AmbiguousAnswerError for several different ones."""
         several = set(self.codes.values())
         if len(several) != 1:
             raise AmbiguousAnswerError(f"{self} has the codes {self.codes}")
@@ -49,16 +56,14 @@ class Answer:
         return f"answer {self.exchange} ({self.api} v{self.version})"
 
     def __getitem__(self, name: str) -> Any:
-        """A field of the answer's body; raises KeyError when there was no answer or it has no such field."""
+        """A field of the answer's body; raises NoAnswerError, and KeyError when it has no such field."""
         if self.body is None:
-            raise KeyError(f"{self} never came: {self.error}")
+            raise NoAnswerError(f"{self} never came: {self.error}")
         return self.body[name]
 
 
-def code_name(code: int | None) -> str:
+def code_name(code: int) -> str:
     """A code for people: `INVALID_TXN_STATE (48)`."""
-    if code is None:
-        return "no answer"
     try:
         return f"{ErrorCode(code).name} ({code})"
     except ValueError:

@@ -29,6 +29,7 @@ class ProtocolPlugin:
     def __init__(self, config: RunConfig, console: Console) -> None:
         self.config = config
         self.console = console
+        self.planned: set[str] = set()
         self.verdicts: dict[str, ScriptVerdict] = {}
         self.listing = False
         self._sweep: Sweep | None = None
@@ -59,6 +60,12 @@ class ProtocolPlugin:
         )
         places = {name: number for number, (name, _) in enumerate(order)}
         items.sort(key=lambda item: places[_needs(item).describe()])
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """What is left after `-k` is what this sweep means to perform."""
+        self.planned = {case_of(item, self.config).key for item in session.items}
+        if len(self.planned) < len(session.items):
+            raise pytest.UsageError("Two protocol cases have one name; rename one of the functions.")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Have everything that the sweep needs, or say in one sentence what is missing."""
@@ -110,15 +117,23 @@ class ProtocolPlugin:
             self._sweep.close()
         if self.listing or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
-        codes = [code_of(each.verdict) for each in self.verdicts.values()]
-        if exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR) or self._closing:
-            codes.append(ExitCode.ENVIRONMENT)
-        session.exitstatus = int(exit_code(codes))
+        session.exitstatus = int(self._exit_code(exitstatus))
         counts = Counter(each.verdict for each in self.verdicts.values())
         told = ", ".join(f"{count} {verdict.name.replace('_', ' ')}" for verdict, count in sorted(counts.items()))
         self._closing.append(
             f"{told or 'no case'} in {time.monotonic() - self._began:.0f} s, exit code {session.exitstatus}"
         )
+
+    def _exit_code(self, exitstatus: int) -> ExitCode:
+        """The one table's code: a case without a verdict is an error, and a sweep that decided nothing is no pass."""
+        codes = [code_of(each.verdict) for each in self.verdicts.values() if each.verdict is not Verdict.NOT_APPLICABLE]
+        ended_early = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+        missing = self.planned - set(self.verdicts)
+        if missing and not self._closing:
+            self._closing.append(f"without a verdict: {', '.join(sorted(missing))}")
+        if ended_early or missing:
+            codes.append(ExitCode.ENVIRONMENT)
+        return exit_code(codes)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """What came of it, last."""

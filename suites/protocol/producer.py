@@ -15,7 +15,9 @@ from typing import Any
 
 from suites.protocol.answers import Answer
 from suites.protocol.generations import Generation
+from suites.protocol.observing import COMPLETE
 from suites.protocol.stage import Line, Stage
+from verification.script import Relation
 from wire.records import encode
 from wire.schema import Body
 from wire.values import Producer, TopicPartition
@@ -207,8 +209,11 @@ class ScriptedProducer:
         """
         word = "commit" if commit else "abort"
         self.stage.set_up(f"the {word} is acknowledged", partial(self.end, commit=commit))
-        if self.stage.see.complete(self) is None:
+        state = self.stage.see.complete(self)
+        if state is None:
             self.stage.set_up(f"the {word} is complete", partial(self.end, commit=commit))
+        else:
+            self.stage.require(f"the state after the {word}", state, sorted(COMPLETE), Relation.ONE_OF)
         return self
 
     def copy(self) -> ScriptedProducer:

@@ -15,6 +15,10 @@ class UnmetError(Exception):
     """What a script requires does not hold: there is nothing to be tested, and no use in going on."""
 
 
+class NotApplicableError(Exception):
+    """The release does not have what the case is about: that is no verdict on it, least of all a pass."""
+
+
 class Recording:
     """The exchanges and statements so far."""
 

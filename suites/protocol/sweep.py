@@ -2,8 +2,8 @@
 
 Cases with equal needs follow each other on one cluster. A case whose requirements do not apply to the release, or whose
 generation the brokers do not offer, is not applicable and not begun. A case that breaks (an answer that does not come,
-a broker that is gone) is an error of its own and does not keep the others from being performed; the cluster is looked
-at before the next one and replaced when it no longer answers.
+a broker that is gone, a mistake in the case) is an error of its own and does not keep the others from being performed;
+the cluster is looked at before the next one and replaced when it is not healthy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.errors import ChaosError
@@ -21,10 +21,9 @@ from fixtures.clusters.releases import definition_jars
 from fixtures.errors import OnceproofError
 from fixtures.processes import ProcessError
 from suites.equipment import Equipment
-from suites.protocol.answers import AmbiguousAnswerError
 from suites.protocol.case import Needs
 from suites.protocol.generations import AT_LEAST, Generation
-from suites.protocol.recording import UnmetError
+from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import Stage
 from verification import script as scripts
 from verification.requirements.catalogue import applies_to, load
@@ -53,7 +52,7 @@ class Case:
 
 
 class Sweep:
-    """Performs cases of one release; a context manager that ends its cluster."""
+    """Performs cases of one release; `close` ends its cluster."""
 
     def __init__(self, equipment: Equipment, directory: Path, *, release: str) -> None:
         self.equipment = equipment
@@ -64,9 +63,13 @@ class Sweep:
         self._catalogue = load()
 
     def perform(self, case: Case) -> ScriptVerdict:
-        """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises."""
+        """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises.
+
+        Only those of its requirements that apply to the release are decided by it.
+        """
         level = self._level(case)
-        if not any(applies_to(self._catalogue[each], self.release, level) for each in case.requirements):
+        applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
+        if not applicable:
             return not_applicable(case, f"nothing of it applies to {self.release}")
         cluster = self._pool.lease(case.needs.spec(self.release))
         with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
@@ -75,8 +78,11 @@ class Sweep:
                 return not_applicable(case, missing)
             stage = Stage(client, generation=case.generation or newest(client), release=self.release)
             began = time.monotonic()
-            broke = _play(case, stage)
-            written = self._write(case, stage, broke, time.monotonic() - began)
+            try:
+                broke = _play(case, stage)
+            except NotApplicableError as reason:
+                return not_applicable(case, str(reason))
+            written = self._write(replace(case, requirements=applicable), stage, broke, time.monotonic() - began)
         return scripts.judge(written)
 
     def _level(self, case: Case) -> int | None:
@@ -118,7 +124,9 @@ def _play(case: Case, stage: Stage) -> str:
         case.play(stage)
     except UnmetError:
         return ""  # the statement that does not hold says so
-    except (*ENVIRONMENT_ERRORS, AmbiguousAnswerError, LookupError, TypeError, ValueError) as error:
+    except NotApplicableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a case without a verdict would be missed by nobody
         return f"{type(error).__name__}: {error}"
     finally:
         stage.close()

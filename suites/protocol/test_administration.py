@@ -13,6 +13,7 @@ from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.reading import remembered, write_marker
+from suites.protocol.recording import NotApplicableError
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
@@ -134,11 +135,12 @@ def listed(stage: Stage, **filters: Any) -> tuple[dict[str, str], Answer]:
     return own, answer
 
 
-def offered(stage: Stage) -> int:
-    """The highest version of ListTransactions, which is claimed: a filter that a release lacks cannot be asked for."""
-    version = stage.version_of("ListTransactions", stage.line(stage.brokers[0]))
-    stage.expect("the version of ListTransactions", version, stage.since("3.8.0") + stage.since("4.1.0"))
-    return version
+def needs_version(stage: Stage, version: int, since: str) -> None:
+    """A filter that a release lacks cannot be asked for; one that it should have must be offered."""
+    if not stage.since(since):
+        raise NotApplicableError(f"ListTransactions v{version} begins at {since}")
+    offered = stage.version_of("ListTransactions", stage.line(stage.brokers[0]))
+    stage.require("the version of ListTransactions", offered, version, Relation.AT_LEAST)
 
 
 def three_states(stage: Stage) -> dict[str, ScriptedProducer]:
@@ -182,8 +184,7 @@ def test_list_transactions(stage: Stage) -> None:
 @generations(*BOTH)
 def test_list_transactions_by_duration(stage: Stage) -> None:
     """A filter for the duration gives exactly the transactions that have been running longer (KIP-994)."""
-    if offered(stage) < 1:
-        return
+    needs_version(stage, 1, "3.8.0")
     producers = three_states(stage)
     longer = partial(listed, stage, StateFilters=["Ongoing"])
     own = stage.until(lambda: longer(DurationFilter=500)[0], bool, within_s=10)
@@ -196,8 +197,7 @@ def test_list_transactions_by_duration(stage: Stage) -> None:
 @generations(*BOTH)
 def test_what_does_not_run_has_no_duration(stage: Stage) -> None:
     """A filter for the duration gives no id without a running transaction, whatever it was used for before (KIP-994)."""
-    if offered(stage) < 1:
-        return
+    needs_version(stage, 1, "3.8.0")
     producers = three_states(stage)
     own = stage.until(lambda: listed(stage, DurationFilter=500)[0], lambda seen: "open" in seen, within_s=10)
     stage.expect("running for more than half a second", own, {"open": "Ongoing"})
@@ -207,8 +207,7 @@ def test_what_does_not_run_has_no_duration(stage: Stage) -> None:
 @requirement("ADM-03")
 def test_list_transactions_by_pattern(stage: Stage) -> None:
     """A pattern gives exactly the ids that match it as a whole; what is no pattern is refused (KIP-1152)."""
-    if offered(stage) < 2:
-        return
+    needs_version(stage, 2, "4.1.0")
     for name in ("one", "two", "three"):
         ready(stage, name)
     for pattern, names in ((".*-t.*", ["three", "two"]), ("one", []), (f"{stage.name}-(one|two)", ["one", "two"])):

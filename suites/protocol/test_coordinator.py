@@ -9,6 +9,7 @@ from collections import Counter
 from functools import partial
 from uuid import UUID
 
+from fixtures.clusters.coordinators import partition_of
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.generations import Generation
 from suites.protocol.observing import COMPLETE
@@ -40,15 +41,6 @@ def whole_log(stage: Stage) -> list[Entry]:
             stage.see.batches(TopicPartition(transaction_log.TOPIC, index)), index, stage.client.definitions
         )
     ]
-
-
-def java_hash(text: str) -> int:
-    """String.hashCode: 31 times what is there, plus the next UTF-16 unit, in 32 bits with a sign."""
-    units = text.encode("utf-16-be")
-    value = 0
-    for position in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[position : position + 2], "big")) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
 
 
 @requirement("COORD-01")
@@ -115,8 +107,8 @@ def test_the_coordinator_follows_from_the_id(stage: Stage) -> None:
     for name in ("a", f"{stage.name}-id", "zzzzzzzzzzzz", f"grün-{stage.name}", f"𝄞-{stage.name}"):
         coordinator = stage.coordinator(name)
         partitions = stage.client.metadata([transaction_log.TOPIC]).topics[transaction_log.TOPIC].partitions
-        index = abs(java_hash(name)) % len(partitions)
-        stage.expect(f"{name}: the coordinator", coordinator, partitions[index].leader)
+        leader = partitions[partition_of(name, len(partitions))].leader
+        stage.expect(f"{name}: the coordinator", coordinator, leader)
         for broker in stage.brokers:
             told = stage.ask("FindCoordinator", partial(_look_for, name), broker=broker)
             found = told["Coordinators"][0] if told.version >= 4 else {"NodeId": told["NodeId"]}

@@ -186,7 +186,7 @@ def test_the_last_commit_in_the_log_wins(stage: Stage) -> None:
 @needs(HASTY)
 @generations(*BOTH)
 def test_offsets_do_not_expire_under_a_transaction(stage: Stage) -> None:
-    """Expiry leaves a pending offset alone and, from 4.0, the committed one of its partition as well."""
+    """Expiry leaves a pending offset alone, and the committed one of its partition as well."""
     group, (first, second), producer = ground(stage, partitions=2)
     pends(producer, group, {first: 9})
     expiring = partial(commit, stage, group, {first: 5, second: 5}, version=RETENTION_VERSION, RetentionTimeMs=1)
@@ -195,8 +195,7 @@ def test_offsets_do_not_expire_under_a_transaction(stage: Stage) -> None:
     stage.require("the other partition's offset has expired", gone, -1)
     pending = stage.see.offset(group, first, stable=True)
     stage.expect("the pending offset", pending, "UNSTABLE_OFFSET_COMMIT")
-    if stage.since("4.0.0"):
-        stage.expect("the committed offset under it", stage.see.offset(group, first), 5)
+    stage.expect("the committed offset under it", stage.see.offset(group, first), 5)
     producer.ends(commit=False)
     gone = stage.until(lambda: stage.see.offset(group, first), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
     stage.require("once nothing is pending it has expired, too", gone, -1)
