@@ -36,7 +36,7 @@ class Applied:
     """One step of a schedule as it went; times are CLOCK_MONOTONIC nanoseconds.
 
     `confirmed_ns` and `proof` are None when nothing showed that the fault took hold; nothing may then be concluded from
-    surviving it. `error` says why a fault could not be applied.
+    surviving it. `error` says what went wrong: the fault could not be applied, was cut short, or could not be healed.
     """
 
     step: int

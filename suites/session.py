@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -190,23 +190,26 @@ class ConformanceSession:
             reason = self._broken.get(planned.key) or _failure(reports)
             self.console.say(f"ERROR         {planned.key}: {reason}")
             return None
-        try:
-            error = judgement.exception(timeout=JUDGED_WITHIN_S)
-        except TimeoutError as late:
+        if not wait([judgement], timeout=JUDGED_WITHIN_S).done:
             assert self._laboratory is not None, "somebody judges"
             self._laboratory.abandon_judge()
             log = self._laboratory.spark_log
-            error = VerificationError(f"it did not end within {JUDGED_WITHIN_S:.0f} s; {log} may say why")
-            error.__cause__ = late
+            self._unjudged(planned.key, f"it did not end within {JUDGED_WITHIN_S:.0f} s; {log} may say why")
+            return None
+        error = judgement.exception()
         if error is not None:
-            self._ended[planned.key] = replace(self._ended[planned.key], error=f"judge: {error}")
-            self.console.say(f"ERROR         {planned.key}: the judge failed: {error}")
+            self._unjudged(planned.key, str(error))
             return None
         verdict = judgement.result()
         word = ("CONVICTED" if verdict.convicted else "NOT CONVICTED") if verdict.control else verdict.verdict.name
         seconds = self._ended[planned.key].seconds
         self.console.say(f"{word:13} {planned.key}  {seconds:.0f} s  {verdict.reason}")
         return verdict
+
+    def _unjudged(self, key: str, reason: str) -> None:
+        """There is no verdict, and the report says why."""
+        self._ended[key] = replace(self._ended[key], error=f"judge: {reason}")
+        self.console.say(f"ERROR         {key}: the judge failed: {reason}")
 
     # -- ending ------------------------------------------------------------------------------------------------
 

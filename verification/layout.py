@@ -17,7 +17,7 @@ One scenario's directory:
     verdicts.json                      the judgement (`verification.verdict`)
     README.txt                         how to run it again, what each file is
 
-A whole run's directory has `runs/<scenario>/` with these, beside report.html, results.json, junit.xml, summary.md.
+A whole run's directory has `runs/<scenario>/` with these, beside the faces of its report (`reports.write`).
 """
 
 from __future__ import annotations
