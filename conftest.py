@@ -6,6 +6,7 @@ nothing heavy before it knows which of the two was asked for.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -68,7 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _console() -> Console:
-    """Where a run speaks: pytest redirects file descriptors while a test runs, this writes to a copy made before that."""
+    """Where a run speaks: pytest redirects file descriptors while a test runs, this writes to a copy made before that.
+
+    What pytest itself prints must not wait in a buffer until then, or a log shows the configuration last.
+    """
+    if isinstance(sys.__stdout__, io.TextIOWrapper):
+        sys.__stdout__.reconfigure(line_buffering=True)
     out = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", encoding="utf-8") if sys.__stdout__ else sys.stdout
     return Console(out=out, live=out.isatty(), width=shutil.get_terminal_size().columns)
 

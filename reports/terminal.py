@@ -153,7 +153,7 @@ def _rows(scenarios: Sequence[ScenarioReport], *, colour: bool) -> Iterator[str]
     for each in scenarios:
         verdict = shown_verdict(each)
         word = f"{verdict_sign(verdict)} {scenario_word(each):<14}"
-        took = f"{seconds(each.actual_s):>9}" + (f" of {seconds(each.expected_s)}" if each.expected_s else "")
+        took = f"{seconds(each.actual_s):>9}" + (f" ({seconds(each.expected_s)} expected)" if each.expected_s else "")
         yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"
 
 

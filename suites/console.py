@@ -38,10 +38,10 @@ class Console:
             self.out.write(text + "\n")
             self.out.flush()
 
-    def detail(self, text: str) -> None:
+    def detail(self, text: str, *, indent: int = 4) -> None:
         """Print a line of detail, only where no live line tells the same."""
         if not self.live:
-            self.say(f"    {text}")
+            self.say(" " * indent + text)
 
     def follow(self, status: Callable[[], str]) -> None:
         """Show `status()` until `unfollow`."""

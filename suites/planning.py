@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import pytest
@@ -10,8 +11,10 @@ from fixtures.clients.registry import CLIENTS
 from reports.run_record import Planned
 from suites.config import Profile, RunConfig
 
-#: What one scenario takes on two cores with a warm cache, judged while the next one runs; printed as the estimate.
-ESTIMATED_S = 25.0
+#: What one scenario takes on two cores with a warm cache, with its share of starting and judging: measured on runs of
+#: the quick profile. A client in a JVM of its own takes longer to start; controls need no java client and fewer phases.
+ESTIMATED_S = {"confluent": 25.0, "java": 42.0}
+CONTROL_S = 17.0
 #: The order in which families run, what everything else stands on first. Others follow, and then the controls, which
 #: say nothing about the subject.
 FAMILIES = (
@@ -71,13 +74,30 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
     family = item.path.parent.name
     name = f"{family}/{item.originalname.removeprefix('test_').replace('_', '-')}"
     marker = item.get_closest_marker("requirement")
+    control = item.get_closest_marker("convict") is not None
     return Planned(
         key=f"{name.replace('/', '-')}-{variant}",
         scenario=name,
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
-        expected_s=ESTIMATED_S,
-        control=item.get_closest_marker("convict") is not None,
+        expected_s=CONTROL_S if control else ESTIMATED_S[variant.client],
+        control=control,
         client=variant.client,
         replay=f'{replace(config, seed=variant.seed, client=variant.client).replay} -k "{item.originalname}"',
     )
+
+
+def listed(planned: Collection[Planned]) -> Iterator[str]:
+    """Ids, requirements, claims and estimates, a line each."""
+    for each in planned:
+        kind = "control " if each.control else ""
+        yield f"{each.key}  {kind}({', '.join(each.requirements)})  ≈ {each.expected_s:.0f} s"
+        yield f"    {each.claim}"
+    yield summed_up(planned)
+
+
+def summed_up(planned: Collection[Planned]) -> str:
+    """How many scenarios there are, and how long they will take."""
+    controls = sum(each.control for each in planned)
+    minutes = max(sum(each.expected_s for each in planned) / 60, 1)
+    return f"{len(planned)} scenarios, {controls} of them controls: about {minutes:.0f} min on two cores"

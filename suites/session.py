@@ -30,7 +30,7 @@ from suites.config import OUT, RunConfig
 from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
-from suites.planning import Variant, planned_of
+from suites.planning import Variant, listed, planned_of, summed_up
 from suites.runner import conduct
 from suites.scenario import Scenario
 from verification.errors import VerificationError
@@ -79,16 +79,13 @@ class ConformanceSession:
             if planned.key in self._planned:
                 raise pytest.UsageError(f"Two scenarios are called {planned.key}; rename one of the functions.")
             self._planned[planned.key] = planned
+        if self._planned and not self.listing:
+            self.console.say(summed_up(self._planned.values()))
 
     def list_scenarios(self, items: Sequence[pytest.Item]) -> None:
         """Print ids, requirements, claims and estimates; start nothing."""
-        for item in items:
-            planned = planned_of(item, self.config)
-            kind = "control " if planned.control else ""
-            self.console.say(f"{planned.key}  {kind}({', '.join(planned.requirements)})  ≈ {planned.expected_s:.0f} s")
-            self.console.say(f"    {planned.claim}")
-        total_s = sum(planned_of(item, self.config).expected_s for item in items)
-        self.console.say(f"{len(items)} scenarios, about {total_s / 60:.0f} min on two cores")
+        for line in listed([planned_of(item, self.config) for item in items]):
+            self.console.say(line)
 
     def header(self) -> list[str]:
         """What is about to be done, with what was found, and how long it will take."""
@@ -127,12 +124,15 @@ class ConformanceSession:
         from suites.trial import Trial
 
         began = time.monotonic()
+        place = f"[{len(self._ended) + 1}/{len(self._planned)}]"
+        self.console.detail(f"{place} {key}", indent=0)
         error = ""
         trial: Trial | None = None
         try:
             laboratory = self._open()
             trial = (ExternalTrial if scenario.mock else Trial)(scenario, laboratory)
-            self.console.follow(trial.status)
+            shown = trial.status
+            self.console.follow(lambda: f"{place} {shown()}")
             directory = conduct(trial)
             return laboratory.judge_later(directory)
         except ENVIRONMENT_ERRORS as problem:
