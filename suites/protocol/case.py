@@ -59,6 +59,7 @@ class Needs:
         return ", ".join([*parts, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
 
 
+#: Three brokers, three replicas each, two of which must be in sync: what a real cluster looks like.
 THREE = Needs(brokers=3, replicas=3, min_in_sync=2)
 #: Everything that a broker does from time to time, it does at once: retention of records and of offsets, and cleaning.
 #: The cleaner's map has room for about 870 keys (2 MiB × 0.01 / 24 bytes), so that larger segments take several passes.
@@ -70,5 +71,15 @@ HASTY = Needs(
         "log.cleaner.backoff.ms": "100",
         "log.cleaner.dedupe.buffer.size": str(2 * 1024 * 1024),
         "log.cleaner.io.buffer.load.factor": "0.01",
+    }
+)
+#: A broker whose clocks run out after two seconds and are looked at five times a second (3.4+ for producer ids).
+EXPIRING = Needs(
+    settings={
+        "transactional.id.expiration.ms": "2000",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+        "producer.id.expiration.ms": "2000",
+        "producer.id.expiration.check.interval.ms": "200",
+        "offsets.retention.check.interval.ms": "200",
     }
 )

@@ -14,6 +14,7 @@ from wire.client import Client
 from wire.errors import BrokerError, VersionError
 from wire.fetch import fetch_log
 from wire.records import Batch, Marker
+from wire.schema import Body
 from wire.values import EARLIEST, CommittedOffset, Isolation, TopicPartition
 
 if TYPE_CHECKING:
@@ -69,6 +70,13 @@ class Eyes:
                 seen += [_text(record.value) for record in batch.records()]
         return seen
 
+    def aborted(self, at: TopicPartition) -> list[tuple[int, int]]:
+        """(producer id, first offset) of every transaction that the broker names as aborted up to the LSO."""
+        log = fetch_log(self._client, *at, self.start(at), self.stable(at), isolation=Isolation.READ_COMMITTED)
+        for _ in log:
+            pass
+        return sorted(log.aborted)
+
     def markers(self, at: TopicPartition) -> list[tuple[str, int, int]]:
         """(commit or abort, producer id, epoch) of every marker."""
         return [
@@ -83,6 +91,13 @@ class Eyes:
         return sorted(each["ProducerId"] for each in producers if each["CurrentTxnStartOffset"] >= 0)
 
     # -- coordinators ------------------------------------------------------------------------------------------
+
+    def described(self, transactional_id: str) -> Body | None:
+        """All that DescribeTransactions says of a transactional id; None before 3.0, which cannot be asked."""
+        try:
+            return self._client.describe_transactions([transactional_id]).get(transactional_id)
+        except VersionError:
+            return None
 
     def state(self, transactional_id: str) -> str | None:
         """The state of a transactional id (3.0+); None when its coordinator does not know it."""

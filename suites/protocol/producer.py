@@ -68,7 +68,7 @@ class ScriptedProducer:
 
     def end(self, *, commit: bool, epoch: int | None = None, version: int | None = None) -> Answer:
         """EndTxn. In TV2 the answer names the id and epoch of the next transaction."""
-        body = self._identified(epoch) | {"Committed": commit}
+        body = self.end_body(commit=commit, epoch=epoch)
         answer = self.stage.ask("EndTxn", body, broker=self._coordinator, version=version)
         if answer.code == 0 and answer.body is not None and answer.body.get("ProducerId", -1) >= 0:
             told = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
@@ -76,6 +76,10 @@ class ScriptedProducer:
                 self.now = told
                 self.sequences.clear()
         return answer
+
+    def end_body(self, *, commit: bool, epoch: int | None = None) -> Body:
+        """The body of EndTxn, for one that is held back or repeated byte for byte."""
+        return self._identified(epoch) | {"Committed": commit}
 
     @property
     def _coordinator(self) -> int:
@@ -221,6 +225,28 @@ class ScriptedProducer:
         twin = ScriptedProducer(self.stage, self.transactional_id, timeout_ms=self.timeout_ms)
         twin.now, twin.sequences = replace(self.now), defaultdict(int, self.sequences)
         return twin
+
+
+def transactional(stage: Stage, name: str = "owner", *, timeout_ms: int = 60_000) -> ScriptedProducer:
+    """An initialised producer with a transactional id of the case's own."""
+    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=timeout_ms).ready()
+
+
+def idempotent(stage: Stage) -> tuple[ScriptedProducer, TopicPartition]:
+    """An idempotent producer and a partition of its own."""
+    (at,) = stage.topic()
+    return ScriptedProducer(stage, None).ready(), at
+
+
+def plain(stage: Stage, at: TopicPartition, value: str, **fields: Any) -> Answer:
+    """Set up: a record of no producer."""
+    nobody = ScriptedProducer(stage, None)
+    return stage.require_code(f"a plain record in {at}", nobody.produce(at, [value], sequence=-1, **fields))
+
+
+def base_offset(answer: Answer) -> int:
+    """The offset of the batch that a Produce request with one batch is about."""
+    return int(answer["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
 
 
 def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:

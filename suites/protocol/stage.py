@@ -11,11 +11,12 @@ What is asked for orientation only (who leads, who coordinates) is no part of th
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fixtures.waiting import LOOK_EVERY_S
 from suites.protocol.answers import Answer, code_name
@@ -27,14 +28,23 @@ from verification.script import Relation
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.connection import Connection, Pending
+from wire.deadline import Deadline
 from wire.errors import WireError
 from wire.primitives import Raw
 from wire.request import Request
 from wire.schema import Body
 from wire.values import CoordinatorType, TopicPartition
 
+if TYPE_CHECKING:
+    from fixtures.clusters.runtime import RunningCluster
+    from wire.messages import Definitions
+
+T = TypeVar("T")
+
 #: A coordinator that was just elected loads its partition in milliseconds, a transaction completes in a round trip.
 SET_UP_WITHIN_S = 15.0
+#: A transaction that cannot be aborted in this time is stuck: the cluster will be replaced.
+TIDY_WITHIN_S = 3.0
 #: With these a broker says "not now": the request did nothing, or what it asked for is still under way.
 NOT_NOW = frozenset(
     {
@@ -66,12 +76,26 @@ class Sent:
 
 
 class Stage:
-    """What a case is given. `name` makes topics, groups and transactional ids unique."""
+    """What a case is given. `name` makes topics, groups and transactional ids unique.
 
-    def __init__(self, client: Client, *, generation: Generation, release: str) -> None:
+    `cluster` is there for cases that take brokers away (see `suites.protocol.brokers`); whoever changes it must leave
+    it whole. `defined` are the messages as the release itself defines them; the client speaks the newest definitions.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        generation: Generation,
+        release: str,
+        defined: Definitions,
+        cluster: RunningCluster,
+    ) -> None:
         self.client = client
-        self.generation = generation
+        self.defined = defined
         self.release = release
+        self.cluster = cluster
+        self.generation = generation
         self.recording = Recording()
         self.see = Eyes(client)
         self.name = secrets.token_hex(4)
@@ -94,6 +118,12 @@ class Stage:
         line = Line(broker=broker, name=name, connection=self._open(broker))
         self._others.append(line)
         return line
+
+    def forget(self) -> None:
+        """Close every connection that stands open to ask on: a broker is about to go, or has gone."""
+        for line in self._lines.values():
+            line.connection.close("the broker goes away")
+        self.client.pool.close()
 
     def _open(self, broker: int) -> Connection:
         return self.client.open(broker)
@@ -157,6 +187,11 @@ class Stage:
         """The ids of the brokers that Metadata lists."""
         return tuple(sorted(self.client.metadata([]).brokers))
 
+    @property
+    def level(self) -> int:
+        """The cluster's finalized `transaction.version`; 0 where brokers do not know the feature."""
+        return self.client.connection().features.get("transaction.version", 0)
+
     def leader(self, at: TopicPartition) -> int:
         """Who leads a partition now."""
         return self.client.leader_of(*at, self.client.deadline())
@@ -176,6 +211,11 @@ class Stage:
         configs = {key.replace("_", "."): value for key, value in settings.items()}
         self.client.create_topics({name: partitions}, configs=configs)
         return tuple(TopicPartition(name, index) for index in range(partitions))
+
+    def by_release(self, answers: Mapping[str, T]) -> T:
+        """What the newest of these releases says that is not newer than the one on stage: {"3.3.0": …, "4.1.0": …}."""
+        since = [release for release in answers if releases.within(self.release, release, None)]
+        return answers[max(since, key=releases.parse)]
 
     # -- statements --------------------------------------------------------------------------------------------
 
@@ -202,10 +242,14 @@ class Stage:
 
     def set_up(self, what: str, call: Callable[[], Answer], *, within_s: float = SET_UP_WITHIN_S) -> Answer:
         """Ask until the broker no longer says "not now", and require that it then says yes."""
+        return self.require_code(what, self.answered(call, within_s=within_s))
+
+    def answered(self, call: Callable[[], Answer], *, within_s: float = SET_UP_WITHIN_S) -> Answer:
+        """Ask until the broker no longer says "not now", as after a restart; its answer, whatever that is."""
         end_s = time.monotonic() + within_s
         while (answer := call()).code in NOT_NOW and time.monotonic() < end_s:
             time.sleep(LOOK_EVERY_S / 2)
-        return self.require_code(what, answer)
+        return answer
 
     def until(self, look: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float) -> Any:
         """Look until what is seen is wanted, or the time is over; returns what was seen last, and states nothing."""
@@ -215,6 +259,10 @@ class Stage:
         return seen
 
     def close(self) -> None:
-        """Close the script's connections."""
+        """Abort what the script left open, for the next case is to find nothing, and close its connections."""
+        with contextlib.suppress(WireError):
+            for name in self.client.list_transactions(["Ongoing"]):
+                if name.startswith(self.name):
+                    self.client.init_producer_id(name, deadline=Deadline.after(TIDY_WITHIN_S))
         for line in [*self._lines.values(), *self._others]:
             line.connection.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.clusters.pool import ClusterPool
-from fixtures.clusters.releases import definition_jars
+from fixtures.clusters.releases import clients_jar, definition_jars
 from fixtures.errors import OnceproofError
 from fixtures.processes import ProcessError
 from suites.equipment import Equipment
@@ -26,6 +26,7 @@ from suites.protocol.generations import AT_LEAST, Generation
 from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import Stage
 from verification import script as scripts
+from verification.releases import within
 from verification.requirements.catalogue import applies_to, load
 from verification.script import Script, ScriptVerdict
 from verification.verdict import Verdict
@@ -34,6 +35,8 @@ from wire.errors import WireError
 from wire.messages import Definitions
 
 SCRIPT = "script.json"
+#: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it.
+LEVELS_SINCE = "4.0.0"
 #: Errors that are about the machine, the network or us, and end one case, not the sweep.
 ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, WireError, OSError)
 
@@ -59,6 +62,7 @@ class Sweep:
         self.directory = directory
         self.release = release
         self._definitions = Definitions.load(*definition_jars(equipment.files))
+        self._defined = Definitions.load(clients_jar(equipment.files))
         self._pool = ClusterPool(equipment.launch)
         self._catalogue = load()
 
@@ -71,12 +75,20 @@ class Sweep:
         applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
         if not applicable:
             return not_applicable(case, f"nothing of it applies to {self.release}")
+        if case.needs.level is not None and not within(self.release, LEVELS_SINCE, None):
+            return not_applicable(case, f"{self.release} has no levels of transaction.version to choose from")
         cluster = self._pool.lease(case.needs.spec(self.release))
         with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
             missing = _missing(client, case.generation)
             if missing:
                 return not_applicable(case, missing)
-            stage = Stage(client, generation=case.generation or newest(client), release=self.release)
+            stage = Stage(
+                client,
+                generation=case.generation or newest(client),
+                release=self.release,
+                defined=self._defined,
+                cluster=cluster,
+            )
             began = time.monotonic()
             try:
                 broke = _play(case, stage)

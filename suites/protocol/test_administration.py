@@ -11,7 +11,7 @@ from typing import Any
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.generations import Generation
-from suites.protocol.producer import ScriptedProducer
+from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import remembered, write_marker
 from suites.protocol.recording import NotApplicableError
 from suites.protocol.stage import Stage
@@ -27,11 +27,6 @@ VERIFICATION = "transaction.partition.verification.enable"
 APPLIED_WITHIN_S = 15.0
 
 
-def ready(stage: Stage, name: str, *, timeout_ms: int = 60_000) -> ScriptedProducer:
-    """A transactional producer of the case."""
-    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=timeout_ms).ready()
-
-
 def described(stage: Stage, producer: ScriptedProducer) -> Body:
     """DescribeTransactions of a producer's id as a request of the script."""
     name = producer.transactional_id or ""
@@ -45,7 +40,11 @@ def described(stage: Stage, producer: ScriptedProducer) -> Body:
 def test_describe_producers(stage: Stage) -> None:
     """DescribeProducers names every producer of a partition with epoch, sequence, times and its open transaction."""
     (at,) = stage.topic()
-    plain, open_one, over = ScriptedProducer(stage, None).ready(), ready(stage, "open"), ready(stage, "over")
+    plain, open_one, over = (
+        ScriptedProducer(stage, None).ready(),
+        transactional(stage, "open"),
+        transactional(stage, "over"),
+    )
     now_ms = time.time_ns() // 1_000_000
     stage.require_code(
         "two records of an idempotent producer", plain.produce(at, ["a", "b"], timestamp_ms=now_ms - 5000)
@@ -82,7 +81,7 @@ def test_describe_producers(stage: Stage) -> None:
 def test_describe_transactions(stage: Stage) -> None:
     """DescribeTransactions shows state, identity, timeout, start and partitions, and does not know a foreign id."""
     first, second = stage.topic(partitions=2)
-    producer = ready(stage, "id", timeout_ms=54_321)
+    producer = transactional(stage, "id", timeout_ms=54_321)
 
     def claim(state: str, places: list[TopicPartition], began: tuple[int, int]) -> None:
         told = described(stage, producer)
@@ -116,7 +115,7 @@ def test_describe_transactions(stage: Stage) -> None:
 @needs(THREE)
 def test_only_the_coordinator_describes(stage: Stage) -> None:
     """DescribeTransactions at any other broker is declined."""
-    producer = ready(stage, "id")
+    producer = transactional(stage, "id")
     name = producer.transactional_id or ""
     for broker in stage.brokers:
         answer = stage.ask("DescribeTransactions", {"TransactionalIds": [name]}, broker=broker)
@@ -146,7 +145,7 @@ def needs_version(stage: Stage, version: int, since: str) -> None:
 def three_states(stage: Stage) -> dict[str, ScriptedProducer]:
     """Set up: an id without a transaction, one with an open and one with a committed transaction."""
     (at,) = stage.topic()
-    producers = {name: ready(stage, name) for name in ("empty", "open", "over")}
+    producers = {name: transactional(stage, name) for name in ("empty", "open", "over")}
     producers["open"].writes(at)
     producers["over"].writes(at).ends(commit=True)
     return producers
@@ -209,7 +208,7 @@ def test_list_transactions_by_pattern(stage: Stage) -> None:
     """A pattern gives exactly the ids that match it as a whole; what is no pattern is refused (KIP-1152)."""
     needs_version(stage, 2, "4.1.0")
     for name in ("one", "two", "three"):
-        ready(stage, name)
+        transactional(stage, name)
     for pattern, names in ((".*-t.*", ["three", "two"]), ("one", []), (f"{stage.name}-(one|two)", ["one", "two"])):
         own, _ = listed(stage, TransactionalIdPattern=pattern)
         stage.expect(f"the pattern {pattern}", sorted(own), names)
@@ -255,7 +254,7 @@ def unverified(stage: Stage) -> Iterator[None]:
 def test_a_hanging_transaction_is_found_and_ended(stage: Stage) -> None:
     """A transaction that is open only on a partition is found, ended by the right marker and by no other."""
     (at,) = stage.topic()
-    honest, hangs = ready(stage, "honest"), ready(stage, "hangs")
+    honest, hangs = transactional(stage, "honest"), transactional(stage, "hangs")
     hangs.ready()  # epoch 1, so that there is a lower one
     hangs.writes(at, values=["a"]).ends(commit=True)
     honest.writes(at, values=["b"])
@@ -292,7 +291,7 @@ def test_a_hanging_transaction_is_found_and_ended(stage: Stage) -> None:
 def test_hanging_offsets_are_no_exception(stage: Stage) -> None:
     """A transaction that is open on the offsets of a group is shown like any other, and does not count as hanging."""
     (at,) = stage.topic()
-    producer = ready(stage, "id")
+    producer = transactional(stage, "id")
     group = f"{stage.name}-group"
     if stage.generation is Generation.TV1:
         stage.set_up("the group is added", partial(producer.add_offsets, group))

@@ -13,7 +13,7 @@ from fixtures.clusters.coordinators import partition_of
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.generations import Generation
 from suites.protocol.observing import COMPLETE
-from suites.protocol.producer import ScriptedProducer
+from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import COMMITTED, fetch, remembered, write_marker
 from suites.protocol.stage import Stage
 from verification import transaction_log
@@ -24,11 +24,6 @@ from wire.values import CoordinatorType, TopicPartition
 
 #: Requests for one transactional id at the same time: connections, and requests in flight on each.
 STORM = (10, 5)
-
-
-def ready(stage: Stage, name: str, *, timeout_ms: int = 60_000) -> ScriptedProducer:
-    """A transactional producer of the case."""
-    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=timeout_ms).ready()
 
 
 def whole_log(stage: Stage) -> list[Entry]:
@@ -48,7 +43,7 @@ def whole_log(stage: Stage) -> list[Entry]:
 def test_the_transaction_log_is_a_legal_history(stage: Stage) -> None:
     """What the log says of this case is what was done, and every history in it is a legal path."""
     first, second = stage.topic(partitions=2)
-    producer, late = ready(stage, "id"), ready(stage, "late", timeout_ms=1000)
+    producer, late = transactional(stage, "id"), transactional(stage, "late", timeout_ms=1000)
     producer.writes(first).writes(second).ends(commit=True)
     producer.writes(first).ends(commit=False)
     producer.ready()
@@ -113,7 +108,7 @@ def test_the_coordinator_follows_from_the_id(stage: Stage) -> None:
             told = stage.ask("FindCoordinator", partial(_look_for, name), broker=broker)
             found = told["Coordinators"][0] if told.version >= 4 else {"NodeId": told["NodeId"]}
             stage.expect(f"{name}: whom broker {broker} names", found["NodeId"], coordinator)
-    producer = ready(stage, "id")
+    producer = transactional(stage, "id")
     identity = {"ProducerId": producer.now.id, "ProducerEpoch": producer.now.epoch}
     added = {
         "V3AndBelowTransactionalId": producer.transactional_id,
@@ -146,7 +141,7 @@ def _look_for(name: str, version: int) -> dict[str, object]:
 def test_a_marker_that_is_sent_twice_changes_nothing(stage: Stage) -> None:
     """The same marker once more takes an offset at most; stable offset, visibility and aborted list are as before."""
     (at,) = stage.topic()
-    producer, other = ready(stage, "id"), ready(stage, "open")
+    producer, other = transactional(stage, "id"), transactional(stage, "open")
     for commit in (True, False):
         producer.writes(at, values=["a", "b"]).ends(commit=commit)
         _kind, identity, epoch = stage.see.markers(at)[-1]
@@ -200,7 +195,7 @@ def test_a_topic_that_is_deleted_under_its_transaction(stage: Stage) -> None:
     """A transaction one of whose topics is deleted completes on its other partitions."""
     (stays,) = stage.topic()
     (goes,) = stage.topic()
-    producer = ready(stage, "id")
+    producer = transactional(stage, "id")
     producer.writes(stays, goes, values=["a"])
     answer = stage.ask("DeleteTopics", partial(_delete, goes.topic), broker=stage.brokers[0])
     stage.require_code("the topic is deleted", answer)
@@ -223,7 +218,7 @@ def _delete(name: str, version: int) -> dict[str, object]:
 @generations(*BOTH)
 def test_a_storm_of_initialisations(stage: Stage) -> None:
     """Of initialisations at the same time each epoch is won by one, the others are refused, and the id is usable."""
-    producer = ready(stage, "id")
+    producer = transactional(stage, "id")
     (at,) = stage.topic()
     producer.writes(at)  # the first one to come has a transaction to abort
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": 60_000}

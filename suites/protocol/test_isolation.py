@@ -9,7 +9,7 @@ from functools import partial
 
 from suites.protocol.case import BOTH, HASTY, THREE, generations, needs, requirement
 from suites.protocol.generations import Generation
-from suites.protocol.producer import ScriptedProducer
+from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import COMMITTED, UNCOMMITTED, aborted_in, delete_records, fetch, list_offset
 from suites.protocol.stage import Stage
 from verification.script import Relation
@@ -18,11 +18,6 @@ from wire.records import TRANSACTIONAL, Marker
 from wire.values import EARLIEST, LATEST
 
 HOUR_MS = 3_600_000
-
-
-def transactional(stage: Stage, name: str, *, timeout_ms: int = 60_000) -> ScriptedProducer:
-    """A transactional producer that is ready."""
-    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=timeout_ms).ready()
 
 
 def plain(stage: Stage) -> ScriptedProducer:

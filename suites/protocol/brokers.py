@@ -1,0 +1,119 @@
+"""Takes brokers of the stage's cluster away and brings them back: crashed, stopped, paused, or cut off.
+
+Each is a context: the broker is away inside it, and whatever happens there, the cluster is whole again behind it. Whole
+means what the next case relies on: every process runs, every link is open, every replica is in sync, and coordinators
+have loaded. Transactions may still be open, because a case that goes on decides them.
+
+A broker that stands still or is gone makes the connections of before useless; they are closed at both ends of a context.
+Looking goes on through the listener that no link lies in front of, so a broker that is cut off can still be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from chaos import cluster as chaos
+from chaos.cluster import BrokerId
+from fixtures.clusters.health import await_healthy
+from suites.protocol.stage import Stage
+from wire.values import TopicPartition
+
+#: A broker is back within 5 s on a quiet machine; recovery on a busy one takes several times that.
+WHOLE_WITHIN_S = 60.0
+#: A session of 3 s must end, and where the controller itself went, an election comes first (5 to 8 s in all).
+ELECTED_WITHIN_S = 30.0
+
+
+@contextmanager
+def crashed(stage: Stage, *brokers: int) -> Iterator[None]:
+    """Killed with SIGKILL, and started again on their data at the end."""
+    with _away(stage, brokers, stage.cluster.crash):
+        yield
+
+
+@contextmanager
+def stopped(stage: Stage, *brokers: int) -> Iterator[None]:
+    """Stopped cleanly, and started again on their data at the end."""
+    with _away(stage, brokers, stage.cluster.stop):
+        yield
+
+
+@contextmanager
+def paused(stage: Stage, broker: int) -> Iterator[None]:
+    """Stopped in its tracks: connections stay open and nothing is answered."""
+    stage.cluster.pause(BrokerId(broker))
+    stage.forget()
+    try:
+        yield
+    finally:
+        stage.cluster.resume(BrokerId(broker))
+        whole(stage)
+
+
+@contextmanager
+def isolated(stage: Stage, broker: int) -> Iterator[None]:
+    """Cut off from all other brokers, in both directions and on both planes; it runs on and can be asked."""
+    links = stage.cluster.links
+    links.cut(*(each for each in links.links() if broker == each.target or each.source == str(broker)))
+    stage.forget()
+    try:
+        yield
+    finally:
+        links.heal()
+        whole(stage)
+
+
+def whole(stage: Stage) -> None:
+    """Wait until the cluster is as the next case must find it. Raises ClusterUnhealthyError."""
+    await_healthy(stage.cluster, WHOLE_WITHIN_S, idle=False)
+    stage.forget()
+
+
+def files(stage: Stage, broker: int, at: TopicPartition) -> Path:
+    """The directory of a partition's replica; where brokers' disks cannot be reached the script ends, inconclusive."""
+    path = stage.cluster.directory / "data" / f"broker-{broker}" / str(at)
+    stage.require(f"the files of {at} on broker {broker} can be reached", path.is_dir(), True)
+    return path
+
+
+def snapshots(path: Path) -> list[Path]:
+    """The snapshots of producers' state in a replica's directory, oldest first."""
+    return sorted(path.glob("*.snapshot"))
+
+
+def controller(stage: Stage) -> int:
+    """The active controller; there is one on a cluster that is whole."""
+    found = stage.cluster.view().controller
+    stage.require("there is an active controller", found is not None, True)
+    assert found is not None
+    return found
+
+
+def elected(stage: Stage, at: TopicPartition, *, instead_of: int) -> int:
+    """Wait until the brokers that are left have another leader for a partition; who it is.
+
+    Asked of the cluster's witness and not of any broker: one that is cut off goes on believing in itself.
+    """
+    place = chaos.TopicPartition(topic=at.topic, partition=at.partition)
+    seen = stage.until(
+        lambda: stage.cluster.view().partitions[place].leader,
+        lambda leader: leader not in {None, instead_of},
+        within_s=ELECTED_WITHIN_S,
+    )
+    stage.require(f"{at} has another leader", seen not in {None, instead_of}, True)
+    return int(seen)
+
+
+@contextmanager
+def _away(stage: Stage, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
+    for broker in brokers:
+        leave(BrokerId(broker))
+    stage.forget()
+    try:
+        yield
+    finally:
+        for broker in brokers:
+            stage.cluster.start(BrokerId(broker))
+        whole(stage)
