@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import random
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import Needs, needs, requirement
-from suites.protocol.producer import ScriptedProducer
+from suites.protocol.case import BOTH, THREE, generations, needs, requirement
+from suites.protocol.generations import Generation
+from suites.protocol.producer import ScriptedProducer, base_offset, idempotent, plain
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
-from wire.values import Producer, TopicPartition
+from wire.values import Producer
 
 IDS_EACH = 1200
 #: Half of each flood may meet the drawing of a block; ten are enough for the slowest machine.
 FLOODS_MAX = 10
-
-
-def idempotent(stage: Stage) -> tuple[ScriptedProducer, TopicPartition]:
-    """An idempotent producer and a partition of its own."""
-    (at,) = stage.topic()
-    return ScriptedProducer(stage, None).ready(), at
+#: The highest sequence number, after which comes 0.
+LAST = 0x7FFF_FFFF
 
 
 @requirement("IDEMP-01")
-@needs(Needs(brokers=3, replicas=3, min_in_sync=2))
+@needs(THREE)
 def test_ids_are_never_handed_out_twice(stage: Stage) -> None:
     """InitProducerId without a transactional id returns an id that no broker has handed out before."""
     body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000}
@@ -66,7 +62,7 @@ def test_the_next_batch_is_appended(stage: Stage) -> None:
         end = stage.see.end(at)
         answer = producer.produce(at, values)
         stage.expect_code(f"the batch {values}", answer, Code.NONE)
-        stage.expect("its base offset", _offset(answer), end)
+        stage.expect("its base offset", base_offset(answer), end)
     stage.expect("the log", stage.see.values(at), ["a", "b", "c", "d"])
 
 
@@ -83,7 +79,7 @@ def test_the_last_five_batches_are_recognised(stage: Stage) -> None:
     for number in random.Random("the last five").sample(range(1, 6), 5):
         answer = producer.send_batch(at, batches[number])
         stage.expect_code(f"batch {number} again", answer, Code.NONE)
-        stage.expect(f"the offset of batch {number}", _offset(answer), number)
+        stage.expect(f"the offset of batch {number}", base_offset(answer), number)
     stage.expect_code("batch 0 again", producer.send_batch(at, batches[0]), Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
     stage.expect("the log", stage.see.values(at), [str(number) for number in range(6)])
 
@@ -120,7 +116,7 @@ def test_five_requests_under_way_keep_their_order(stage: Stage) -> None:
         sent.append(stage.send(stage.request("Produce", body, line=line), line=line))
     answers = [each.receive() for each in sent]
     stage.expect("their codes", [each.code for each in answers], [0] * 5)
-    stage.expect("their offsets", [_offset(each) for each in answers], [0, 1, 2, 3, 4])
+    stage.expect("their offsets", [base_offset(each) for each in answers], [0, 1, 2, 3, 4])
 
 
 @requirement("IDEMP-09")
@@ -135,6 +131,42 @@ def test_a_batch_that_overtook_waits_for_its_predecessor(stage: Stage) -> None:
     stage.expect_code("the earlier one", producer.send_batch(at, earlier, line=first), Code.NONE)
     stage.expect_code("the later one, again", producer.send_batch(at, later, line=second), Code.NONE)
     stage.expect("the log", stage.see.values(at), ["a", "b", "c"])
+
+
+@requirement("IDEMP-10")
+def test_a_partition_begins_at_sequence_0(stage: Stage) -> None:
+    """On a partition that never held a record a first batch above sequence 0 is refused, and the one at 0 is taken."""
+    producer, at = idempotent(stage)
+    answer = producer.produce(at, ["later"], sequence=17)
+    stage.expect_code("sequence 17, first of all", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect_code("sequence 0", producer.produce(at, ["a"], sequence=0), Code.NONE)
+    stage.expect("the log", stage.see.values(at), ["a"])
+
+
+@requirement("IDEMP-10")
+@generations(*BOTH)
+def test_a_transaction_begins_at_sequence_0(stage: Stage) -> None:
+    """The same holds for the first batch of a transactional producer."""
+    producer = ScriptedProducer(stage, f"{stage.name}-first").ready()
+    (at,) = stage.topic()
+    if stage.generation is Generation.TV1:
+        stage.set_up("the partition is added", lambda: producer.add(at))
+    answer = producer.produce(at, ["later"], sequence=5)
+    stage.expect_code("sequence 5, first of all", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    stage.expect("the log", stage.see.values(at), [])
+    producer.ends(commit=False)
+
+
+@requirement("IDEMP-10")
+def test_lost_memory_lets_any_sequence_begin(stage: Stage) -> None:
+    """Where a partition has held records and a producer is not known, its first batch may have any sequence."""
+    producer, at = idempotent(stage)
+    plain(stage, at, "before")
+    answer = producer.produce(at, ["a"], sequence=17)
+    stage.expect_code("sequence 17", answer, Code.NONE)
+    stage.expect("its offset", base_offset(answer), 1)
+    stage.expect_code("sequence 18", producer.produce(at, ["b"], sequence=18), Code.NONE)
+    stage.expect("the log", stage.see.values(at), ["before", "a", "b"])
 
 
 @requirement("IDEMP-11")
@@ -159,6 +191,56 @@ def test_a_higher_epoch_begins_at_sequence_0(stage: Stage) -> None:
     answer = producer.produce(at, ["d"], epoch=0, sequence=1)
     stage.expect_code("epoch 0 afterwards", answer, Code.INVALID_PRODUCER_EPOCH)
     stage.expect("the log", stage.see.values(at), ["a", "c"])
+
+
+@requirement("IDEMP-13")
+def test_sequences_go_on_at_0(stage: Stage) -> None:
+    """After sequence 2147483647 comes 0, between batches as well as inside of one, which is still recognised."""
+    first, at = idempotent(stage)
+    plain(stage, at, "before")
+    stage.require_code("a batch that ends at the last sequence", first.produce(at, ["a", "b"], sequence=LAST - 1))
+    stage.expect_code("the next one, at 0", first.produce(at, ["c"], sequence=0), Code.NONE)
+    stage.expect_code("the one after it, at 1", first.produce(at, ["d"], sequence=1), Code.NONE)
+    second = ScriptedProducer(stage, None).ready()
+    crossing = second.batch(at, ["e", "f", "g", "h"], sequence=LAST - 1)
+    for what in ("a batch across the border", "the same batch again"):
+        answer = second.send_batch(at, crossing)
+        stage.expect_code(what, answer, Code.NONE)
+        stage.expect(f"the offset of {what}", base_offset(answer), 5)
+    stage.expect_code("the next one, at 2", second.produce(at, ["i"], sequence=2), Code.NONE)
+    stage.expect("the log", stage.see.values(at), ["before", *"abcdefghi"])
+
+
+@requirement("IDEMP-14")
+def test_malformed_batches_are_refused(stage: Stage) -> None:
+    """A batch that contradicts itself, or that no client may write, is refused, and nothing of it is appended."""
+    producer, at = idempotent(stage)
+    malformed = {
+        "a producer id without a sequence": producer.batch(at, sequence=-1),
+        "a control batch": producer.batch(at, control=True),
+        "two batches for one partition": producer.batch(at) + producer.batch(at, sequence=1),
+        "a batch of format 1": producer.batch(at, claims={"magic": 1}),
+        "more offsets than records": producer.batch(at, claims={"last_offset_delta": 1}),
+        "more records counted than offsets": producer.batch(at, claims={"count": 2}),
+        "one record that says to be two": producer.batch(at, claims={"count": 2, "last_offset_delta": 1}),
+    }
+    for what, batch in malformed.items():
+        stage.expect_code(what, producer.send_batch(at, batch), Code.INVALID_RECORD)
+        stage.expect(f"the log's end after {what}", stage.see.end(at), 0)
+    stage.expect_code("a sound batch afterwards", producer.produce(at, ["a"]), Code.NONE)
+    stage.expect("the log", stage.see.values(at), ["a"])
+
+
+@requirement("IDEMP-14")
+def test_a_transaction_of_nobody_is_malformed(stage: Stage) -> None:
+    """A batch that is flagged transactional and has no producer id is refused: no marker can ever decide it."""
+    producer = ScriptedProducer(stage, f"{stage.name}-nobody").ready()
+    (at,) = stage.topic()
+    nobody = ScriptedProducer(stage, producer.transactional_id)
+    answer = nobody.produce(at, ["a"], sequence=-1)
+    stage.expect_code("a transactional batch without a producer id", answer, Code.INVALID_RECORD)
+    stage.expect("the log", stage.see.values(at), [])
+    stage.expect("what a reader under read_committed is given", stage.see.committed(at), [])
 
 
 @requirement("IDEMP-15")
@@ -192,9 +274,5 @@ def test_a_lost_response_leaves_one_copy(stage: Stage) -> None:
     line.connection.close("the answer is to be lost")
     answer = producer.send_batch(at, batch)
     stage.expect_code("the same batch on another connection", answer, Code.NONE)
-    stage.expect("its offset", _offset(answer), 1)
+    stage.expect("its offset", base_offset(answer), 1)
     stage.expect("the log", stage.see.values(at), ["a", "b"])
-
-
-def _offset(answer: Answer) -> int:
-    return int(answer["Responses"][0]["PartitionResponses"][0]["BaseOffset"])

@@ -1,0 +1,282 @@
+"""ERR: which codes a broker sends to which version of a request, which versions it serves, and what it never says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from suites.protocol.answers import Answer, code_name
+from suites.protocol.case import BOTH, generations, requirement
+from suites.protocol.clocks import short, timed_out
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.stage import Line, Stage
+from verification.script import Relation
+from wire.codes import ErrorCode as Code
+from wire.primitives import Raw
+from wire.request import Request, decode_response
+from wire.schema import Body, span
+from wire.values import TopicPartition
+
+#: Produce 13 and later name topics by id.
+NAMED_MAX = 12
+UNDEFINED = 99
+#: The requests that exactly-once is made of.
+REQUESTS = (
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "FindCoordinator",
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "EndTxn",
+    "WriteTxnMarkers",
+    "TxnOffsetCommit",
+    "OffsetCommit",
+    "OffsetFetch",
+    "DescribeProducers",
+    "DescribeTransactions",
+    "ListTransactions",
+)
+#: A walk over strange requests: enough to meet every pair of strange values in each API a few times.
+STRANGE_EACH = 40
+
+
+def offered(stage: Stage, api: str, *, first: int = 0, last: int = 0x7FFF) -> range:
+    """The versions of an API between two that the broker offers and somebody can speak."""
+    connection = stage.client.connection()
+    lowest, highest = connection.versions[stage.client.definitions.api_key(api)]
+    known = stage.client.definitions.versions(f"{api}Request")
+    return range(max(first, lowest, known[0]), min(last, highest, known[-1]) + 1)
+
+
+@requirement("ERR-02")
+def test_abortable_goes_only_to_versions_that_know_it(stage: Stage) -> None:
+    """What a transaction does not hold is refused with 120 from Produce v11 and TxnOffsetCommit v4 on, with 48 below."""
+    added, at = stage.topic(partitions=2)
+    producer = ScriptedProducer(stage, f"{stage.name}-owner").ready()
+    # An addition at v3 and nothing of TV2: the transaction is open, but neither the partition nor the group is in it.
+    stage.set_up("another partition is added", lambda: producer.add(added))
+    for version in offered(stage, "Produce", first=3, last=11):
+        wanted = Code.TRANSACTION_ABORTABLE if version >= 11 else Code.INVALID_TXN_STATE
+        stage.expect_code(f"a batch at v{version}", producer.produce(at, ["a"], version=version), wanted)
+    for version in offered(stage, "TxnOffsetCommit", last=4):
+        wanted = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
+        answer = producer.commit_offsets(stage.name, {at: 1}, version=version)
+        stage.expect_code(f"an offset at v{version}", answer, wanted)
+    stage.expect("the log", stage.see.values(at), [])
+    stage.set_up("the abort", lambda: producer.end(commit=False, version=3))
+    stage.see.complete(producer)
+
+
+@requirement("ERR-03")
+def test_fenced_goes_only_to_versions_that_know_it(stage: Stage) -> None:
+    """A producer that was replaced gets 90 where a version knows that code, 47 below, and 47 from every Produce."""
+    (at,) = stage.topic()
+    zombie = ScriptedProducer(stage, f"{stage.name}-owner").ready().writes(at)
+    successor = zombie.copy().ready()
+    stage.require("the successor's epoch", successor.now.epoch, zombie.now.epoch, Relation.DIFFERS)
+    told: dict[str, tuple[int, int, Callable[[int], Answer]]] = {
+        "InitProducerId": (3, 4, lambda version: zombie.copy().init(continues=zombie.now, version=version)),
+        "AddPartitionsToTxn": (0, 2, lambda version: zombie.add(at, version=version)),
+        "AddOffsetsToTxn": (0, 2, lambda version: zombie.add_offsets(stage.name, version=version)),
+        "EndTxn": (0, 2, lambda version: zombie.end(commit=True, version=version)),
+    }
+    for api, (first, since, ask) in told.items():
+        # From AddPartitionsToTxn v4 on brokers speak among themselves, and v6 of InitProducerId is not released.
+        for version in offered(stage, api, first=first, last=3 if api == "AddPartitionsToTxn" else 5):
+            wanted = Code.PRODUCER_FENCED if version >= since else Code.INVALID_PRODUCER_EPOCH
+            stage.expect_code(f"{api} v{version}", ask(version), wanted)
+    for version in offered(stage, "Produce", first=3, last=NAMED_MAX):
+        answer = zombie.produce(at, ["z"], version=version)
+        stage.expect_code(f"Produce v{version}", answer, Code.INVALID_PRODUCER_EPOCH)
+    stage.expect("the log", stage.see.values(at), ["a"])
+
+
+@requirement("ERR-05")
+def test_advertised_versions_are_those_of_the_release(stage: Stage) -> None:
+    """ApiVersions lists, for every request it lists, the versions that the release defines and no unstable one."""
+    versions, definitions = stage.client.connection().versions, stage.defined
+    advertised, defined = {}, {}
+    for api in definitions.apis():
+        if not definitions.versions(f"{api}Request"):
+            continue  # defined once, and served no more
+        key = definitions.api_key(api)
+        text = definitions.source(f"{api}Request", definitions.latest(f"{api}Request"))
+        if key in versions:
+            first, last = span(text["validVersions"])
+            advertised[api] = list(versions[key])
+            defined[api] = [first, last - bool(text.get("latestVersionUnstable"))]
+    if stage.by_release({"3.3.0": False, "4.0.0": True}):
+        # Listed from 0 for the sake of librdkafka, which would not compress otherwise (KAFKA-18659), and not served.
+        defined["Produce"][0] = 0
+    stage.expect("the requests of exactly-once that are missing", sorted(set(REQUESTS) - set(advertised)), [])
+    strange = {api: each for api, each in advertised.items() if each != defined[api]}
+    stage.expect("ranges that are others than defined", strange, {})
+
+
+@requirement("ERR-05")
+def test_an_unknown_version_of_api_versions_is_answered(stage: Stage) -> None:
+    """ApiVersions of a version that nobody knows is answered with 35 in the form of v0, and the connection goes on."""
+    line = stage.another_line(stage.brokers[0])
+    request = _undefined(stage, "ApiVersions", UNDEFINED)
+    begun = stage.recording.begin("ApiVersions", UNDEFINED, line.name, request.body)
+    frame = line.connection.receive_bytes(line.connection.send(request))
+    answer = stage.recording.answered(begun, decode_response(stage.client.definitions, "ApiVersions", 0, frame)[1])
+    stage.expect("its code", code_name(answer["ErrorCode"]), code_name(Code.UNSUPPORTED_VERSION))
+    own = [[each["MinVersion"], each["MaxVersion"]] for each in answer["ApiKeys"] if each["ApiKey"] == 18]
+    stage.expect("its own range in it", own, [list(line.connection.versions[18])])
+    answer = stage.ask("Metadata", {"Topics": []}, line=line, version=4)
+    stage.expect("the brokers by the same connection", len(answer["Brokers"]), len(stage.brokers))
+
+
+@requirement("ERR-05")
+def test_an_unsupported_version_harms_only_its_connection(stage: Stage) -> None:
+    """A version that is not served closes the connection that it came on, and nothing else happens."""
+    producer = ScriptedProducer(stage, f"{stage.name}-owner").ready()
+    (at,) = stage.topic()
+    producer.writes(at)
+    broker = stage.coordinator(str(producer.transactional_id))
+    unserved = {"EndTxn": UNDEFINED, "InitProducerId": UNDEFINED, "AddPartitionsToTxn": UNDEFINED, "Produce": UNDEFINED}
+    if stage.by_release({"3.3.0": False, "4.0.0": True}):
+        unserved |= {"Fetch": 3, "ListOffsets": 0}
+    for api, version in [*unserved.items(), *(("Produce", each) for each in range(3) if "Fetch" in unserved)]:
+        line, beside = stage.another_line(broker), stage.another_line(broker)
+        answer = stage.send(_undefined(stage, api, version), line=line).receive()
+        stage.expect(f"the answer to {api} v{version}", answer.body, None)
+        stage.expect("its connection is closed", line.connection.closed, True)
+        answer = stage.ask("Metadata", {"Topics": []}, line=beside, version=4)
+        stage.expect("the brokers by another connection", len(answer["Brokers"]), len(stage.brokers))
+    producer.ends(commit=True)
+    stage.expect("what a reader is given", stage.see.committed(at), ["a"])
+
+
+@requirement("ERR-01")
+@generations(*BOTH)
+def test_strange_requests_are_refused_for_a_reason(stage: Stage) -> None:
+    """Requests with strange ids, epochs, partitions and versions are never answered with an unspecified error."""
+    producer = short(stage, "owner")
+    (at,) = stage.topic()
+    producer.writes(at)
+    line = stage.another_line(stage.coordinator(str(producer.transactional_id)))
+    dice = random.Random("strange requests")
+    unspecified = []
+    for api, body in _strange(stage, producer, at, dice):
+        version = dice.choice(offered(stage, api, last=stage.version_of(api, line)))
+        if version < 3 and api == "Produce":
+            version = 3
+        answer = _asked(stage, api, body, version, line)
+        if Code.UNKNOWN_SERVER_ERROR in answer.codes.values():
+            unspecified.append(f"exchange {answer.exchange}: {api} v{version}")
+        if answer.body is None:
+            line = stage.another_line(line.broker)
+    stage.expect("answers with an unspecified error", unspecified, [])
+    producer.ready()
+    stage.expect("the state of the owner in the end", stage.see.complete(producer), "Empty")
+
+
+@requirement("ERR-01")
+def test_markers_for_nobody_are_refused_for_a_reason(stage: Stage) -> None:
+    """A marker with a producer id, an epoch or a partition that nobody has is not answered with an unspecified error."""
+    (at,) = stage.topic()
+    producer = ScriptedProducer(stage, f"{stage.name}-owner").ready().writes(at).ends(commit=True)
+    sound = {"id": producer.now.id, "epoch": producer.now.epoch, "coordinator": 0, "topic": at.topic, "partition": 0}
+    strange: dict[str, tuple[int | str, ...]] = {
+        "id": (-1, -2, 1 << 50),
+        "epoch": (-1, 0x7FFF),
+        "coordinator": (-1, 1 << 30),
+        "topic": ("", "nowhere"),
+        "partition": (-1, 9),
+    }
+    for what, values in strange.items():
+        for value in values:
+            answer = _mark(stage, at, **(sound | {what: value}))
+            seen = ", ".join(map(code_name, answer.codes.values()))
+            unspecified = code_name(Code.UNKNOWN_SERVER_ERROR)
+            stage.expect(f"a marker whose {what} is {value!r}", seen, unspecified, Relation.DIFFERS)
+
+
+@requirement("ERR-06")
+@generations(*BOTH)
+def test_a_batch_after_the_timeout_can_be_recovered_from(stage: Stage) -> None:
+    """After a timeout a batch gets the fencing code, on a partition that was written as on one only added."""
+    written, added = stage.topic(partitions=2)
+    producer = short(stage, "late").writes(written)
+    # In TV2 a client adds nothing itself, but the request is still served.
+    stage.set_up("another partition is added", lambda: producer.add(added))
+    stage.require("the state", timed_out(stage, producer), "CompleteAbort")
+    stage.expect_code("where it wrote", producer.produce(written, ["b"]), Code.INVALID_PRODUCER_EPOCH)
+    stage.expect_code("where it did not", producer.produce(added, ["b"]), Code.INVALID_PRODUCER_EPOCH)
+    logs = [stage.see.values(written), stage.see.values(added)]
+    stage.expect("the logs", logs, [["a"], []])
+
+
+def _undefined(stage: Stage, api: str, version: int) -> Request:
+    """A request at a version that is not served, with nothing in it."""
+    return Request.of(stage.client.definitions, api, version, Raw(b""), header_version=2 if version == UNDEFINED else 1)
+
+
+def _asked(stage: Stage, api: str, body: Body, version: int, line: Line) -> Answer:
+    """One strange request, with the fields that its version has."""
+    message = stage.client.definitions.message(f"{api}Request", version).codec
+    names = {field.name for field in message.fields}
+    return stage.ask(api, {name: value for name, value in body.items() if name in names}, line=line, version=version)
+
+
+def _mark(stage: Stage, at: TopicPartition, **values: Any) -> Answer:
+    """WriteTxnMarkers with an abort, at the version before the one that names a transaction version."""
+    marker = {
+        "ProducerId": values["id"],
+        "ProducerEpoch": values["epoch"],
+        "TransactionResult": False,
+        "CoordinatorEpoch": values["coordinator"],
+        "Topics": [{"Name": values["topic"], "PartitionIndexes": [values["partition"]]}],
+    }
+    return stage.ask("WriteTxnMarkers", {"Markers": [marker]}, broker=stage.leader(at), version=1)
+
+
+def _strange(
+    stage: Stage, producer: ScriptedProducer, at: TopicPartition, dice: random.Random
+) -> Iterator[tuple[str, Body]]:
+    """Requests in which each value may be a strange one, always the same ones of a seed."""
+    now, name = producer.now, producer.transactional_id
+    for number in range(STRANGE_EACH):
+        epoch = dice.choice([now.epoch, now.epoch, now.epoch + 1, -1, -2, 0x7FFE, 0x7FFF])
+        who = {
+            "TransactionalId": dice.choice([name, name, f"{stage.name}-nobody", ""]),
+            "ProducerId": dice.choice([now.id, now.id, now.id + 1, 1 << 50, -1, -2]),
+            "ProducerEpoch": epoch,
+        }
+        topic = dice.choice([at.topic, at.topic, f"{stage.name}-nowhere", ""])
+        index = dice.choice([0, 0, 1, -1])
+        group = dice.choice([stage.name, ""])
+        places = [{"Name": topic, "Partitions": [index]}]
+        offset = {
+            "PartitionIndex": index,
+            "CommittedOffset": dice.choice([0, -1, -2, 1 << 60]),
+            "CommittedMetadata": "",
+        }
+        batch = producer.batch(
+            TopicPartition(topic, index),
+            sequence=dice.choice([0, 1, -1, 0x7FFF_FFFF]),
+            epoch=epoch,
+            transactional=dice.choice([True, True, False]),
+        )
+        yield "InitProducerId", who | {"TransactionTimeoutMs": dice.choice([1000, 0, -1, 900_001])}
+        yield "AddPartitionsToTxn", {f"V3AndBelow{key}": value for key, value in (who | {"Topics": places}).items()}
+        yield "AddOffsetsToTxn", who | {"GroupId": group}
+        yield "TxnOffsetCommit", who | {"GroupId": group, "Topics": [{"Name": topic, "Partitions": [offset]}]}
+        yield "EndTxn", who | {"Committed": number % 2 == 0}
+        yield "DescribeTransactions", {"TransactionalIds": [who["TransactionalId"]]}
+        yield "DescribeProducers", {"Topics": [{"Name": topic, "PartitionIndexes": [index]}]}
+        records = {"Index": index, "Records": batch}
+        yield (
+            "Produce",
+            {
+                "TransactionalId": who["TransactionalId"],
+                "Acks": -1,
+                "TimeoutMs": 1000,
+                "TopicData": [{"Name": topic, "PartitionData": [records]}],
+            },
+        )
