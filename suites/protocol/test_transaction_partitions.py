@@ -1,0 +1,149 @@
+"""TXN, growing: AddPartitionsToTxn, which tells the coordinator where a transaction is about to write."""
+
+from __future__ import annotations
+
+from fixtures.clusters.coordinators import TRANSACTIONS_TOPIC, partition_of
+from suites.protocol.answers import Answer
+from suites.protocol.case import requirement
+from suites.protocol.lawful import fencing_code, outside_code
+from suites.protocol.producer import ScriptedProducer, transactional
+from suites.protocol.stage import Stage
+from wire.codes import ErrorCode as Code
+from wire.values import Producer, TopicPartition
+
+#: Brokers ask each other at v4 and later; from this version on they can be told TRANSACTION_ABORTABLE.
+ABORTABLE_SINCE = 5
+
+
+def each(answer: Answer, *places: TopicPartition, code: Code) -> dict[str, int]:
+    """The codes of an answer that says the same of every partition."""
+    prefix = "" if answer.version < 4 else f"{answer['ResultsByTransaction'][0]['TransactionalId']}-"
+    return {f"{prefix}{at}": int(code) for at in places}
+
+
+@requirement("TXN-10")
+def test_a_stranger_adds_nothing(stage: Stage) -> None:
+    """AddPartitionsToTxn with an unknown transactional id or another's producer id fails for every partition."""
+    places = stage.topic(partitions=2)
+    producer, other = transactional(stage), transactional(stage, "other")
+    unknown = ScriptedProducer(stage, f"{stage.name}-unknown")
+    unknown.now = producer.now
+    answer = unknown.add(*places)
+    expected = each(answer, *places, code=Code.INVALID_PRODUCER_ID_MAPPING)
+    stage.expect("the codes for an unknown transactional id", answer.codes, expected)
+    thief = producer.copy()
+    thief.now = other.now
+    answer = thief.add(*places)
+    stage.expect("the codes for another one's producer id", answer.codes, expected)
+    _expect_transaction(stage, producer, "Empty", ())
+
+
+@requirement("TXN-11")
+def test_another_epoch_adds_nothing(stage: Stage) -> None:
+    """AddPartitionsToTxn with a lower or a higher epoch is fenced and leaves the transaction as it was."""
+    here, there = stage.topic(partitions=2)
+    producer = transactional(stage)
+    stage.require_code("InitProducerId again, so that a lower epoch exists", producer.init())
+    for state in ("Empty", "Ongoing"):
+        if state == "Ongoing":
+            stage.require_code("AddPartitionsToTxn", producer.add(here))
+        for epoch in (producer.now.epoch - 1, producer.now.epoch + 1):
+            answer = producer.add(here, there, epoch=epoch)
+            expected = each(answer, here, there, code=fencing_code(answer))
+            stage.expect(f"the codes for epoch {epoch} while {state}", answer.codes, expected)
+        _expect_transaction(stage, producer, state, (here,) if state == "Ongoing" else ())
+    stage.expect_code("AddPartitionsToTxn with the right epoch", producer.add(here, there), Code.NONE)
+
+
+@requirement("TXN-12")
+def test_partitions_are_added_together_or_not_at_all(stage: Stage) -> None:
+    """One unknown partition keeps all others of an AddPartitionsToTxn out of the transaction."""
+    here, there = stage.topic(partitions=2)
+    missing = TopicPartition(f"{stage.name}-missing", 0)
+    producer = transactional(stage)
+    refused = {str(missing): int(Code.UNKNOWN_TOPIC_OR_PARTITION), str(there): int(Code.OPERATION_NOT_ATTEMPTED)}
+    answer = producer.add(there, missing)
+    stage.expect("the codes while Empty", answer.codes, refused)
+    _expect_transaction(stage, producer, "Empty", ())
+    stage.require_code("AddPartitionsToTxn of known ones", producer.add(here))
+    answer = producer.add(missing, there)
+    stage.expect("the codes while Ongoing", answer.codes, refused)
+    _expect_transaction(stage, producer, "Ongoing", (here,))
+    beyond = TopicPartition(here.topic, 7)
+    answer = producer.add(there, beyond)
+    refused = {str(beyond): int(Code.UNKNOWN_TOPIC_OR_PARTITION), str(there): int(Code.OPERATION_NOT_ATTEMPTED)}
+    stage.expect("the codes for a partition that the topic does not have", answer.codes, refused)
+    _expect_transaction(stage, producer, "Ongoing", (here,))
+
+
+@requirement("TXN-14")
+def test_adding_again_writes_nothing(stage: Stage) -> None:
+    """AddPartitionsToTxn for known partitions succeeds without another record in the transaction log."""
+    here, there = stage.topic(partitions=2)
+    producer = transactional(stage)
+    assert producer.transactional_id is not None
+    count = len(stage.client.metadata([TRANSACTIONS_TOPIC]).topics[TRANSACTIONS_TOPIC].partitions)
+    log = TopicPartition(TRANSACTIONS_TOPIC, partition_of(producer.transactional_id, count))
+    before = stage.see.end(log)
+    stage.require_code("AddPartitionsToTxn", producer.add(here, there))
+    stage.require("records in the transaction log for it", stage.see.end(log) - before, 1)
+    for places in ((here, there), (there,), (here,)):
+        stage.expect_code(f"AddPartitionsToTxn of {len(places)} known ones", producer.add(*places), Code.NONE)
+    stage.expect("records in the transaction log", stage.see.end(log) - before, 1)
+
+
+@requirement("TXN-15")
+def test_verification_tells_members_from_others(stage: Stage) -> None:
+    """The verify-only form says which partitions belong to the open transaction, and adds none."""
+    inside, outside = stage.topic(partitions=2)
+    producer = transactional(stage)
+    stage.require_code("AddPartitionsToTxn", producer.add(inside))
+    version = stage.line(stage.brokers[0]).connection.version_for("AddPartitionsToTxn", at_most=ABORTABLE_SINCE)
+    answer = verify(producer, producer.now, inside, outside, version=version)
+    expected = each(answer, inside, code=Code.NONE) | each(answer, outside, code=outside_code(answer))
+    stage.expect("the codes", answer.codes, expected)
+    stranger = Producer(id=producer.now.id + 1_000_000, epoch=0)
+    answer = verify(producer, stranger, inside, version=version)
+    expected = each(answer, inside, code=Code.INVALID_PRODUCER_ID_MAPPING)
+    stage.expect("the codes for another producer id", answer.codes, expected)
+    other = Producer(id=producer.now.id, epoch=producer.now.epoch + 1)
+    answer = verify(producer, other, inside, version=version)
+    stage.expect("the codes for another epoch", answer.codes, each(answer, inside, code=fencing_code(answer)))
+    _expect_transaction(stage, producer, "Ongoing", (inside,))
+
+
+@requirement("TXN-15")
+def test_verification_answers_in_the_words_of_its_version(stage: Stage) -> None:
+    """A broker that verifies at v4 does not know TRANSACTION_ABORTABLE and is told INVALID_TXN_STATE."""
+    inside, outside = stage.topic(partitions=2)
+    producer = transactional(stage)
+    stage.require_code("AddPartitionsToTxn", producer.add(inside))
+    answer = verify(producer, producer.now, inside, outside, version=ABORTABLE_SINCE - 1)
+    expected = each(answer, inside, code=Code.NONE) | each(answer, outside, code=Code.INVALID_TXN_STATE)
+    stage.expect("the codes", answer.codes, expected)
+
+
+def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, version: int) -> Answer:
+    """AddPartitionsToTxn as a leader sends it to the coordinator to verify a batch; of one topic."""
+    topic = {"Name": places[0].topic, "Partitions": [at.partition for at in places]}
+    transaction = {
+        "TransactionalId": producer.transactional_id,
+        "ProducerId": who.id,
+        "ProducerEpoch": who.epoch,
+        "VerifyOnly": True,
+        "Topics": [topic],
+    }
+    stage = producer.stage
+    assert producer.transactional_id is not None
+    broker = stage.coordinator(producer.transactional_id)
+    return stage.ask("AddPartitionsToTxn", {"Transactions": [transaction]}, broker=broker, version=version)
+
+
+def _expect_transaction(
+    stage: Stage, producer: ScriptedProducer, state: str, places: tuple[TopicPartition, ...]
+) -> None:
+    """Claim what the coordinator says of a transaction, where it can be asked."""
+    assert producer.transactional_id is not None
+    if stage.since("3.0.0"):
+        stage.expect("the state", stage.see.state(producer.transactional_id), state)
+        stage.expect("its partitions", stage.see.places(producer.transactional_id), [str(at) for at in places])
