@@ -206,7 +206,7 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
     yield from _witnesses(report)
     yield ""
     spent = f"took {seconds(report.duration_s)}"
-    yield spent + (f" of {seconds(report.expected_s)} expected" if report.expected_s else "")
+    yield spent + (f" ({seconds(report.expected_s)} expected)" if report.expected_s else "")
     if page is not None:
         yield f"report: {page}"
     if report.replay:
