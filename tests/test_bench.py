@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as leader_crash
+from suites.bench import speaking
 from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request
 from suites.bench.errors import WorthlessJudgementError
 from suites.bench.judging import scenario_of
@@ -12,6 +13,7 @@ from suites.bench.ratio import Ratio, Unit
 from suites.bench.table import Circumstances, number, page, render
 from suites.bench.throughput import require_all
 from verification.verdict import ScenarioVerdict, Verdict
+from wire.records import decode, encode
 
 STARTS = Ratio(
     subject="three brokers", against="one broker", unit=Unit.SECONDS, pairs=((6.0, 3.0), (9.0, 3.0), (50.0, 5.0))
@@ -134,3 +136,22 @@ def test_the_timed_run_is_the_suites_own_scenario() -> None:
     assert "TXN-25" in scenario.requirements
     assert {"transactions", "faults_confirmed"} <= {floor.name for floor in scenario.floors}
     assert scenario.schedule
+
+
+def test_clients_are_compared_with_the_party_that_they_are_named_after() -> None:
+    """Each ratio divides the wire client's rate by that of the library in its row."""
+    found = speaking.ratios([speaking.Round(wire=8, kafka_python=2, librdkafka=16, decoding=9, consuming=3)])
+    assert [(each.against.partition("'")[0], each.median) for each in found] == [
+        ("kafka-python", 4),
+        ("librdkafka", 0.5),
+        ("confluent-kafka", 3),
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, speaking.BATCHES_AT_ONCE, 2 * speaking.BATCHES_AT_ONCE + 1])
+def test_batches_that_are_read_together_are_all_read(count: int) -> None:
+    """Nothing is left when the last group is not full."""
+    batches = list(decode(encode([(b"k", b"v")]) * count))
+    groups = list(speaking.together(iter(batches)))
+    assert [batch for group in groups for batch in group] == batches
+    assert all(0 < len(group) <= speaking.BATCHES_AT_ONCE for group in groups)

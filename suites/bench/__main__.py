@@ -21,7 +21,7 @@ from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
-from suites.bench import judging, starting, throughput
+from suites.bench import judging, speaking, starting, throughput
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, page, render
 from suites.config import OUT, ROOT, Profile, RunConfig, Runtime
@@ -32,7 +32,7 @@ from suites.session import ENVIRONMENT_ERRORS
 from verification.verdict import ExitCode
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-PARTS = ("starting", "judging", "throughput")
+PARTS = ("starting", "speaking", "judging", "throughput")
 #: Fewer records are judged in less time than Spark takes to plan, and say nothing about a rate.
 RECORDS = 1_000_000
 PAIRS = 5
@@ -71,6 +71,7 @@ class Bench:
         """Every ratio that could be had; what could not is said and kept in `problems`."""
         parts: dict[str, Callable[[], tuple[Ratio, ...]]] = {
             "starting": self._starting,
+            "speaking": self._speaking,
             "judging": lambda: judging.measure(self._open(), self.console.say),
             "throughput": lambda: throughput.measure(self._open(), self.console.say, records=self.request.records),
         }
@@ -86,11 +87,19 @@ class Bench:
         return ratios
 
     def _starting(self) -> tuple[Ratio, ...]:
-        runtime = self.equipment.brokers
-        assert isinstance(runtime, LocalRuntime), "the configuration asks for processes of this machine"
         return starting.measure(
-            runtime, self.config.directory / "starts", pairs=self.request.pairs, say=self.console.say
+            self._runtime, self.config.directory / "starts", pairs=self.request.pairs, say=self.console.say
         )
+
+    def _speaking(self) -> tuple[Ratio, ...]:
+        return speaking.measure(
+            self._runtime, self.config.directory / "speaking", pairs=self.request.pairs, say=self.console.say
+        )
+
+    @property
+    def _runtime(self) -> LocalRuntime:
+        assert isinstance(self.equipment.brokers, LocalRuntime), "the configuration asks for processes of this machine"
+        return self.equipment.brokers
 
     def _open(self) -> Laboratory:
         if self._laboratory is None:
@@ -107,7 +116,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
     )
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"starts of each kind (default {PAIRS})")
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})")
     options = parser.parse_args(arguments)
     if options.pairs < PAIRS_LEAST:
         parser.error(f"--pairs {options.pairs} is too few for a median; at least {PAIRS_LEAST}")

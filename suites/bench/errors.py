@@ -4,7 +4,8 @@ OnceproofError
 └── EnvironmentProblemError
     └── BenchError                  no figure came about, or none that means anything
         ├── BareBrokerError         the broker that is the measure did not start
-        └── WorthlessJudgementError what was timed is not the judgement of all the evidence
+        ├── WorthlessJudgementError what was timed is not the judgement of all the evidence
+        └── WorthlessRateError      a client did not write or read what it was timed for
 """
 
 from __future__ import annotations
@@ -26,3 +27,9 @@ class WorthlessJudgementError(BenchError):
     default_hint = (
         "An INCONCLUSIVE comes from a machine that is too busy, an ERROR mostly from too little memory for Spark."
     )
+
+
+class WorthlessRateError(BenchError):
+    """A client did not write, or was not given, as many records as it was asked for: its rate means nothing."""
+
+    default_hint = "Run it again on a quiet machine; when it persists, the settings of that client no longer fit."
