@@ -12,10 +12,12 @@ from fixtures import download, fetch
 from fixtures.clusters import lock, lockfile, logging_backend, releases, resolve
 from fixtures.clusters.lockfile import LockedJar
 from fixtures.clusters.releases import (
+    LAST_OF_3,
     Origin,
     Release,
     clients_jar,
     default_release,
+    definition_jars,
     fetch_release,
     missing_bytes,
     parse_release,
@@ -46,19 +48,24 @@ def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
         yield site
 
 
-@pytest.fixture
-def locked(repository: LocalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Release:
-    """A supported release of two small jars, which the repository has."""
-    locks = tmp_path / "locks"
-    locks.mkdir()
+def put(repository: LocalServer, locks: Path, version: str) -> Release:
+    """Have the repository offer a release of two small jars, and lock it."""
     jars = []
     for artifact in ("kafka_2.13", "kafka-clients"):
-        path, body = f"{KAFKA}/{artifact}/7.0.1/{artifact}-7.0.1.jar", artifact.encode() * 1000
+        path, body = f"{KAFKA}/{artifact}/{version}/{artifact}-{version}.jar", artifact.encode() * 1000
         repository.put(f"/maven2/{path}", body)
         jars.append(LockedJar(path=path, sha256=hashlib.sha256(body).hexdigest(), size_bytes=len(body)))
-    (locks / "7.0.1.txt").write_text(lockfile.render(tuple(jars), remarks=("two jars",)))
+    (locks / f"{version}.txt").write_text(lockfile.render(tuple(jars), remarks=("two jars",)))
+    return Release.parse(version)
+
+
+@pytest.fixture
+def locked(repository: LocalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Release:
+    """The only supported release, of two small jars, which the repository has."""
+    locks = tmp_path / "locks"
+    locks.mkdir()
     monkeypatch.setattr(releases, "LOCKS", locks)
-    return Release.parse("7.0.1")
+    return put(repository, locks, "7.0.1")
 
 
 def test_releases_are_ordered_as_versions() -> None:
@@ -171,6 +178,19 @@ def test_jars_are_fetched_once(repository: LocalServer, locked: Release, tmp_pat
     again = Downloads(quiet=True)
     assert fetch_release(locked, cache, downloads=again) == files
     assert (len(repository.asked), again.items) == (asked, [])
+
+
+def test_definitions_of_other_releases_are_one_jar_each(
+    repository: LocalServer, locked: Release, tmp_path: Path
+) -> None:
+    """To speak to a release, its own jars and two others' kafka-clients are enough; the newest one comes first."""
+    newest, last = (put(repository, tmp_path / "locks", version) for version in ("8.0.0", str(LAST_OF_3)))
+    cache, downloads = tmp_path / "cache", Downloads(quiet=True)
+    found = definition_jars(fetch_release(locked, cache, downloads=downloads), cache, downloads=downloads)
+    clients = [f"kafka-clients-{each}.jar" for each in (newest, last, locked)]
+    assert [jar.name for jar in found] == [*clients, f"kafka_2.13-{locked}.jar"]
+    assert all(jar.is_file() for jar in found)
+    assert sorted(item.name for item in downloads.items) == sorted(jar.name for jar in found)
 
 
 def test_damaged_jar_is_fetched_again(
