@@ -39,6 +39,7 @@ BARE = {
     "ONCEPROOF_MAVEN_REPOSITORY": NOWHERE,
     "PIP_INDEX_URL": NOWHERE,
     "PIP_FIND_LINKS": "",
+    "PIP_CONSTRAINT": "",
     "PIP_RETRIES": "0",
     "PIP_CONFIG_FILE": os.devnull,
     "GOPROXY": "off",
