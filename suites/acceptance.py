@@ -128,6 +128,16 @@ def render(lines: list[dict[str, Any]]) -> str:
     return "\n".join(text) + "\n"
 
 
+def outstanding(lines: list[dict[str, Any]], commit: str) -> list[Cell]:
+    """The cells without an answer: never run, or not acceptable and the product has changed since."""
+    settled = [line for line in lines if line["commit"] == commit or not objections(line)]
+    return [cell for cell in MATRIX if not any(_is_of(line, cell) for line in settled)]
+
+
+def _is_of(line: dict[str, Any], cell: Cell) -> bool:
+    return {**line, **asdict(cell)} == line
+
+
 def _row(result: dict[str, Any]) -> dict[str, Any]:
     return {
         "key": result["id"],
@@ -158,19 +168,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
     lines = [] if options.again else _done()
-    here = _commit()
-    for cell in MATRIX:
-        have = any(
-            {**line, **asdict(cell)} == line and (line["commit"] == here or not objections(line)) for line in lines
-        )
-        if have or options.only not in cell.name:
+    for cell in outstanding(lines, _commit()):
+        if options.only not in cell.name:
             continue
         try:
             ran = run_cell(cell)
         except CellError as error:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
             return int(ExitCode.ENVIRONMENT)
-        lines = [line for line in lines if {**line, **asdict(cell)} != line] + [ran]
+        lines = [line for line in lines if not _is_of(line, cell)] + [ran]
         LINES.parent.mkdir(parents=True, exist_ok=True)
         LINES.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         TABLE.write_text(render(lines), encoding="utf-8")
