@@ -32,7 +32,11 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
         "read_committed shows what was committed, and nothing else.",
         frozenset({Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.HIDDEN_COMMITTED, Anomaly.POLL_SKIP}),
     ),
-    ("Fencing", "A superseded producer writes nothing.", frozenset({Anomaly.ZOMBIE_WRITE})),
+    (
+        "Fencing",
+        "A superseded producer writes nothing, and no other one is turned away.",
+        frozenset({Anomaly.ZOMBIE_WRITE, Anomaly.STRANDED_PRODUCER}),
+    ),
     (
         "Order",
         "Records stand and are read in the order of sending.",

@@ -56,6 +56,8 @@ def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
 
 def in_profile(config: RunConfig, marks: set[str]) -> bool:
     """Whether the profile runs a scenario with these marks."""
+    if "nightly" in marks:
+        return config.profile is Profile.NIGHTLY
     return config.profile is not Profile.SMOKE or "smoke" in marks
 
 

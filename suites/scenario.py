@@ -22,6 +22,7 @@ requirement = pytest.mark.requirement
 smoke = pytest.mark.smoke
 both_clients = pytest.mark.both_clients
 convict = pytest.mark.convict
+nightly = pytest.mark.nightly
 
 #: A cluster without its release: the run says which one.
 ClusterMaker = Callable[..., ClusterSpec]
@@ -45,6 +46,7 @@ class Scenario:
     `name` is `<family>/<name>`; `expects` names the anomalies of which a control must be convicted. `observe_s` is the
     least time that the workload runs before the first fault and after the last one. `mock` puts librdkafka's mock
     cluster in the place of the cluster. `copies_on` says that copiers are expected to copy everything in the end.
+    `survives` says that nothing in the schedule may end a transactional producer for good.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Scenario:
     min_in_sync: int = 2
     mock: bool = False
     copies_on: bool = True
+    survives: bool = False
     topic_settings: dict[str, str] = field(default_factory=dict)
 
     @property

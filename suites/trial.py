@@ -259,6 +259,7 @@ class Trial:
             observers=observers(workload),
             floors=scenario.floors,
             order_claimed=workload.order_claimed,
+            survival_claimed=scenario.survives,
             group=workload.group(self.run),
             fan_out=workload.fan_out,
             control_expects=scenario.expects,

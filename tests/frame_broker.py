@@ -120,11 +120,13 @@ def heartbeat() -> Request:
     return request("Heartbeat", {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}, 4)
 
 
-def produce(version: int, topic: dict[str, Any], *, acks: int = -1, size: int = 10) -> Request:
-    """A transactional Produce request of "x" with producer id 17, to partition 3."""
+def produce(
+    version: int, topic: dict[str, Any], *, acks: int = -1, size: int = 10, transactional_id: str = "x"
+) -> Request:
+    """A transactional Produce request with producer id 17, to partition 3."""
     records = encode([(None, b"v" * size)], producer_id=17, producer_epoch=1, base_sequence=0, transactional=True)
     data = [{**topic, "PartitionData": [{"Index": 3, "Records": records}]}]
-    body = {"TransactionalId": "x", "Acks": acks, "TimeoutMs": 1000, "TopicData": data}
+    body = {"TransactionalId": transactional_id, "Acks": acks, "TimeoutMs": 1000, "TopicData": data}
     return request("Produce", body, version)
 
 

@@ -58,6 +58,7 @@ class Planted:
     )
     observers: tuple[Observer, ...] = BOTH
     order_claimed: bool = True
+    survival_claimed: bool = False
     fan_out: int | None = None
     has_log: bool = True
     now: int = 1_000 * MS
@@ -293,7 +294,8 @@ def plant(planted: Planted) -> Plant:
         }
         for index, each in enumerate(planted.observers)
     ]
-    kept = {"has_log": planted.has_log, "order_claimed": planted.order_claimed, "fan_out": planted.fan_out}
+    names = ("has_log", "order_claimed", "survival_claimed", "fan_out")
+    kept = {name: getattr(planted, name) for name in names}
     rows: Rows = {
         **found,
         "runs": [{"run": planted.run, **kept}],
@@ -345,6 +347,7 @@ def _experiment(planted: Planted) -> Experiment:
         topics=planted.topics,
         observers=planted.observers,
         order_claimed=planted.order_claimed,
+        survival_claimed=planted.survival_claimed,
         group=None if planted.fan_out is None else "copiers",
         fan_out=planted.fan_out,
         has_log=planted.has_log,

@@ -38,6 +38,8 @@ CASES: dict[str, Case] = {
         planted_standing.hung_by_leader,
         planted_standing.adopted,
         planted_standing.stuck,
+        planted_standing.stranded,
+        planted_standing.stranded_unclaimed,
         planted_copies.clean_copies,
         planted_copies.offset_ahead,
         planted_copies.output_ahead,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.planted import Plant
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found, torn
-from verification.history import Action, Operation
+from verification.history import Action, Operation, Outcome
 
 
 def zombie_by_time(run: str) -> tuple[Plant, set[Found]]:
@@ -93,3 +93,22 @@ def stuck(run: str) -> tuple[Plant, set[Found]]:
         found("stuck-lso", None, topic_index=1, partition=0, offset=7),
         found("hidden-committed", rows[0]),
     }
+
+
+def stranded(run: str, *, claimed: bool = True) -> tuple[Plant, set[Found]]:
+    """A producer is told that it can never go on; another one is told so after its successor was initialised."""
+    planted = busy(run, survival_claimed=claimed)
+    client, old = planted.client("tx-9"), planted.client("tx-8")
+    planted.transaction(client, (A0,))
+    planted.client("tx-8")
+    told, _ = planted.transaction(client, (B1,), outcome=Outcome.FAIL, decision="abort")
+    superseded, _ = planted.transaction(old, (B0,), outcome=Outcome.FAIL, decision="abort")
+    plant = planted.finish()
+    for each in (told, superseded):
+        plant.retell(each, fatal=True, stage="produce", decided_ns=None)
+    return plant, {found("stranded-producer", None, process=told.process, operation=told.operation)}
+
+
+def stranded_unclaimed(run: str) -> tuple[Plant, set[Found]]:
+    """The same where nobody claims that producers go on."""
+    return stranded(run, claimed=False)[0], set()

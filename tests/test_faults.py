@@ -21,6 +21,7 @@ from chaos.faults import (
     IsolateBrokers,
     IsolateThenCrashLeader,
     KillClient,
+    LateDuplicate,
     LoseResponses,
     PartitionedZombie,
     PauseBroker,
@@ -106,8 +107,11 @@ class Book:
 
 
 def test_every_fault_of_the_list_is_tried() -> None:
-    """The list of faults and the list of tried faults agree, the futile one aside."""
-    tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers}
+    """The list of faults and the list of tried faults agree, the futile one aside, and the one that wants an answer.
+
+    `LateDuplicate` is tried on real links, with somebody who answers what arrives late.
+    """
+    tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate}
     assert tried == set(FAULTS)
 
 

@@ -101,10 +101,11 @@ def test_requirements_exist_and_forbid_what_the_bug_shows(bug: KnownBug) -> None
     assert set(bug.anomalies) <= forbidden
 
 
-def test_only_the_marker_bug_names_findings() -> None:
-    """KB-16 alone has a signature, so that no other entry is ever attached to a finding."""
+def test_few_bugs_name_findings() -> None:
+    """KB-16 and KB-17 alone have signatures, so that no other entry is ever attached to a finding."""
     assert {bug.id: bug.signature for bug in BUGS.values() if bug.signature is not None} == {
-        "KB-16": Signature.MARKER_DROPPED_WHILE_LEADERLESS
+        "KB-16": Signature.MARKER_DROPPED_WHILE_LEADERLESS,
+        "KB-17": Signature.REFUSED_DUPLICATE,
     }
 
 

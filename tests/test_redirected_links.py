@@ -12,9 +12,10 @@ import pytest
 import requests
 
 from chaos.arena import Arena
+from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Link, Site, TopicPartition
 from chaos.errors import FutileFaultError, InjectionError, LinkError, UnresolvedTargetError
-from chaos.faults import Injection, TamperFrames
+from chaos.faults import Injection, LateDuplicate, TamperFrames
 from chaos.frames import Answer, Delay, Duplicate, FrameLinks, Frames, Hold
 from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.links import ToxiproxyMesh
@@ -226,6 +227,46 @@ def test_a_duplicate_is_proven_by_the_answer_to_its_copy(mesh: ToxiproxyMesh, br
     assert "a copy was answered: error codes (" in said
     assert broker.frames == [asked.frame] * 2
     injection.heal()
+
+
+def test_a_late_duplicate_arrives_in_the_next_transaction(mesh: ToxiproxyMesh, broker: FrameBroker) -> None:
+    """The held request is let go only while its producer waits before it writes again, and the answer is the proof."""
+    on = on_real_links(mesh)
+    fault = LateDuplicate(on=FromSite(Site("app"), LEADER))
+    assert fault.describe() == (
+        "a request of producer 0 held until its next transaction, site app → leader of billing-events-0"
+    )
+    injection = fault.inject(on)
+    assert injection.target == "r-0"
+    assert injection.confirm() is None
+    first = produce(11, {"Name": "r-billing-events"}, transactional_id="r-0")
+    with client(mesh.routes[SITE].listen) as given_up:
+        given_up.send(first)
+        waiting: list[int] = []
+        hold = on.clients.hold
+
+        def held(point: SyncPoint, *, processes: tuple[ClientProcess, ...], timeout_s: float) -> None:
+            waiting.append(len(broker.received))
+            hold(point, processes=processes, timeout_s=timeout_s)
+
+        on.clients.hold = held  # type: ignore[method-assign]
+        said = proven(injection)
+    assert waiting == [0]
+    assert "held 1 Produce v11 request on app→1" in said
+    assert "; it arrived after its transaction and was answered: error codes (" in said
+    assert broker.frames == [first.frame]
+    assert on.clients.held == {}  # type: ignore[attr-defined]
+    injection.heal()
+    assert mesh.is_healed()
+
+
+def test_a_late_duplicate_needs_a_transactional_producer(mesh: ToxiproxyMesh) -> None:
+    """A producer that does not run cannot be aimed at, and one before the first is refused when the schedule is built."""
+    with pytest.raises(UnresolvedTargetError, match="no transactional producer 7; 2 are running"):
+        LateDuplicate(on=FromSite(Site("app")), producer=7).inject(on_real_links(mesh))
+    with pytest.raises(FutileFaultError, match="no producer -1"):
+        Step(fault=LateDuplicate(on=FromSite(Site("app")), producer=-1))
+    assert mesh.is_healed()
 
 
 def test_a_fault_that_cannot_be_applied_leaves_nothing(mesh: ToxiproxyMesh) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.planted_files import write
 from verification.anomalies import Anomaly
 from verification.evidence import RunEvidence, read_run
 from verification.folding import RawViolation, fold
-from verification.history import Operation, Sample
+from verification.history import FaultRecord, Operation, Outcome, Sample
 from verification.reference import judge_rows
 from verification.rows import all_rows
 from verification.signatures import recognise
@@ -124,3 +125,64 @@ def test_only_the_transaction_itself_is_named(change: Callable[[Operation], int]
     first = next(each for each in evidence.history.of(Operation) if each.decided_ns is not None)
     violation = RawViolation(anomaly=Anomaly.HUNG_TRANSACTION, process=0, operation=change(first))
     assert (recognise(evidence, (violation,)) == "KB-16") is (violation.operation == first.operation)
+
+
+LATE = "held 1 Produce v10 request on app→1; it arrived after its transaction and was answered: error codes (120,)"
+OUT_OF_ORDER = "Fatal error: Local: Fatal error: Broker: Broker received an out of order sequence number"
+
+
+def stranded(
+    root: Path,
+    *,
+    proof: str = LATE,
+    reason: str = OUT_OF_ORDER,
+    target: str = "tx-0",
+    release: str = "4.3.1",
+    at_s: int = 0,
+) -> RunEvidence:
+    """A producer that ended fatally, `at_s` seconds after a request of its own had arrived late."""
+    planted = Planted(run="story", survival_claimed=True)
+    client = planted.client("tx-0")
+    planted.transaction(client, (MARKED,))
+    confirmed_ns = planted.tick()
+    told, _ = planted.transaction(client, (MARKED,), outcome=Outcome.FAIL, decision="abort")
+    planted.entries.append(
+        FaultRecord(
+            step=0,
+            fault="LateDuplicate",
+            description="",
+            target=target,
+            began_ns=1,
+            confirmed_ns=confirmed_ns - at_s * S,
+            proof=proof,
+            healed_ns=confirmed_ns + S,
+        )
+    )
+    plant = planted.finish()
+    plant.retell(told, fatal=True, stage="produce", decided_ns=None, error_code=-150, error_reason=reason)
+    directory = write(plant, root)
+    text = directory.experiment.read_text().replace('"release": "4.3.1"', f'"release": "{release}"')
+    directory.experiment.write_text(text)
+    return read_run(directory)
+
+
+def test_a_refused_duplicate_is_named(tmp_path: Path) -> None:
+    """A producer that is told that it is out of order after its late request was refused has met KB-17."""
+    assert name_of(stranded(tmp_path / "run")) == {Anomaly.STRANDED_PRODUCER: "KB-17"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"proof": LATE.replace("120", "0")},
+        {"proof": "held 1 Produce v10 request on app→1"},
+        {"reason": "Fatal error: Broker: Producer attempted an operation with an old epoch"},
+        {"target": "tx-1"},
+        {"at_s": -20},
+        {"release": "3.5.2"},
+    ],
+    ids=["taken as a duplicate", "never arrived", "told otherwise", "somebody else's", "arrived afterwards", "release"],
+)
+def test_another_fatal_error_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
+    """Without a refusal of that producer's own late request before it, or with another error, there is no name."""
+    assert name_of(stranded(tmp_path / "run", **change)) == {Anomaly.STRANDED_PRODUCER: None}

@@ -28,11 +28,15 @@ def topology(spec: ClusterSpec) -> Topology:
 def specs(draw: st.DrawFn) -> ClusterSpec:
     """Any cluster that fits into a block of ports."""
     brokers = draw(st.integers(1, 6))
+    secured = draw(st.booleans())
     return ClusterSpec(
         release="4.3.1",
         brokers=brokers,
         controllers=draw(st.integers(0, 9 - brokers)),
-        sites=tuple(Site(name) for name in draw(st.permutations(SITE_NAMES))[: draw(st.integers(1, 6))]),
+        sites=tuple(
+            Site(name) for name in draw(st.permutations(SITE_NAMES))[: draw(st.integers(1, 5 if secured else 6))]
+        ),
+        secured=secured,
         replicas=1,
         min_in_sync=1,
     )
@@ -174,3 +178,15 @@ def test_impossible_clusters_are_refused(change: dict[str, object], word: str) -
     """One sentence says what cannot be."""
     with pytest.raises(ClusterSpecError, match=word):
         ClusterSpec(**({"release": "4.3.1"} | change))  # type: ignore[arg-type]
+
+
+def test_only_the_secured_listener_is_secured() -> None:
+    """It speaks SASL_SSL at the broker's own address, without a link; the others stay as they are."""
+    secured = topology(ClusterSpec(release="4.3.1", sites=(Site("app"),), secured=True))
+    properties = secured.properties(BrokerId(2), "/data")
+    assert properties["listener.security.protocol.map"] == (
+        "INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,APP:PLAINTEXT,SECURED:SASL_SSL,WITNESS:PLAINTEXT"
+    )
+    assert "SECURED://127.1.0.2:20072" in properties["advertised.listeners"].split(",")
+    assert secured.secured_bootstrap() == "127.1.0.1:20071,127.1.0.2:20072,127.1.0.3:20073"
+    assert "SECURED" not in str(topology(ClusterSpec(release="4.3.1")).properties(BrokerId(1), "/data"))

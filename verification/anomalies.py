@@ -1,4 +1,4 @@
-"""The sixteen kinds of wrongness that a history of a Kafka cluster can show.
+"""The seventeen kinds of wrongness that a history of a Kafka cluster can show.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: what the producer was *told*, the
 *log* with its control records, and what a consumer was *delivered*. A definition here says what is wrong, never
@@ -37,6 +37,7 @@ class Anomaly(StrEnum):
     NONMONOTONIC_POLL = "nonmonotonic-poll"
     HUNG_TRANSACTION = "hung-transaction"
     STUCK_LSO = "stuck-lso"
+    STRANDED_PRODUCER = "stranded-producer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +138,12 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "Every committed record has to become visible within a bounded time; a standing last stable offset hides all"
         " later ones.",
         "",
+    ),
+    Anomaly.STRANDED_PRODUCER: (
+        "A transactional producer that nobody had superseded was told that it can never go on.",
+        "Networks delay and repeat requests, which is what idempotence and epochs are for: a transaction may have to be"
+        " aborted, but its producer must be able to go on.",
+        "It is looked for only where the subject claims that its producers survive.",
     ),
 }
 

@@ -62,6 +62,7 @@ class Experiment:
     """One execution of one scenario, as planned.
 
     `order_claimed`: the subject promises that one process's records in one partition stand in send order.
+    `survival_claimed`: nothing in the schedule may end a transactional producer for good.
     `group` and `fan_out` describe copies: the consumer group, and how many outputs each input must have.
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
     `has_log` is False for an external subject that writes no control records: what was delivered is then judged
@@ -81,6 +82,7 @@ class Experiment:
     observers: tuple[Observer, ...] = ()
     floors: tuple[Floor, ...] = ()
     order_claimed: bool = False
+    survival_claimed: bool = False
     group: str | None = None
     fan_out: int | None = None
     control_expects: tuple[str, ...] = ()

@@ -69,7 +69,8 @@ class Operation:
     """One operation of one process and how it completed.
 
     `decided_ns` is when commit or abort was invoked, None when the process never got there. `stage` is the last
-    step that was begun (init, poll, begin, produce, offsets, commit, abort, done).
+    step that was begun (init, poll, begin, produce, offsets, commit, abort, done). `fatal` says that by the error the
+    client instance can never go on.
     """
 
     process: int
@@ -86,6 +87,7 @@ class Operation:
     error_code: int | None = None
     error_name: str | None = None
     error_reason: str | None = None
+    fatal: bool = False
     producer_id: int | None = None
     producer_epoch: int | None = None
     inputs: tuple[InputRange, ...] = ()

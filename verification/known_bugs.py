@@ -47,6 +47,7 @@ class Signature(StrEnum):
     """The functions over a run's evidence that recognise a known bug."""
 
     MARKER_DROPPED_WHILE_LEADERLESS = "marker-dropped-while-leaderless"
+    REFUSED_DUPLICATE = "refused-duplicate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

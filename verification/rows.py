@@ -43,6 +43,7 @@ def operation_row(run: str, operation: Operation) -> Row:
         "invoked_ns": operation.invoked_ns,
         "decided_ns": operation.decided_ns,
         "completed_ns": operation.completed_ns,
+        "fatal": operation.fatal,
     }
 
 
@@ -89,7 +90,8 @@ def _observers(run: RunEvidence) -> Iterator[Row]:
 def small_rows(run: RunEvidence) -> Rows:
     """Everything that is small, by frame."""
     experiment = run.experiment
-    kept = {name: getattr(experiment, name) for name in ("run", "has_log", "order_claimed", "fan_out")}
+    columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
+    kept = {name: getattr(experiment, name) for name in columns}
     return {
         "runs": [kept],
         "observers": list(_observers(run)),

@@ -8,10 +8,14 @@ without a marker of its own (see `without_marker`); that partition
 was seen without a leader between the moment when the end of the transaction was asked for and `MARKER_S` after its
 answer; and the coordinator has nothing open for the transactional id any more. Markers are written after the answer,
 therefore the span beyond it.
+
+`refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and one of its requests
+had arrived late, after its own transaction, and had been refused because that transaction was over, before the batch.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +23,7 @@ from pathlib import Path
 from verification import known_bugs
 from verification.evidence import RunEvidence
 from verification.folding import Partition, RawViolation
-from verification.history import Operation, Sample
+from verification.history import FaultRecord, Operation, Sample
 from verification.known_bugs import KnownBug, Signature
 from verification.requirements.errors import ReleaseError
 
@@ -119,8 +123,40 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
     )
 
 
+#: INVALID_TXN_STATE and TRANSACTION_ABORTABLE: what a leader answers to a batch of a transaction that is over.
+_REFUSED_LATE = re.compile(r"arrived after its transaction and was answered: error codes \((48|120),?\)")
+_OUT_OF_ORDER = 45
+#: The broker's own words for that code, and librdkafka's for what follows from it.
+_SAID = ("out of order sequence", "sequence desynchronization")
+
+
+def refused_duplicate(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-17; see the module's docstring."""
+    told = next(
+        (
+            each
+            for each in evidence.history.of(Operation)
+            if (each.process, each.operation) == violation.operation_key and each.completed_ns is not None
+        ),
+        None,
+    )
+    if told is None or told.completed_ns is None:
+        return False
+    reason = (told.error_reason or "").lower()
+    if told.error_code != _OUT_OF_ORDER and not any(words in reason for words in _SAID):
+        return False
+    return any(
+        each.target == told.transactional_id
+        and each.confirmed_ns is not None
+        and each.confirmed_ns < told.completed_ns
+        and _REFUSED_LATE.search(each.proof or "") is not None
+        for each in evidence.history.of(FaultRecord)
+    )
+
+
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
+    Signature.REFUSED_DUPLICATE: refused_duplicate,
 }
 
 

@@ -7,6 +7,7 @@ from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
 from chaos.faults.fault import Fault, Injection
 from chaos.faults.frames import TamperFrames
+from chaos.faults.late import LateDuplicate
 from chaos.faults.network import (
     CutFollowers,
     CutLeaderFromFollowers,
@@ -33,6 +34,7 @@ FAULTS: tuple[type[Fault], ...] = (
     IsolateThenCrashLeader,
     ElectUncleanly,
     TamperFrames,
+    LateDuplicate,
 )
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "IsolateBrokers",
     "IsolateThenCrashLeader",
     "KillClient",
+    "LateDuplicate",
     "LoseResponses",
     "PartitionedZombie",
     "PauseBroker",

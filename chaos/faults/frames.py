@@ -50,20 +50,9 @@ class TamperFrames:
 
     def inject(self, arena: Arena) -> Injection:
         """Begin a frame-aware link for each link, the rule, and only then lead the links there."""
-        if arena.definitions is None:
-            raise InjectionError("frames cannot be read: this run has no message definitions")
         frames, links = self._resolved(arena), self.on.resolve(arena)
         with ExitStack() as undo:
-            relay = FrameLinks(arena.definitions, topic_ids=arena.topic_ids)
-            undo.callback(relay.close)
-            rule = relay.add(frames, self.action)
-            mesh = arena.cluster.links
-            for link in links:
-                at = relay.open(str(link), mesh.destination(link))
-                undo.callback(mesh.direct, link)
-                mesh.redirect(link, at)
-            # Released before the links lead elsewhere: what was held leaves on the connections that it came on.
-            undo.callback(relay.remove, rule)
+            relay, rule = lead_through(arena, undo, links, frames, self.action)
             kept = undo.pop_all()
         return Injection(target=_names(links), confirm=lambda: _proof(relay, rule), heal=kept.close)
 
@@ -79,6 +68,28 @@ class TamperFrames:
                 )
             frames = replace(frames, transactional_id=ids[self.producer])
         return frames
+
+
+def lead_through(
+    arena: Arena, undo: ExitStack, links: tuple[Link, ...], frames: Frames, action: Action
+) -> tuple[FrameLinks, Rule]:
+    """Lead links through frame-aware ones with one rule; `undo` leads them back and lets go what is held.
+
+    Raises InjectionError without message definitions, and where a link cannot be led elsewhere.
+    """
+    if arena.definitions is None:
+        raise InjectionError("frames cannot be read: this run has no message definitions")
+    relay = FrameLinks(arena.definitions, topic_ids=arena.topic_ids)
+    undo.callback(relay.close)
+    rule = relay.add(frames, action)
+    mesh = arena.cluster.links
+    for link in links:
+        at = relay.open(str(link), mesh.destination(link))
+        undo.callback(mesh.direct, link)
+        mesh.redirect(link, at)
+    # Released before the links lead elsewhere: what was held leaves on the connections that it came on.
+    undo.callback(relay.remove, rule)
+    return relay, rule
 
 
 def _names(links: tuple[Link, ...]) -> str:

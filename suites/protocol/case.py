@@ -30,7 +30,8 @@ BOTH = (Generation.TV1, Generation.TV2)
 class Needs:
     """A cluster that a case needs. `level` is the finalized `transaction.version`, the release's default where None.
 
-    `settings` are server properties, for instance short expiries.
+    `settings` are server properties, for instance short expiries. `secured` adds a listener behind TLS and SASL, whose
+    users may do what they were granted; there is one on clusters of local processes with a metadata quorum.
     """
 
     brokers: int = 1
@@ -38,6 +39,7 @@ class Needs:
     min_in_sync: int = 1
     level: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    secured: bool = False
 
     def spec(self, release: str) -> ClusterSpec:
         """The cluster of a release."""
@@ -48,6 +50,7 @@ class Needs:
             min_in_sync=self.min_in_sync,
             sites=(Site("app"),),
             broker_settings=self.settings,
+            secured=self.secured,
             feature_levels={} if self.level is None else {"transaction.version": self.level},
         )
 
@@ -56,11 +59,15 @@ class Needs:
         parts = ["1 broker" if self.brokers == 1 else f"{self.brokers} brokers, {self.replicas} replicas"]
         if self.level is not None:
             parts.append(f"transaction.version {self.level}")
+        if self.secured:
+            parts.append("a listener with SASL_SSL, an authorizer")
         return ", ".join([*parts, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
 
 
 #: Three brokers, three replicas each, two of which must be in sync: what a real cluster looks like.
 THREE = Needs(brokers=3, replicas=3, min_in_sync=2)
+#: One broker with an authorizer and a listener behind TLS and SASL.
+SECURED = Needs(secured=True)
 #: Everything that a broker does from time to time, it does at once: retention of records and of offsets, and cleaning.
 #: The cleaner's map has room for about 870 keys (2 MiB × 0.01 / 24 bytes), so that larger segments take several passes.
 HASTY = Needs(

@@ -7,6 +7,7 @@ script, inconclusive.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from suites.protocol.producer import ScriptedProducer
@@ -38,7 +39,16 @@ def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[Top
     check(answer["Topics"][0]["ErrorCode"], f"CreateTopics of {name}")
     places = tuple(TopicPartition(name, index) for index in range(len(replicas)))
     stage.client.list_offsets(places)
+    for broker in stage.brokers:
+        # A coordinator that has not heard of a topic yet refuses to add its partitions.
+        known = stage.until(partial(_known, stage, name, broker), lambda each: each == 0, within_s=MOVED_WITHIN_S)
+        stage.require(f"what broker {broker} says of {name}", known, 0)
     return places
+
+
+def _known(stage: Stage, name: str, broker: int) -> int:
+    body = {"Topics": [{"Name": name}], "AllowAutoTopicCreation": False}
+    return int(stage.client.call("Metadata", body, broker=broker)["Topics"][0]["ErrorCode"])
 
 
 def put(stage: Stage, at: TopicPartition, *brokers: int) -> None:

@@ -37,6 +37,8 @@ from wire.messages import Definitions
 SCRIPT = "script.json"
 #: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it.
 LEVELS_SINCE = "4.0.0"
+#: Brokers with a metadata quorum: clusters of older releases are started without a secured listener.
+SECURED_SINCE = "3.3.0"
 #: Errors that are about the machine, the network or us, and end one case, not the sweep.
 ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, WireError, OSError)
 
@@ -63,6 +65,7 @@ class Sweep:
         self.release = release
         self._definitions = Definitions.load(*definition_jars(equipment.files))
         self._defined = Definitions.load(clients_jar(equipment.files))
+        self._runtime = equipment.runtime
         self._pool = ClusterPool(equipment.launch)
         self._catalogue = load()
 
@@ -77,6 +80,8 @@ class Sweep:
             return not_applicable(case, f"nothing of it applies to {self.release}")
         if case.needs.level is not None and not within(self.release, LEVELS_SINCE, None):
             return not_applicable(case, f"{self.release} has no levels of transaction.version to choose from")
+        if case.needs.secured and (self._runtime != "local" or not within(self.release, SECURED_SINCE, None)):
+            return not_applicable(case, "a secured listener is started for local processes with a metadata quorum only")
         cluster = self._pool.lease(case.needs.spec(self.release))
         with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
             missing = _missing(client, case.generation)

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verification.anomalies import Anomaly
-from verification.checks import contents, copies, order, polls, reads, stability, transactions, writes, zombies
+from verification.checks import (
+    contents,
+    copies,
+    order,
+    polls,
+    reads,
+    stability,
+    survival,
+    transactions,
+    writes,
+    zombies,
+)
 from verification.checks.facts import Facts
 from verification.experiment import Experiment
 
@@ -30,6 +41,10 @@ def _has_log(experiment: Experiment) -> bool:
 
 def _claims_order(experiment: Experiment) -> bool:
     return experiment.has_log and experiment.order_claimed
+
+
+def _claims_survival(experiment: Experiment) -> bool:
+    return experiment.survival_claimed
 
 
 def _copies(experiment: Experiment) -> bool:
@@ -74,6 +89,12 @@ CHECKS: tuple[Check, ...] = (
     Check(name="poll-skip", anomaly=Anomaly.POLL_SKIP, find=polls.poll_skip),
     Check(name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction),
     Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso),
+    Check(
+        name="stranded-producer",
+        anomaly=Anomaly.STRANDED_PRODUCER,
+        find=survival.stranded_producer,
+        applies=_claims_survival,
+    ),
 )
 
 

@@ -32,9 +32,10 @@ JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
     standing.hung,
     standing.stuck,
     standing.copied,
+    standing.stranded,
 )
 #: What can be judged by delivered versus told alone.
-WITHOUT_LOG = (writing.lost, writing.duplicate, reading.read, standing.zombie, standing.copied)
+WITHOUT_LOG = (writing.lost, writing.duplicate, reading.read, standing.zombie, standing.copied, standing.stranded)
 
 
 def judge_rows(rows: Rows) -> list[RawViolation]:

@@ -106,3 +106,22 @@ def copied(case: Case) -> Iterator[RawViolation]:
         if spot.outcome == "commit" and spot.committed and covered and len(kept[place[1:]]) < fan_out:
             cause = "lso" if len(written[place[1:]]) >= fan_out else None
             yield violation(Anomaly.OFFSET_WITHOUT_OUTPUT, case.record(spot), place, cause=cause)
+
+
+def stranded(case: Case) -> Iterator[RawViolation]:
+    """stranded-producer."""
+    if not case.run["survival_claimed"]:
+        return
+    inits = [row for row in case.operations.values() if row["action"] == "init" and row["outcome"] == "ok"]
+    for (process, operation), row in case.operations.items():
+        if not row["fatal"] or row["transactional_id"] is None or row["completed_ns"] is None:
+            continue
+        later = [
+            each
+            for each in inits
+            if each["transactional_id"] == row["transactional_id"]
+            and each["process"] > process
+            and each["completed_ns"] < row["completed_ns"]
+        ]
+        if not later:
+            yield RawViolation(anomaly=Anomaly.STRANDED_PRODUCER, process=process, operation=operation)

@@ -45,6 +45,7 @@ FAMILIES = (
     "PERF",
     "SHARE",
     "2PC",
+    "SEC",
 )
 
 _SOURCE = re.compile(

@@ -130,6 +130,7 @@ OPERATIONS = _schema(
     ("invoked_ns", _LONG),
     ("decided_ns", _LONG),
     ("completed_ns", _LONG),
+    ("fatal", _BOOLEAN),
 )
 
 #: One row per partition: what its leader answered at quiescence.
@@ -168,7 +169,13 @@ COORDINATOR_STATES = _schema(("run", _STRING), ("producer_id", _LONG), ("state",
 GROUP_OFFSETS = _schema(("run", _STRING), ("topic_index", _INT), ("partition", _INT), ("offset", _LONG))
 
 #: One row per run: the parts of its experiment that checks look at.
-RUNS = _schema(("run", _STRING), ("has_log", _BOOLEAN), ("order_claimed", _BOOLEAN), ("fan_out", _INT))
+RUNS = _schema(
+    ("run", _STRING),
+    ("has_log", _BOOLEAN),
+    ("order_claimed", _BOOLEAN),
+    ("survival_claimed", _BOOLEAN),
+    ("fan_out", _INT),
+)
 
 #: What every check returns. `topic_index` becomes the topic's name when the finding is written. `places` are the
 #: acknowledged places of missing records, for folding; `cause` is null for a finding of its own, otherwise what

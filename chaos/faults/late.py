@@ -1,0 +1,85 @@
+"""A late duplicate: one Produce request that the network holds until the client has begun its next transaction.
+
+The client gives the held request up after its socket timeout and sends it again on a new connection, ends the
+transaction, and begins the next one, in which it is made to wait before it has written anything. Now the held request
+is let go and arrives, after the end of its own transaction and before the first batch of the next. Every step is lawful
+on any network; the client has done nothing wrong, and the brokers are told nothing that is not true.
+
+The proof is the broker's answer to the late request, whatever it is. Until then the client waits.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from chaos.arena import Arena
+from chaos.clients import ClientProcess, SyncPoint
+from chaos.errors import UnresolvedTargetError
+from chaos.faults.fault import Injection
+from chaos.faults.frames import lead_through
+from chaos.frames import FrameLinks, Frames, Hold, Rule
+from chaos.link_targets import LinkTarget
+
+#: A socket timeout of some seconds, a reconnect, the end of the transaction, and the pause before the next one.
+NEXT_TRANSACTION_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateDuplicate:
+    """Hold one Produce request of a transactional producer, by its place among those that run, on the links of `on`."""
+
+    on: LinkTarget
+    producer: int = 0
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"a request of producer {self.producer} held until its next transaction, {self.on.describe()}"
+
+    def futility(self) -> str | None:
+        """A place is counted from 0."""
+        return None if self.producer >= 0 else f"there is no producer {self.producer}"
+
+    def inject(self, arena: Arena) -> Injection:
+        """Hold the next Produce request of the producer; the rest happens while the proof is asked for."""
+        owners = [each for each in arena.clients.alive("producer") if each.transactional_id is not None]
+        if len(owners) <= self.producer:
+            raise UnresolvedTargetError(
+                f"there is no transactional producer {self.producer}; {len(owners)} are running"
+            )
+        owner, links = owners[self.producer], self.on.resolve(arena)
+        with ExitStack() as undo:
+            frames = Frames(api="Produce", transactional_id=owner.transactional_id, count=1)
+            relay, rule = lead_through(arena, undo, links, frames, Hold())
+            undo.callback(arena.clients.release, (owner,))
+            kept = undo.pop_all()
+        course = _Course(arena=arena, owner=owner, relay=relay, rule=rule)
+        return Injection(target=str(owner.transactional_id), confirm=course.confirm, heal=kept.close)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Course:
+    """How far it has come: the request is held, the client waits in its next transaction, the late request is answered."""
+
+    arena: Arena
+    owner: ClientProcess
+    relay: FrameLinks
+    rule: Rule
+    let_go: bool = field(default=False)
+
+    def confirm(self) -> str | None:
+        """One look; the step that is due is taken. Raises chaos.errors when the client does not get there."""
+        if not self.rule.count:
+            return None
+        if not self.let_go:
+            self.arena.clients.hold(
+                SyncPoint.BEFORE_PRODUCE, processes=(self.owner,), timeout_s=NEXT_TRANSACTION_WITHIN_S
+            )
+            self.let_go = True
+            self.rule.release()
+        (met,) = self.rule.met
+        if met.answer is None:
+            return None
+        codes = self.relay.reader.error_codes(met.api, met.version, met.answer)
+        self.arena.clients.release((self.owner,))
+        return f"{self.rule.describe()}; it arrived after its transaction and was answered: error codes {codes}"

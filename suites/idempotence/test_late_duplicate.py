@@ -1,0 +1,34 @@
+"""What the network delivers twice, and late, costs a producer nothing but the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.cluster import Site
+from chaos.faults import LateDuplicate
+from chaos.link_targets import FromSite
+from chaos.schedule import Step
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
+
+Run = Callable[..., None]
+
+#: A client gives a request up after this long and sends it again; its transactions last 30 s.
+SOCKET_TIMEOUT_MS = 1500
+
+
+@nightly
+@requirement("TXN-31", "IDEMP-28", "TXN-25")
+def test_late_duplicate(run: Run) -> None:
+    """A producer one of whose requests arrives again after its transaction goes on with the next transaction."""
+    # One partition of each topic: the next transaction writes where the late request was meant to go.
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=1, settings={"socket.timeout.ms": SOCKET_TIMEOUT_MS}),
+        schedule=(
+            Step(fault=LateDuplicate(on=FromSite(Site("app"))), hold_s=3, confirm_within_s=60),
+            Step(fault=LateDuplicate(on=FromSite(Site("app")), producer=1), hold_s=3, confirm_within_s=60),
+        ),
+        floors=(*FLOORS, *TRANSACTIONS),
+        survives=True,
+    )

@@ -1,0 +1,351 @@
+"""COORD: what becomes of a transaction when its coordinator goes, in each of the states in which that can happen.
+
+Markers are held on the links between brokers, so that a transaction stands in Prepare while its coordinator changes;
+they are let go afterwards, when they are those of a coordinator that is none any more. A coordinator goes by a crash,
+or, which shows the same in a tenth of the time, by the move of its partition's leadership.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from chaos.frames import Frames, Hold
+from fixtures.clusters.coordinators import partition_of
+from suites.protocol import brokers, replicas
+from suites.protocol.answers import code_name
+from suites.protocol.case import BOTH, THREE, generations, needs, requirement
+from suites.protocol.clocks import now_ms
+from suites.protocol.frames import Tampered, tampered, to
+from suites.protocol.generations import Generation
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.stage import Line, Stage
+from verification import transaction_log
+from verification.script import Relation
+from wire.codes import ErrorCode as Code
+from wire.schema import Body
+from wire.values import TopicPartition
+
+#: Long enough to be open still when the coordinator has gone, short enough to be waited for.
+TIMEOUT_MS = 5000
+PARTLY_OVER_MS = 1500
+#: A timeout is looked for every second, and a machine may be busy.
+ENDED_WITHIN_S = 20.0
+#: Enough to meet a coordinator while it loads, now and then; each costs some requests.
+MOVES = 4
+
+
+def id_at(stage: Stage, name: str, coordinator: int, *, timeout_ms: int = 60_000) -> ScriptedProducer:
+    """A producer that is initialised at a coordinator of one's choice."""
+    return ScriptedProducer(stage, replicas.coordinated(stage, name, by=coordinator), timeout_ms=timeout_ms).ready()
+
+
+def log_of(stage: Stage, producer: ScriptedProducer) -> TopicPartition:
+    """The partition of the transaction log that the producer's id is in."""
+    count = len(stage.client.metadata([transaction_log.TOPIC]).topics[transaction_log.TOPIC].partitions)
+    return TopicPartition(transaction_log.TOPIC, partition_of(str(producer.transactional_id), count))
+
+
+def moved(stage: Stage, *producers: ScriptedProducer, to_broker: int) -> None:
+    """Ground: another broker leads the partitions of the transaction log that the producers' ids are in."""
+    for at in sorted({log_of(stage, each) for each in producers}):
+        replicas.lead(stage, at, to_broker)
+    for each in producers:
+        stage.require("the coordinator now", stage.coordinator(str(each.transactional_id)), to_broker)
+
+
+@dataclass(slots=True, kw_only=True)
+class Decided:
+    """A transaction whose end was acknowledged; `markers` is what each of its partitions must hold in the end."""
+
+    stage: Stage
+    producer: ScriptedProducer
+    places: tuple[TopicPartition, ...]
+    commit: bool
+    before: ScriptedProducer
+
+    @classmethod
+    def held(cls, stage: Stage, producer: ScriptedProducer, *places: TopicPartition, commit: bool) -> Decided:
+        """Write a record to each place and ask for the end; markers are held by now."""
+        producer.writes(*places, values=[str(commit)])
+        before = producer.copy()
+        stage.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
+        return cls(stage=stage, producer=producer, places=places, commit=commit, before=before)
+
+    @property
+    def word(self) -> str:
+        """Commit or abort, as states spell it."""
+        return "Commit" if self.commit else "Abort"
+
+    def expect_prepared(self) -> None:
+        """Claim that it stands in Prepare: nobody may go on, and nothing shows."""
+        stage, name = self.stage, str(self.producer.transactional_id)
+        stage.require("the state", stage.see.state(name), f"Prepare{self.word}")
+        again = self.before.copy()
+        stage.expect_code(f"Prepare{self.word}: EndTxn again", again.end(commit=self.commit), _WAIT)
+        answer = ScriptedProducer(stage, name).init()
+        stage.expect_code(f"Prepare{self.word}: InitProducerId", answer, _WAIT)
+        for at in self.places:
+            stage.expect(f"Prepare{self.word}: the last stable offset of {at}", stage.see.stable(at), 0)
+            stage.expect(f"Prepare{self.word}: what a reader is given of {at}", stage.see.committed(at), [])
+
+    def expect_complete(self) -> None:
+        """Claim that it is complete without the client, and what a repeated end is told."""
+        stage = self.stage
+        stage.expect("the state", stage.see.complete(self.producer), f"Complete{self.word}")
+        answer = stage.answered(partial(self.before.copy().end, commit=self.commit))
+        stage.expect_code(f"EndTxn({self.word.lower()}) again", answer, Code.NONE)
+        if stage.generation is Generation.TV2:
+            told = [answer["ProducerId"], answer["ProducerEpoch"]]
+            stage.expect("the id and epoch that it answers", told, [self.producer.now.id, self.producer.now.epoch])
+        self.expect_marked()
+
+    def expect_marked(self) -> None:
+        """Claim one marker on each partition, with the transaction's own epoch, and what follows from it."""
+        stage, now = self.stage, self.producer.now
+        for at in self.places:
+            stage.expect(f"the markers of {at}", stage.see.markers(at), [(self.word.lower(), now.id, now.epoch)])
+            stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
+            given = [str(self.commit)] if self.commit else []
+            stage.expect(f"what a reader is given of {at}", stage.see.committed(at), given)
+
+    def expect_next(self) -> None:
+        """Claim that the producer goes on."""
+        self.producer.writes(*self.places, values=["next"])
+        self.producer.ends(commit=True)
+        for at in self.places:
+            self.stage.expect(f"the next record of {at}", self.stage.see.committed(at)[-1:], ["next"])
+
+
+_WAIT = Code.CONCURRENT_TRANSACTIONS
+
+
+def expect_too_late(stage: Stage, markers: Tampered, *places: TopicPartition) -> None:
+    """Claim that markers which are let go only now are refused, being those of a coordinator that was succeeded."""
+    ends = [stage.see.end(at) for at in places]
+    refused = code_name(Code.TRANSACTION_COORDINATOR_FENCED)
+    for codes in markers.released():
+        stage.expect("the answer to a late marker", codes, [refused] * len(codes))
+    stage.expect("the ends of the logs after late markers", [stage.see.end(at) for at in places], ends)
+
+
+def _succeeded(stage: Stage, *, commit: bool) -> None:
+    one, two, coordinator = stage.brokers
+    places = replicas.placed(stage, [one, two, coordinator], [two, one, coordinator])
+    producer = id_at(stage, "id", coordinator)
+    links = to(coordinator, one, two)
+    with tampered(stage, Frames(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
+        transaction = Decided.held(stage, producer, *places, commit=commit)
+        markers.met("a marker to each leader", *links)
+        transaction.expect_prepared()
+        moved(stage, producer, to_broker=one)
+        transaction.expect_complete()
+        expect_too_late(stage, markers, *places)
+    transaction.expect_marked()
+    transaction.expect_next()
+
+
+@requirement("COORD-05", "COORD-10")
+@needs(THREE)
+@generations(*BOTH)
+def test_a_commit_is_completed_by_the_next_coordinator(stage: Stage) -> None:
+    """A commit whose markers were never written is completed by the next coordinator; the old one's come too late."""
+    _succeeded(stage, commit=True)
+
+
+@requirement("COORD-06", "COORD-10")
+@needs(THREE)
+@generations(*BOTH)
+def test_an_abort_is_completed_by_the_next_coordinator(stage: Stage) -> None:
+    """An abort whose markers were never written is completed by the next coordinator; the old one's come too late."""
+    _succeeded(stage, commit=False)
+
+
+@requirement("COORD-04")
+@needs(THREE)
+@generations(*BOTH)
+def test_an_open_transaction_goes_on_at_the_next_coordinator(stage: Stage) -> None:
+    """An open transaction keeps its partitions, its records and its start, and ends as its owner says."""
+    one, two, coordinator = stage.brokers
+    here, there = replicas.placed(stage, *([one, two, coordinator],) * 2)
+    owners = [id_at(stage, word, coordinator).writes(here, values=[word]) for word in ("commit", "abort")]
+    known = [_described(stage, each) for each in owners]
+    moved(stage, *owners, to_broker=one)
+    stage.expect("the transactions", [_described(stage, each) for each in owners], known)
+    for owner, commit in zip(owners, (True, False), strict=True):
+        owner.writes(there, values=["more"])
+        stage.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
+        stage.expect("the state", stage.see.complete(owner), "CompleteCommit" if commit else "CompleteAbort")
+    for at, given in ((here, ["commit"]), (there, ["more"])):
+        stage.expect(f"what a reader is given of {at}", stage.see.committed(at), given)
+        stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
+
+
+def _described(stage: Stage, producer: ScriptedProducer) -> list[Any]:
+    seen = stage.see.described(str(producer.transactional_id)) or {}
+    fields = ("TransactionState", "ProducerId", "ProducerEpoch", "TransactionStartTimeMs", "Topics")
+    return [seen.get(each) for each in fields]
+
+
+@requirement("COORD-04", "EXP-02")
+@needs(THREE)
+def test_a_timeout_runs_on_at_the_next_coordinator(stage: Stage) -> None:
+    """The next coordinator aborts an open transaction by the time at which it began, and not by that of the change."""
+    one, two, coordinator = stage.brokers
+    (at,) = replicas.placed(stage, [one, two, coordinator])
+    late = id_at(stage, "late", coordinator, timeout_ms=TIMEOUT_MS).writes(at, values=["late"])
+    begun_ms = int(_described(stage, late)[3])
+    passed_ms = stage.until(lambda: now_ms() - begun_ms, lambda ms: ms >= PARTLY_OVER_MS, within_s=ENDED_WITHIN_S)
+    stage.require("milliseconds until the change", passed_ms, PARTLY_OVER_MS, Relation.AT_LEAST)
+    moved_ms = now_ms()
+    moved(stage, late, to_broker=one)
+    stage.require("the state after it", stage.see.state(str(late.transactional_id)), "Ongoing")
+    stage.until(lambda: stage.see.markers(at), bool, within_s=ENDED_WITHIN_S)
+    written_ms = [each.max_timestamp_ms for each in stage.see.batches(at) if each.control]
+    stage.require("markers", len(written_ms), 1)
+    stage.expect("milliseconds from its start to its abort", written_ms[0] - begun_ms, TIMEOUT_MS, Relation.AT_LEAST)
+    # The timeout is looked for every second; a clock that began with the change would run until the next look after it.
+    since_ms = written_ms[0] - moved_ms
+    stage.expect("milliseconds from the change to its abort", since_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
+    stage.expect("the state at last", stage.see.complete(late), "CompleteAbort")
+    stage.expect("what a reader is given", stage.see.committed(at), [])
+
+
+@requirement("COORD-07")
+@needs(THREE)
+@generations(*BOTH)
+def test_an_idle_id_goes_on_at_the_next_coordinator(stage: Stage) -> None:
+    """After Empty, commit and abort the next coordinator knows the id and its epoch, and the next transaction works."""
+    one, two, coordinator = stage.brokers
+    (at,) = replicas.placed(stage, [two, one, coordinator])
+    producers = {state: _idle(stage, state, coordinator, at) for state in _IDLE}
+    known = {state: _described(stage, each) for state, each in producers.items()}
+    moved(stage, *producers.values(), to_broker=one)
+    for state, producer in producers.items():
+        stage.expect(f"{state}: the transactional id", _described(stage, producer), known[state])
+        producer.writes(at, values=[f"after {state}"]).ends(commit=True)
+        before = producer.now
+        stage.expect_code(f"{state}: InitProducerId(id, e)", producer.init(continues=before), Code.NONE)
+        stage.expect_code(f"{state}: InitProducerId", producer.init(), Code.NONE)
+        told = (producer.now.id, producer.now.epoch)
+        stage.expect(f"{state}: the id and epoch", told, (before.id, before.epoch + 2))
+    given = ["CompleteCommit", *(f"after {state}" for state in _IDLE)]
+    stage.expect("what a reader is given", stage.see.committed(at), given)
+
+
+@requirement("COORD-07")
+@needs(THREE)
+@generations(*BOTH)
+def test_a_bump_is_repeated_at_the_next_coordinator(stage: Stage) -> None:
+    """An epoch bump whose answer was lost with its coordinator is answered by the next one with the same epoch."""
+    one, two, coordinator = stage.brokers
+    (at,) = replicas.placed(stage, [two, one, coordinator])
+    bumps = []
+    for state in _IDLE:
+        producer = _idle(stage, state, coordinator, at)
+        asked = producer.now
+        stage.require_code(f"{state}: InitProducerId(id, e)", producer.init(continues=asked))
+        stage.require(f"{state}: the epoch", producer.now.epoch, asked.epoch + 1)
+        bumps.append((state, producer, asked, producer.now))
+    moved(stage, *(producer for _, producer, _, _ in bumps), to_broker=one)
+    for state, producer, asked, bumped in bumps:
+        answer = stage.answered(partial(producer.init, continues=asked))
+        stage.expect_code(f"{state}: the same at the next coordinator", answer, Code.NONE)
+        stage.expect(f"{state}: its answer", (producer.now.id, producer.now.epoch), (bumped.id, bumped.epoch))
+
+
+_IDLE = ("Empty", "CompleteCommit", "CompleteAbort")
+
+
+def _idle(stage: Stage, state: str, coordinator: int, at: TopicPartition) -> ScriptedProducer:
+    """Ground: an id in one of the states in which nothing is under way."""
+    producer = id_at(stage, state.lower(), coordinator)
+    if state != "Empty":
+        producer.writes(at, values=[state]).ends(commit=state == "CompleteCommit")
+    stage.require("the state", stage.see.state(str(producer.transactional_id)), state)
+    return producer
+
+
+@requirement("COORD-03")
+@needs(THREE)
+@generations(*BOTH)
+def test_whoever_cannot_coordinate_says_so(stage: Stage) -> None:
+    """While a coordinator changes every request is answered, with a retriable code until one takes it."""
+    one, two, coordinator = stage.brokers
+    (at,) = replicas.placed(stage, [two, one, coordinator])
+    producer = id_at(stage, "id", coordinator)
+    log, codes = log_of(stage, producer), set[int]()
+    for turn in range(MOVES):
+        producer.writes(at, values=[str(turn)])
+        before, after = (coordinator, one) if turn % 2 == 0 else (one, coordinator)
+        replicas.put(stage, log, after, *(each for each in stage.brokers if each != after))
+        asking, old, new = stage.another_line(two), stage.another_line(before), stage.another_line(after)
+        election = {
+            "ElectionType": 0,
+            "TopicPartitions": [{"Topic": log.topic, "Partitions": [log.partition]}],
+            "TimeoutMs": 10_000,
+        }
+        elected = stage.send(stage.request("ElectLeaders", election, line=asking), line=asking)
+        codes |= _taken(stage, producer.end_body(commit=True), new)
+        elected.receive()
+        declined = stage.ask("EndTxn", producer.end_body(commit=True), line=old)
+        stage.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
+        stage.expect("the state", stage.see.complete(producer), "CompleteCommit")
+        stage.set_up("the next instance", producer.init)
+    lawful = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, _WAIT)
+    stage.expect("other codes meanwhile", sorted(codes - {0, *map(int, lawful)}), [])
+    stage.expect("what a reader is given", stage.see.committed(at), [str(turn) for turn in range(MOVES)])
+
+
+def _taken(stage: Stage, body: Body, line: Line) -> set[int]:
+    """Ask for the end of a transaction until that is answered with yes; every code that was answered."""
+    codes: set[int] = set()
+
+    def ask() -> set[int]:
+        codes.add(stage.ask("EndTxn", body, line=line).code)
+        return codes
+
+    seen: set[int] = stage.until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
+    stage.expect("EndTxn was taken at last", 0 in seen, True)
+    return seen
+
+
+@requirement("COORD-04", "COORD-05", "COORD-06", "COORD-07", "COORD-10")
+@needs(THREE)
+def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -> None:
+    """When a coordinator is killed, its successor has every id in its state and completes what was decided."""
+    one, two, coordinator = stage.brokers
+    places = replicas.placed(stage, *([one, two, coordinator], [two, one, coordinator]) * 3)
+    idle = id_at(stage, "idle", coordinator)
+    known_idle = _described(stage, idle)
+    ongoing = id_at(stage, "ongoing", coordinator).writes(*places[:2], values=["open"])
+    known = _described(stage, ongoing)
+    producers = [id_at(stage, word, coordinator) for word in ("commit", "abort")]
+    links = to(coordinator, one, two)
+    # The links lead where they should before the cluster is expected to be whole: the crash ends last.
+    with ExitStack() as away, tampered(stage, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
+        ends = [
+            Decided.held(stage, producers[0], *places[2:4], commit=True),
+            Decided.held(stage, producers[1], *places[4:], commit=False),
+        ]
+        markers.met("markers to each leader", *links)
+        for each in ends:
+            each.expect_prepared()
+        away.enter_context(brokers.crashed(stage, coordinator))
+        for producer in (*producers, ongoing, idle):
+            brokers.elected(stage, log_of(stage, producer), instead_of=coordinator)
+        for each in ends:
+            each.expect_complete()
+        stage.expect("the idle id", _described(stage, idle), known_idle)
+        stage.expect_code("its next initialisation", idle.init(), Code.NONE)
+        stage.expect("the open transaction", _described(stage, ongoing), known)
+        stage.expect_code("its EndTxn", ongoing.end(commit=True), Code.NONE)
+        stage.expect("its state", stage.see.complete(ongoing), "CompleteCommit")
+        expect_too_late(stage, markers, *places[2:])
+    for each in ends:
+        each.expect_marked()
+        each.expect_next()
+    for at in places[:2]:
+        stage.expect(f"what a reader is given of {at}", stage.see.committed(at), ["open"])

@@ -1,0 +1,129 @@
+"""A batch that arrives once more after its transaction has ended: what it may not do to the transaction after it.
+
+Clients make such duplicates without any mistake: a Produce request that the network holds is given up after the socket
+timeout and sent again on a new connection, and the first one still arrives, at a moment of the network's choice.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from chaos.cluster import BrokerId, Link, Site
+from chaos.frames import Frames, Hold
+from suites.protocol.case import BOTH, generations, requirement
+from suites.protocol.frames import tampered
+from suites.protocol.generations import Generation
+from suites.protocol.producer import transactional
+from suites.protocol.stage import Stage
+from verification.script import Relation
+from wire.codes import ErrorCode as Code
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+#: librdkafka gives a request up after this long and sends it again on a new connection.
+GIVEN_UP_AFTER_S = 1.0
+#: A transaction under the attack takes the time above and a reconnect; the rest is for a busy machine.
+DONE_WITHIN_S = 30.0
+APP = Site("app")
+
+
+@requirement("TXN-31", "IDEMP-03")
+@generations(*BOTH)
+def test_a_late_duplicate_leaves_the_next_transaction_alone(stage: Stage) -> None:
+    """A batch that comes again between two transactions is refused or known, and the next one is written in order."""
+    for commit in (True, False):
+        (at,) = stage.topic()
+        producer = transactional(stage, f"{commit}")
+        if stage.generation is Generation.TV1:
+            stage.set_up("the partition is added", partial(producer.add, at))
+        batch = producer.batch(at, ["a"])
+        stage.require_code("a batch", producer.send_batch(at, batch))
+        producer.sequences[at] += 1
+        producer.ends(commit=commit)
+        late = producer.send_batch(at, batch)
+        # Up to 3.5 it is known as a duplicate; later releases refuse it, by the version of the request.
+        lawful = {Code.NONE, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.INVALID_PRODUCER_EPOCH}
+        stage.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(lawful))
+        if stage.generation is Generation.TV1:
+            stage.set_up("the partition is added again", partial(producer.add, at))
+        stage.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)
+        stage.set_up("the next transaction ends", partial(producer.end, commit=True))
+        stage.see.complete(producer)
+        stage.expect("what a reader is given", stage.see.committed(at)[-1:], ["b"])
+
+
+@requirement("TXN-31")
+@generations(Generation.TV1)
+def test_a_client_survives_a_late_duplicate(stage: Stage) -> None:
+    """A librdkafka producer one of whose requests the network held goes on after its duplicate has arrived."""
+    (at,) = stage.topic()
+    client = Client(stage, name := f"{stage.name}-client")
+    held = Frames(api="Produce", transactional_id=name, count=1)
+    with tampered(stage, held, Hold(), Link(source=APP, target=BrokerId(stage.leader(at)))) as late:
+        stage.require("the first transaction", client.transaction(at.topic, "a"), "committed")
+        stage.require("requests that were held", late.rule.count, 1)
+        stage.require("what a reader is given", stage.see.committed(at), ["a"])
+        stage.require("the answer to the late duplicate", len(late.released()), 1)
+        stage.expect("the next transaction", client.transaction(at.topic, "b"), "committed")
+        stage.expect("the fatal error of the client", client.fatal(), None)
+        client.close()
+    stage.expect("what a reader is given at last", stage.see.committed(at), ["a", "b"])
+    stage.expect("the markers", len(stage.see.markers(at)), 2, Relation.AT_LEAST)
+
+
+class Client:
+    """A transactional librdkafka producer at the client's site, behind the links."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        from confluent_kafka import Producer
+
+        # With somebody to tell them to, the library does not raise errors in the midst of its delivery reports.
+        self._errors: list[KafkaError] = []
+        settings: dict[str, Any] = {
+            "error_cb": self._errors.append,
+            "bootstrap.servers": stage.cluster.bootstrap(APP),
+            "transactional.id": name,
+            "socket.timeout.ms": int(GIVEN_UP_AFTER_S * 1000),
+            "transaction.timeout.ms": int(DONE_WITHIN_S * 1000),
+            "message.timeout.ms": int(DONE_WITHIN_S * 1000),
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 200,
+            "retry.backoff.ms": 50,
+            "linger.ms": 0,
+        }
+        logger = logging.getLogger(__name__)
+        logger.setLevel(logging.CRITICAL)
+        self._producer = Producer(settings, logger=logger)
+        self._producer.init_transactions(DONE_WITHIN_S)
+
+    def transaction(self, topic: str, value: str) -> str:
+        """Write one record and commit; `committed`, or what went wrong."""
+        from confluent_kafka import KafkaException
+
+        delivered: list[KafkaError | None] = []
+
+        def report(error: KafkaError | None, _: object) -> None:
+            delivered.append(error)
+
+        try:
+            self._producer.begin_transaction()
+            self._producer.produce(topic, value.encode(), partition=0, on_delivery=report)
+            self._producer.flush(DONE_WITHIN_S)
+            if delivered != [None]:
+                return f"not delivered: {', '.join(map(str, delivered)) or 'no report'}"
+            self._producer.commit_transaction(DONE_WITHIN_S)
+        except KafkaException as error:
+            return str(error.args[0])
+        return "committed"
+
+    def fatal(self) -> str | None:
+        """Why the client can never go on, None when it can."""
+        return next((error.str() for error in self._errors if error.fatal()), None)
+
+    def close(self) -> None:
+        """Leave without waiting for what can never be sent."""
+        self._producer.purge()
+        self._producer.flush(0)
