@@ -44,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     scripted = all(_within(path, PROTOCOL) for path in asked)
     try:
-        run = from_options(config, clients=tuple(CLIENTS), oldest=OLDEST_SCRIPTED if scripted else OLDEST)
+        oldest, label = (OLDEST_SCRIPTED, PROTOCOL.name) if scripted else (OLDEST, "")
+        run = from_options(config, clients=tuple(CLIENTS), oldest=oldest, label=label)
         accepted = acceptances(run.accepted, run.waivers)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
@@ -55,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if scripted:
         from suites.protocol.plugin import ProtocolPlugin
 
-        sweep = ProtocolPlugin(run, console)
+        sweep = ProtocolPlugin(run, console, accepted)
         sweep.listing = config.option.list_scenarios
         config.pluginmanager.register(sweep, "onceproof")
         return

@@ -1,9 +1,9 @@
 """`python -m reports RUN_DIR… [--baseline FILE] [--out DIR]`: render saved evidence again; `… diff A B`: compare.
 
-A RUN_DIR is a whole run's directory or one scenario's. Of one directory the faces are written into it, or to --out;
-several are merged into one report, which is written to --out, or to `merged` beside the first. The exit code is that
-of the decision in the common table: 3 when something got worse than in the baseline, 4 for a path that is no run
-directory or a baseline that cannot be read, 5 when nothing can be written.
+A RUN_DIR is the directory of a whole run or a sweep, or of one scenario or protocol case. Of one directory the faces
+are written into it, or to --out; several are merged into one report, which is written to --out, or to `merged` beside
+the first. The exit code is that of the decision in the common table: 3 when something got worse than in the baseline, 4
+for a path that is no run directory or a baseline that cannot be read, 5 when nothing can be written.
 
 `python -m reports diff A B [--out DIR]` names what changed from A to B, each a run directory or a `results.json`:
 exit code 3 when something got worse, 0 when nothing did, whatever the verdicts are; with --out also as a page.
@@ -39,7 +39,7 @@ def _parser() -> Parser:
         epilog=f"`python -m reports diff A B` compares two runs. Exit codes, the highest wins: {codes}.",
     )
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or a scenario's"
+        "runs", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's"
     )
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="results.json of an earlier run to compare with")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"write there instead of into RUN_DIR or {MERGED}/")

@@ -5,6 +5,9 @@ signature over the evidence matched that bug, and nothing else: a second, unname
 counts. By a requirement it covers a finding when every violated requirement that forbids its anomaly is accepted.
 A violation without any finding cannot be accepted: nobody would know what was accepted.
 
+A protocol case has no findings: its violation is accepted by the known bug that it is, or when every requirement that
+it violates is accepted.
+
 An acceptance has run out when the run started after its last day. That is decided by the day of the run, not of the
 reader, so that a report rendered again says the same.
 """
@@ -15,6 +18,7 @@ from collections.abc import Iterable
 
 from reports.model import AcceptanceRow, ScenarioReport
 from reports.run_record import Acceptance
+from reports.script_case import KnownRow, ScriptCase
 from reports.vocabulary import Catalogue
 from verification.verdict import Finding, RequirementVerdict, Verdict
 
@@ -46,14 +50,25 @@ def covers(
     return bool(violated) and violated <= accepted
 
 
+def covers_case(accepted: frozenset[str], known: Iterable[KnownRow], verdicts: Iterable[RequirementVerdict]) -> bool:
+    """Whether the violation of a protocol case is accepted."""
+    violated = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
+    return any(each.named and each.id in accepted for each in known) or (bool(violated) and violated <= accepted)
+
+
 def rows(
-    acceptances: Iterable[Acceptance], started: str, scenarios: Iterable[ScenarioReport]
+    acceptances: Iterable[Acceptance],
+    started: str,
+    scenarios: Iterable[ScenarioReport],
+    cases: Iterable[ScriptCase] = (),
 ) -> tuple[AcceptanceRow, ...]:
     """What the user accepted; an acceptance that covers nothing is shown too, because it should be removed."""
     subjects = tuple(scenarios)
+    accepted_cases = tuple(each for each in cases if each.accepted)
 
     def covered(id_: str) -> int:
-        return sum(
+        in_cases = sum(1 for each in accepted_cases if id_ in _accepted_by(each))
+        return in_cases + sum(
             1
             for scenario in subjects
             for finding in scenario.findings
@@ -74,3 +89,9 @@ def rows(
         )
         for each in acceptances
     )
+
+
+def _accepted_by(case: ScriptCase) -> set[str]:
+    """The ids by which a case's violation can be accepted."""
+    violated = {each.id for each in case.requirements if each.verdict is Verdict.FAIL}
+    return violated | {each.id for each in case.known if each.named}

@@ -1,9 +1,9 @@
 """`results.json` → the cases that can be compared, whichever run, machine or version of this suite wrote it.
 
-A case is a scenario, a control or a requirement with one word for how it ended. The seed is part of a scenario's id
-(`…-<client>-<seed>`) and not of what it is: `stem` is the id without it, and without the name of the run in a merged
-report. Reading is strict where the comparison depends on it: a baseline that cannot be read is refused before
-anything is started, because a comparison with nothing would find no regression.
+A case is a scenario, a protocol case, a control or a requirement with one word for how it ended. The seed is part of a
+scenario's id (`…-<client>-<seed>`) and not of what it is: `stem` is the id without it, and without the name of the run
+in a merged report. Reading is strict where the comparison depends on it: a baseline that cannot be read is refused
+before anything is started, because a comparison with nothing would find no regression.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def of_results(body: Mapping[str, Any]) -> Outcomes:
 def _cases(body: Mapping[str, Any]) -> Iterator[Case]:
     for each in body["scenarios"]:
         yield _scenario(each, CaseKind.SCENARIO, str(each["verdict"]))
+    for each in body.get("cases", ()):
+        yield _script(each)
     for each in body["controls"]:
         # A control that nobody could judge has not shown anything, and is therefore not convicted either.
         yield _scenario(each, CaseKind.CONTROL, "CONVICTED" if each["convicted"] else "NOT_CONVICTED")
@@ -104,6 +106,22 @@ def _requirement(body: Mapping[str, Any]) -> Case:
         reason=decided[0] if decided else str(body["untested"]),
         accepted=bool(body["accepted"]),
         applies=bool(body.get("applies", True)),
+    )
+
+
+def _script(body: Mapping[str, Any]) -> Case:
+    part = str(body.get("part", ""))
+    named = [str(each["id"]) for each in body["known"] if each["named"]]
+    violated = (str(each["id"]) for each in body["requirements"] if each["verdict"] == "FAIL")
+    return Case(
+        kind=CaseKind.CASE,
+        id=str(body["id"]),
+        stem=str(body["id"]).removesuffix(f"@{part}" if part else ""),
+        seed="",
+        word=str(body["verdict"]),
+        reason=str(body["reason"]),
+        accepted=bool(body["accepted"]),
+        found=frozenset(named or violated),
     )
 
 

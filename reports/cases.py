@@ -1,4 +1,4 @@
-"""What machine-readable test reports show: one case per scenario, control and requirement, and one per problem.
+"""What machine-readable test reports show: a case per scenario, protocol case, control, requirement, and per problem.
 
 A violation failed. ERROR and INCONCLUSIVE are neither passed nor failed, and formats that have no word for "nobody
 knows" must not turn green for them; so is a control that was not convicted. NOT_APPLICABLE, untested and accepted
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reports.model import Report, RequirementRow, ScenarioReport
+from reports.script_case import ScriptCase
 from reports.words import requirement_word, scenario_word
 from verification.verdict import Verdict
 
-SUITES = ("scenarios", "controls", "requirements", "run")
+SUITES = ("scenarios", "cases", "controls", "requirements", "run")
 #: Worst examples repeated in a failure's text; the page and results.json have up to 32.
 EXAMPLES_MAX = 3
 
@@ -59,6 +60,8 @@ def cases(report: Report) -> Iterator[TestCase]:
     """Every case in the order of the report, suite by suite."""
     for scenario in report.scenarios:
         yield _scenario("scenarios", scenario, Ending.SKIPPED if scenario.accepted else ENDING[scenario.verdict])
+    for case in report.cases:
+        yield _case(case)
     for control in report.controls:
         yield _scenario("controls", control, Ending.PASSED if control.convicted else Ending.UNDECIDED)
     for row in report.requirements:
@@ -75,7 +78,7 @@ def cases(report: Report) -> Iterator[TestCase]:
             word=change.kind.upper(),
             message=f"{change.before or 'absent'} in the baseline, {change.now or 'absent'} now: {change.reason}",
         )
-    if not report.scenarios:
+    if not report.tried:
         # Without this a run of nothing would be an empty suite, which every dashboard takes for a success.
         yield _of_run("nothing was run", report.judgement.why)
 
@@ -95,6 +98,32 @@ def _scenario(suite: str, scenario: ScenarioReport, ending: Ending) -> TestCase:
         message="" if ending is Ending.PASSED else f"{word}: {scenario.reason}",
         body="\n".join(_body(scenario)) if ending in (Ending.FAILED, Ending.UNDECIDED) else "",
     )
+
+
+def _case(case: ScriptCase) -> TestCase:
+    ending = Ending.SKIPPED if case.accepted else ENDING[case.verdict]
+    word = scenario_word(case)
+    return TestCase(
+        suite="cases",
+        name=case.key,
+        ending=ending,
+        word=word,
+        seconds=case.actual_s or 0.0,
+        message="" if ending is Ending.PASSED else f"{word}: {case.reason}",
+        body="\n".join(_script(case)) if ending in (Ending.FAILED, Ending.UNDECIDED) else "",
+    )
+
+
+def _script(case: ScriptCase) -> Iterator[str]:
+    if case.claim:
+        yield case.claim
+    for each in case.deciding[:EXAMPLES_MAX]:
+        yield f"{each.what}: expected that it {each.relation} {each.expected}, observed {each.observed}"
+    for known in case.known:
+        if known.named:
+            yield f"known: {known.id}"
+    if case.replay:
+        yield f"again: {case.replay}"
 
 
 def _requirement(row: RequirementRow) -> TestCase:

@@ -31,6 +31,7 @@ class CaseKind(StrEnum):
     SCENARIO = "scenario"
     REQUIREMENT = "requirement"
     CONTROL = "control"
+    CASE = "case"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

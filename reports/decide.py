@@ -1,12 +1,13 @@
-"""From scenarios, controls and problems to one verdict, one decision, one exit code and the sentence that says why.
+"""From what was tried, controls and problems to one verdict, one decision, one exit code and the sentence that says why.
 
 The table of exit codes and the rule for GO are those of `verification.verdict`; this file only says what counts:
 
-* a subject's scenario counts with its verdict; a violation that the user accepted leaves the exit code alone;
+* a subject's scenario or protocol case counts with its verdict; a violation that the user accepted leaves the exit code
+  alone;
 * a control never counts towards the subject, but one that was not convicted makes the run ERROR: a suite that does
   not notice a subject known to be bad proves nothing by its silence;
 * a problem (something missing, cut or foreign) and an interruption are the environment's;
-* when no scenario of the subject was decided at all, nothing was run, and that is inconclusive, never a pass;
+* when nothing of the subject was decided at all, nothing was run, and that is inconclusive, never a pass;
 * what got worse since a baseline is a regression, a case that vanished included; it changes no verdict.
 """
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from reports.change import Change, ChangeKind
 from reports.model import Judgement, Problem, Report, ScenarioReport, Standing
+from reports.script_case import ScriptCase, Tried
 from verification.verdict import ExitCode, Verdict, code_of, decide, exit_code
 
 #: As many names as a sentence can carry and still be read at a glance.
@@ -27,7 +29,7 @@ NAMED_MAX = 3
 class Facts:
     """Everything that has a say."""
 
-    scenarios: Sequence[ScenarioReport]
+    tried: Sequence[Tried]
     controls: Sequence[ScenarioReport]
     problems: Sequence[Problem]
     interrupted: bool
@@ -38,15 +40,21 @@ class Facts:
         """The controls that were not convicted."""
         return tuple(each for each in self.controls if each.standing is Standing.NOT_CONVICTED)
 
-    def having(self, verdict: Verdict, *, accepted: bool = False) -> list[ScenarioReport]:
-        """The subject's scenarios with a verdict."""
-        return [each for each in self.scenarios if each.verdict is verdict and each.accepted is accepted]
+    @property
+    def noun(self) -> str:
+        """What was tried, in the singular."""
+        scripted = {isinstance(each, ScriptCase) for each in self.tried}
+        return "scenario or case" if len(scripted) > 1 else "case" if True in scripted else "scenario"
+
+    def having(self, verdict: Verdict, *, accepted: bool = False) -> list[Tried]:
+        """What was tried on the subject and has a verdict."""
+        return [each for each in self.tried if each.verdict is verdict and each.accepted is accepted]
 
     def weigh(self) -> Iterator[tuple[Verdict, ExitCode]]:
         """Each fact as a verdict with the exit code that it asks for."""
-        for scenario in self.scenarios:
-            yield scenario.verdict, code_of(scenario.verdict, accepted=scenario.accepted)
-        if all(scenario.verdict is Verdict.NOT_APPLICABLE for scenario in self.scenarios):
+        for one in self.tried:
+            yield one.verdict, code_of(one.verdict, accepted=one.accepted)
+        if all(one.verdict is Verdict.NOT_APPLICABLE for one in self.tried):
             yield Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE
         for control in self.escaped:
             unjudged = self.interrupted and control.convicted is None
@@ -63,7 +71,7 @@ class Facts:
 def judged(report: Report) -> Report:
     """The report with the judgement that follows from everything in it."""
     facts = Facts(
-        scenarios=report.scenarios,
+        tried=report.tried,
         controls=report.controls,
         problems=report.problems,
         interrupted=report.interrupted,
@@ -101,23 +109,22 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(unique[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _keys(scenarios: Sequence[ScenarioReport]) -> str:
-    return _names([each.key for each in scenarios])
+def _keys(tried: Sequence[Tried]) -> str:
+    return _names([each.key for each in tried])
 
 
-def _found(scenarios: Sequence[ScenarioReport]) -> str:
-    findings = [finding for scenario in scenarios for finding in scenario.findings]
-    names = [each.anomaly + (f" ({each.known_bug})" if each.known_bug else "") for each in findings]
-    return _names(names) or f"see {_keys(scenarios)}"
+def _found(tried: Sequence[Tried]) -> str:
+    return _names([name for each in tried for name in each.proven]) or f"see {_keys(tried)}"
 
 
 def _of(count: int, total: int, noun: str) -> str:
-    return f"{count} of {total} {noun}{'' if total == 1 else 's'}"
+    several = noun if total == 1 else " or ".join(f"{each}s" for each in noun.split(" or "))
+    return f"{count} of {total} {several}"
 
 
 def _violation(facts: Facts) -> str:
     failed = facts.having(Verdict.FAIL)
-    sentence = f"{_of(len(failed), len(facts.scenarios), 'scenario')} proved a violation: {_found(failed)}."
+    sentence = f"{_of(len(failed), len(facts.tried), facts.noun)} proved a violation: {_found(failed)}."
     if facts.interrupted or facts.problems or facts.escaped or facts.having(Verdict.ERROR):
         sentence += " Something else broke as well; a proven violation stays proven."
     return sentence
@@ -140,10 +147,10 @@ def _regression(facts: Facts) -> str:
 
 
 def _environment(facts: Facts) -> str:
-    total = len(facts.scenarios)
+    total = len(facts.tried)
     if facts.interrupted:
         undecided = facts.having(Verdict.INCONCLUSIVE) + facts.having(Verdict.ERROR)
-        return f"The run was interrupted; {_of(len(undecided), total, 'scenario')} could not be decided."
+        return f"The run was interrupted; {_of(len(undecided), total, facts.noun)} could not be decided."
     if facts.escaped:
         was = "was" if len(facts.escaped) == 1 else "were"
         return (
@@ -151,22 +158,26 @@ def _environment(facts: Facts) -> str:
             "while a subject known to be bad goes unnoticed, the other answers prove nothing."
         )
     if broken := facts.having(Verdict.ERROR):
-        return f"{_of(len(broken), total, 'scenario')} could not be carried out or judged: {_keys(broken)}."
+        return f"{_of(len(broken), total, facts.noun)} could not be carried out or judged: {_keys(broken)}."
     return f"The evidence is not whole: {facts.problems[0].place}: {facts.problems[0].text}."
 
 
 def _inconclusive(facts: Facts) -> str:
     open_ = facts.having(Verdict.INCONCLUSIVE)
+    if not open_ and facts.tried:
+        return f"{_of(0, len(facts.tried), facts.noun)} applied to the subject, so nothing is known about it."
     if not open_:
-        return "No scenario of the subject was run, so nothing is known about it."
+        return f"No {facts.noun} of the subject was run, so nothing is known about it."
     return (
-        f"{_of(len(open_), len(facts.scenarios), 'scenario')} could not be decided: {_keys(open_)}. "
+        f"{_of(len(open_), len(facts.tried), facts.noun)} could not be decided: {_keys(open_)}. "
         "No violation was proven, but too little was seen to call it a pass."
     )
 
 
 def _conformant(facts: Facts) -> str:
-    sentence = f"{_of(len(facts.having(Verdict.PASS)), len(facts.scenarios), 'scenario')} passed"
+    sentence = f"{_of(len(facts.having(Verdict.PASS)), len(facts.tried), facts.noun)} passed"
+    if inapplicable := len(facts.having(Verdict.NOT_APPLICABLE)):
+        sentence += f", {inapplicable} did not apply"
     if accepted := facts.having(Verdict.FAIL, accepted=True):
         sentence += f", and the violations of {len(accepted)} were accepted beforehand: {_found(accepted)}"
     if count := len(facts.controls):

@@ -1,7 +1,8 @@
 """`report.html`: one file, no script, nothing loaded from elsewhere; made to be attached to a decision.
 
 The answer comes first: decision, why, subject, counts, the command that repeats it. Then tables, then one section per
-scenario with its proof. Every scenario and requirement has an anchor of its own. Verdicts are a sign and a word, so
+scenario with its proof, and of a protocol case with its script; cases that passed are folded at the end. Every scenario,
+case and requirement has an anchor of its own. Verdicts are a sign and a word, so
 the page reads without colour and without its style sheet (some CI servers strip it). Autoescape is on for everything;
 text from outside also passes `words.plain`, so that no control character reaches the page.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,9 @@ from reports.finding import FindingReport
 from reports.lane_drawing import draw_lanes
 from reports.model import Report, RequirementRow, ScenarioReport
 from reports.paint import paint
+from reports.script_case import StatementRow, Tried
+from reports.script_page import steps
+from verification.script import Relation
 from verification.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -39,7 +44,24 @@ ERA_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during")
 DECIDED_SHOWN = 6
 #: Findings named on a card; more would hide the cards beside it.
 REFUTED_SHOWN = 3
-SECTIONS = ("top", "change", "scorecards", "runs", "scenarios", "controls", "requirements", "details", "about")
+#: Statements in the table above a script; the script marks every one of them.
+DECIDING_SHOWN = 6
+#: Characters of a value in the overview; the section of the case has more.
+BRIEF_MAX = 120
+SECTIONS = (
+    "top",
+    "change",
+    "scorecards",
+    "families",
+    "runs",
+    "scenarios",
+    "controls",
+    "cases",
+    "requirements",
+    "details",
+    "passed",
+    "about",
+)
 _CHANGE_SIGN = {
     ChangeKind.REGRESSED: "✗",
     ChangeKind.VANISHED: "✗",
@@ -80,13 +102,17 @@ def render(report: Report, directory: Path) -> str:
         judgement=report.judgement,
         sentences={row.id: row for row in report.requirements},
         details=(*report.worst_first, *report.controls),
-        counted=_counted(report),
+        counted=_counted(report.scenarios),
+        counted_cases=_counted(report.cases),
+        unclear_cases=tuple(each for each in report.cases_worst_first if not each.clear),
+        passed_cases=tuple(each for each in report.cases if each.verdict is Verdict.PASS),
+        inapplicable_cases=tuple(each for each in report.cases if each.verdict is Verdict.NOT_APPLICABLE),
         tested=tuple(row for row in report.requirements if row.verdict is not None),
         cards=scorecards.cards(report),
         matrix_columns=matrix.columns(report),
         groups=groups,
         strengths=tuple(line for group in groups for line in group.lines if line.strength),
-        all_charted=len(anchors) <= CHARTED_MAX,
+        all_charted=len(report.scenarios) + len(report.controls) <= CHARTED_MAX,
         number_of=list(anchors).index,
         folder=_folder,
         anchor=lambda key: anchors.get(key, "top"),
@@ -139,8 +165,13 @@ def _environment() -> Environment:
         change_class=_change_class,
         examples_shown=EXAMPLES_SHOWN,
         examples_max=EXAMPLES_MAX,
+        steps=steps,
+        relation=_relation,
+        counts_of=_counts_of,
+        deciding_shown=DECIDING_SHOWN,
+        brief=BRIEF_MAX,
     )
-    environment.filters.update(seconds=words.seconds, number=words.number)
+    environment.filters.update(seconds=words.seconds, number=words.number, millis=words.millis)
     return environment
 
 
@@ -155,10 +186,14 @@ def _finalize(value: Any) -> Any:
 
 
 def _anchors(report: Report) -> dict[str, str]:
-    """A unique fragment per scenario and control; requirement ids keep theirs, because people cite them."""
-    taken = {*SECTIONS, *(row.id for row in report.requirements)}
+    """A unique fragment per scenario, control and case; requirement ids keep theirs, because people cite them."""
+    taken = {
+        *SECTIONS,
+        *(row.id for row in report.requirements),
+        *(f"family-{row.family}" for row in report.requirements),
+    }
     anchors: dict[str, str] = {}
-    for scenario in (*report.scenarios, *report.controls):
+    for scenario in (*report.tried, *report.controls):
         base = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.key).strip("-") or "scenario"
         name, number = base, 2
         while name in taken:
@@ -180,10 +215,21 @@ def _linker(origin: Path, directory: Path) -> Callable[[str], str]:
     return link
 
 
-def _counted(report: Report) -> tuple[tuple[Verdict, int], ...]:
-    """How many scenarios per verdict, the worst first, verdicts that do not occur left out."""
-    counted = ((verdict, report.count(verdict)) for verdict in sorted(Verdict, reverse=True))
+def _counted(tried: Sequence[Tried]) -> tuple[tuple[Verdict, int], ...]:
+    """How many per verdict, the worst first, verdicts that do not occur left out."""
+    counts = Counter(each.verdict for each in tried)
+    return tuple((verdict, counts[verdict]) for verdict in sorted(counts, reverse=True))
+
+
+def _counts_of(group: matrix.Group) -> tuple[tuple[Verdict | None, int], ...]:
+    """How many sentences of a family per verdict, the worst first, the untested ones last."""
+    counted = ((verdict, group.count(verdict)) for verdict in (*sorted(Verdict, reverse=True), None))
     return tuple((verdict, count) for verdict, count in counted if count)
+
+
+def _relation(statement: StatementRow) -> str:
+    """How the expected value is meant, empty where it is simply that value."""
+    return "" if statement.relation == Relation.EQUALS else f"{statement.relation.removeprefix('is ')} "
 
 
 def _folder(scenario: ScenarioReport) -> str:

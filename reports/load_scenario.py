@@ -83,28 +83,42 @@ def load_scenario(
 
 def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedScenario:
     """A planned scenario that left no directory; it is reported all the same."""
-    problems: tuple[Problem, ...] = ()
-    if ended is not None and ended.error:
-        verdict, reason = Verdict.ERROR, ended.error
-    elif interrupted and ended is None:
-        verdict, reason = Verdict.INCONCLUSIVE, "not run: the run was interrupted before it"
-    else:
-        verdict, reason = Verdict.ERROR, "it was planned, but it left no evidence"
-        problems = (Problem(place=f"runs/{planned.key}", text="the planned scenario left no directory"),)
+    left = nothing_of(planned, ended, interrupted=interrupted)
     report = ScenarioReport(
         key=planned.key,
         scenario=planned.scenario,
         claim=planned.claim,
-        verdict=verdict,
-        reason=reason,
+        verdict=left.verdict,
+        reason=left.reason,
         control=planned.control,
         client=planned.client,
-        requirements=_claimed(planned.requirements, verdict, reason),
+        requirements=claimed(planned.requirements, left.verdict, left.reason),
         expected_s=planned.expected_s,
         actual_s=ended.seconds if ended else None,
         replay=planned.replay,
     )
-    return LoadedScenario(report=report, experiment=None, problems=problems)
+    return LoadedScenario(report=report, experiment=None, problems=left.problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """What it means that something planned left no evidence."""
+
+    verdict: Verdict
+    reason: str
+    problems: tuple[Problem, ...] = ()
+
+
+def nothing_of(planned: Planned, ended: Ended | None, *, interrupted: bool) -> Nothing:
+    """An error, unless an interruption explains it; without any explanation a problem of the run as well."""
+    if ended is not None and ended.error:
+        return Nothing(verdict=Verdict.ERROR, reason=ended.error)
+    if interrupted and ended is None:
+        return Nothing(verdict=Verdict.INCONCLUSIVE, reason="not run: the run was interrupted before it")
+    problem = Problem(
+        place=f"runs/{planned.key}", text=f"the planned {'case' if planned.case else 'scenario'} left no directory"
+    )
+    return Nothing(verdict=Verdict.ERROR, reason="it was planned, but it left no evidence", problems=(problem,))
 
 
 def _is_control(files: ScenarioFiles, planned: Planned | None) -> bool:
@@ -145,7 +159,8 @@ def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) ->
     return files.judged.verdict, files.judged.reason
 
 
-def _claimed(ids: tuple[str, ...], verdict: Verdict, reason: str) -> tuple[RequirementVerdict, ...]:
+def claimed(ids: tuple[str, ...], verdict: Verdict, reason: str) -> tuple[RequirementVerdict, ...]:
+    """Requirements of which nothing is known but how the whole ended."""
     return tuple(RequirementVerdict(id=id_, verdict=verdict, reason=reason) for id_ in ids)
 
 
@@ -154,8 +169,8 @@ def _requirements(
 ) -> tuple[RequirementVerdict, ...]:
     """The judge's verdicts on requirements; none of them is better than what is left of the scenario's own."""
     if files.judged is None:
-        claimed = files.experiment.requirements if files.experiment else (planned.requirements if planned else ())
-        return _claimed(claimed, verdict, reason)
+        ids = files.experiment.requirements if files.experiment else (planned.requirements if planned else ())
+        return claimed(ids, verdict, reason)
     if files.judged.verdict is verdict:
         return files.judged.requirements
     return tuple(

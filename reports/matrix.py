@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.model import Report, RequirementRow, ScenarioReport
+from reports.model import Report, RequirementRow
 from reports.scorecards import not_refuted
+from reports.script_case import Tried
 from reports.vocabulary import catalogue
 from verification.requirements.catalogue import Decided
 from verification.verdict import Verdict
@@ -49,6 +50,10 @@ class Group:
         """How many of its sentences any subject decided."""
         return sum(1 for each in self.lines if each.row.verdict is not None)
 
+    def count(self, verdict: Verdict | None) -> int:
+        """How many of its sentences ended so; None are those that nothing tested."""
+        return sum(1 for each in self.lines if each.row.verdict is verdict)
+
     @property
     def worst(self) -> Verdict | None:
         """The worst verdict of the family; None when nothing was tested."""
@@ -65,30 +70,30 @@ def columns(report: Report) -> tuple[Column, ...]:
 
 def groups(report: Report) -> tuple[Group, ...]:
     """The catalogue by family, in its order; ids that it does not know come last."""
-    scenarios = {each.key: each for each in report.scenarios}
+    tried = {each.key: each for each in report.tried}
     subjects = columns(report)
     lines: dict[str, list[Line]] = {family: [] for family, _ in report.families}
     for row in report.requirements:
-        cells = tuple(_cell(row, each.part, scenarios) for each in subjects)
-        lines.setdefault(row.family, []).append(Line(row=row, cells=cells, strength=_strength(row, scenarios)))
+        cells = tuple(_cell(row, each.part, tried) for each in subjects)
+        lines.setdefault(row.family, []).append(Line(row=row, cells=cells, strength=_strength(row, tried)))
     titles = dict(report.families)
     return tuple(
         Group(family=family, title=titles.get(family, ""), lines=tuple(each)) for family, each in lines.items() if each
     )
 
 
-def _cell(row: RequirementRow, part: str, scenarios: dict[str, ScenarioReport]) -> Cell:
-    said = [(verdict, scenarios[key]) for key, verdict, _ in row.decided_by if scenarios[key].part == part]
-    failing = [scenario.accepted for verdict, scenario in said if verdict is Verdict.FAIL]
+def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> Cell:
+    said = [(verdict, tried[key]) for key, verdict, _ in row.decided_by if tried[key].part == part]
+    failing = [one.accepted for verdict, one in said if verdict is Verdict.FAIL]
     return Cell(
         verdict=Verdict.worst(verdict for verdict, _ in said) if said else None,
         accepted=bool(failing) and all(failing),
     )
 
 
-def _strength(row: RequirementRow, scenarios: dict[str, ScenarioReport]) -> str:
+def _strength(row: RequirementRow, tried: dict[str, Tried]) -> str:
     """Of a stochastic sentence that passed: in how many runs it was not refuted."""
     sentence = catalogue().get(row.id)
     if sentence is None or sentence.decided is not Decided.STOCHASTIC or row.verdict is not Verdict.PASS:
         return ""
-    return not_refuted(scenarios[key] for key, verdict, _ in row.decided_by if verdict is Verdict.PASS)
+    return not_refuted(tried[key] for key, verdict, _ in row.decided_by if verdict is Verdict.PASS)

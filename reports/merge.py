@@ -5,8 +5,9 @@ missing, foreign, cut or of a newer format is a problem, so the report cannot en
 as another is counted once and said so. The runs are ordered by when they started, not by how they were named, so the
 same set gives the same bytes.
 
-A scenario keeps its key and gets the name of its run at the end (`…@4.3.1-local`). The decision is made anew from all
-scenarios, controls and problems by the one table; it is never better than that of the worst run.
+A scenario or protocol case keeps its key and gets the name of its run at the end (`…@4.3.1-local`). The decision is
+made anew from all scenarios, cases, controls and problems by the one table; it is never better than that of the worst
+run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from reports.errors import ReportError, UnfitRunError
 from reports.load import load_run
 from reports.model import AcceptanceRow, Client, Pairs, Part, Problem, Report, ScenarioReport, Subject
 from reports.requirement_rows import rows
+from reports.script_case import ScriptCase, Tried
 from reports.vocabulary import catalogue
 
 #: Identifies a scenario's evidence whatever directory it was copied to.
@@ -83,31 +85,31 @@ def _order(loaded: _Loaded) -> tuple[bool, str, str]:
 
 
 def _counted_once(loaded: Iterable[_Loaded]) -> Iterator[_Loaded]:
-    """Every scenario's evidence counts once; a copy that says something else is a problem."""
-    seen: dict[Identity, tuple[str, ScenarioReport]] = {}
+    """Every scenario's or case's evidence counts once; a copy that says something else is a problem."""
+    seen: dict[Identity, tuple[str, Tried]] = {}
     for each in loaded:
         if each.report is None:
             yield each
             continue
-        twice = [(seen[id_], scenario) for id_, scenario in _identities(each.report) if id_ in seen]
-        kept = {id_: (each.directory, scenario) for id_, scenario in _identities(each.report) if id_ not in seen}
+        twice = [(seen[id_], one) for id_, one in _identities(each.report) if id_ in seen]
+        kept = {id_: (each.directory, one) for id_, one in _identities(each.report) if id_ not in seen}
         seen.update(kept)
         yield each if not twice else _without(each, twice, everything=not kept)
 
 
-def _identities(report: Report) -> Iterator[tuple[Identity, ScenarioReport]]:
-    for scenario in (*report.scenarios, *report.controls):
-        if scenario.run:
-            yield (report.started, report.seed, scenario.run, scenario.key), scenario
+def _identities(report: Report) -> Iterator[tuple[Identity, Tried]]:
+    for one in (*report.tried, *report.controls):
+        if one.run:
+            yield (report.started, report.seed, one.run, one.key), one
 
 
-def _without(
-    loaded: _Loaded, twice: Sequence[tuple[tuple[str, ScenarioReport], ScenarioReport]], *, everything: bool
-) -> _Loaded:
-    assert loaded.report is not None, "only a report has scenarios that can stand twice"
+def _without(loaded: _Loaded, twice: Sequence[tuple[tuple[str, Tried], Tried]], *, everything: bool) -> _Loaded:
+    report = loaded.report
+    assert report is not None, "only a report has scenarios that can stand twice"
     where = ", ".join(sorted({directory for (directory, _), _ in twice}))
     differs = [copy.key for (_, first), copy in twice if first.verdict is not copy.verdict]
-    what = "every scenario" if everything else f"{len(twice)} of its scenarios"
+    noun = "case" if report.is_sweep else "scenario"
+    what = f"every {noun}" if everything else f"{len(twice)} of its {noun}s"
     note = (
         f"{what} of it is also in {where}; counted once" if everything else f"{what} are also in {where}; counted once"
     )
@@ -115,20 +117,17 @@ def _without(
         note += f"; the copies disagree about {', '.join(differs)}"
     copies = {copy.key for _, copy in twice}
     rest = replace(
-        loaded.report,
-        scenarios=tuple(each for each in loaded.report.scenarios if each.key not in copies),
-        controls=tuple(each for each in loaded.report.controls if each.key not in copies),
+        report,
+        scenarios=tuple(each for each in report.scenarios if each.key not in copies),
+        controls=tuple(each for each in report.controls if each.key not in copies),
+        cases=tuple(each for each in report.cases if each.key not in copies),
     )
     return replace(loaded, report=None if everything else rest, note=note, problem=bool(differs))
 
 
 def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
-    """Names say release and runtime, and a number where that is not enough."""
-    titles = [
-        f"{each.report.subject.release or 'unknown'}-{each.report.subject.runtime or 'unknown'}".replace(" ", "")
-        for each in whole
-        if each.report is not None
-    ]
+    """Names say release and runtime, whether it is a sweep, and a number where that is not enough."""
+    titles = [_title(each.report) for each in whole if each.report is not None]
     often, used = Counter(titles), Counter[str]()
     remaining = iter(titles)
     for each in whole:
@@ -155,6 +154,12 @@ def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
         )
 
 
+def _title(report: Report) -> str:
+    subject = report.subject
+    title = f"{subject.release or 'unknown'}-{subject.runtime or 'unknown'}".replace(" ", "")
+    return f"{title}-protocol" if report.is_sweep else title
+
+
 def _as_part(loaded: _Loaded, name: str) -> Report:
     """A report whose keys and paths are those of the merged one."""
     report, prefix = loaded.report, loaded.directory
@@ -163,22 +168,28 @@ def _as_part(loaded: _Loaded, name: str) -> Report:
         report,
         scenarios=tuple(_named(each, name, prefix) for each in report.scenarios),
         controls=tuple(_named(each, name, prefix) for each in report.controls),
+        cases=tuple(_case_named(each, name, prefix) for each in report.cases),
         problems=tuple(replace(each, place=f"{name}: {each.place}") for each in report.problems),
         partial=f"{name}: {report.partial}" if report.partial else "",
     )
 
 
-def _named(scenario: ScenarioReport, name: str, prefix: str) -> ScenarioReport:
-    def below(path: str) -> str:
-        return f"{prefix}/{path}" if path and prefix != "." else path
+def _below(prefix: str, path: str) -> str:
+    return f"{prefix}/{path}" if path and prefix != "." else path
 
+
+def _named(scenario: ScenarioReport, name: str, prefix: str) -> ScenarioReport:
     return replace(
         scenario,
         key=f"{scenario.key}@{name}",
         part=name,
-        evidence=tuple(replace(each, path=below(each.path)) for each in scenario.evidence),
-        findings=tuple(replace(each, evidence=below(each.evidence)) for each in scenario.findings),
+        evidence=tuple(replace(each, path=_below(prefix, each.path)) for each in scenario.evidence),
+        findings=tuple(replace(each, evidence=_below(prefix, each.evidence)) for each in scenario.findings),
     )
+
+
+def _case_named(case: ScriptCase, name: str, prefix: str) -> ScriptCase:
+    return replace(case, key=f"{case.key}@{name}", part=name, script=_below(prefix, case.script))
 
 
 def _put_together(
@@ -186,6 +197,7 @@ def _put_together(
 ) -> Report:
     first = reports[0]
     scenarios = tuple(each for report in reports for each in report.scenarios)
+    cases = tuple(each for report in reports for each in report.cases)
     tested = _subject([each.subject for each in reports])
     seeds = {each.seed for each in reports}
     return replace(
@@ -203,7 +215,10 @@ def _put_together(
         downloads=_pairs(each.downloads for each in reports),
         scenarios=scenarios,
         controls=tuple(each for report in reports for each in report.controls),
-        requirements=rows(catalogue(), scenarios, tested),
+        cases=cases,
+        requirements=rows(
+            catalogue(), (*scenarios, *cases), tested, scripted=all(report.is_sweep for report in reports)
+        ),
         acceptances=_acceptances(reports),
         problems=(*problems, *(each for report in reports for each in report.problems)),
         replay="",

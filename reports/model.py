@@ -4,7 +4,9 @@ A face (HTML, JSON, JUnit, Markdown, terminal) reads a `Report` and nothing else
 computes no verdict, so two faces cannot disagree. Everything is a frozen value; times are seconds since the first
 entry of a scenario's history. What could not be read is in `problems`, by name: a report never drops a directory.
 
-A requirement that no scenario of the run decided has no verdict at all (`None`, shown as *untested*); this differs
+Scenarios and controls have their evidence in histories; protocol cases have scripts (`reports.script_case`).
+
+A requirement that no scenario or case of the run decided has no verdict at all (`None`, shown as *untested*); this differs
 from NOT_APPLICABLE, which a scenario said.
 """
 
@@ -17,6 +19,7 @@ from pathlib import Path
 from reports.change import Comparison
 from reports.finding import FindingReport, Witness
 from reports.picture import Timeline
+from reports.script_case import ScriptCase, Tried
 from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
@@ -135,6 +138,11 @@ class ScenarioReport:
     part: str = ""
 
     @property
+    def proven(self) -> tuple[str, ...]:
+        """The anomalies that were found, with the known bugs that they are."""
+        return tuple(each.anomaly + (f" ({each.known_bug})" if each.known_bug else "") for each in self.findings)
+
+    @property
     def first_violation(self) -> tuple[FindingReport, Witness] | None:
         """The earliest violation whose operation is known, with its finding."""
         firsts = [(finding, first) for finding in self.findings if (first := finding.first) is not None]
@@ -208,7 +216,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole run, or one scenario's directory seen as a run.
+    """A whole run or sweep, or the directory of one scenario or case seen as a run.
 
     `partial` says why this is not a complete profile, empty when it is. `origin` is the directory that was loaded;
     evidence paths are relative to it. `families` are the catalogue's families with their titles. `parts` are the
@@ -237,7 +245,23 @@ class Report:
     replay: str
     comparison: Comparison | None = None
     parts: tuple[Part, ...] = ()
+    cases: tuple[ScriptCase, ...] = ()
     format: int = FORMAT
+
+    @property
+    def tried(self) -> tuple[Tried, ...]:
+        """Everything that was tried on the subject."""
+        return (*self.scenarios, *self.cases)
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether it has protocol cases and nothing else."""
+        return bool(self.cases) and not self.scenarios and not self.controls
+
+    @property
+    def cases_worst_first(self) -> tuple[ScriptCase, ...]:
+        """The protocol cases in the order in which a reader needs them; equals stay in the order of the plan."""
+        return tuple(sorted(self.cases, key=lambda each: (-each.verdict, each.accepted)))
 
     @property
     def worst_first(self) -> tuple[ScenarioReport, ...]:

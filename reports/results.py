@@ -1,8 +1,8 @@
 """`results.json`: the report for programs. The schema is `docs/results.schema.json`; `format` changes when it does.
 
 Verdicts are words (`"INCONCLUSIVE"`), a requirement that nothing tested is `"UNTESTED"`, times are seconds. Scenarios
-stand in the order of the plan, requirements in the order of the catalogue. Worst examples are the same, at most 32
-per finding, as on the page; every violation is in the evidence directory that the finding names.
+and protocol cases stand in the order of the plan, requirements in the order of the catalogue. Worst examples are the
+same, at most 32 per finding, as on the page; every violation is in the evidence directory that the finding names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 from reports.change import Comparison
 from reports.model import FORMAT, Client, Pairs, Part, Report, RequirementRow, ScenarioReport
 from reports.scorecards import cards
+from reports.script_case import ScriptCase
 from reports.words import UNTESTED
+from verification.script import FORMAT as SCRIPT_FORMAT
 
 
 def results(report: Report) -> dict[str, Any]:
@@ -30,16 +32,13 @@ def results(report: Report) -> dict[str, Any]:
         "partial": report.partial,
         "subject": _subject(report),
         "run": _run(report),
-        "guarantees": [
-            {"title": each.title, "verdict": UNTESTED if each.verdict is None else each.verdict.name, "fact": each.fact}
-            for each in cards(report)
-            if not each.measured
-        ],
+        **({} if report.is_sweep else {"guarantees": _guarantees(report)}),
         "scenarios": [_scenario(each) for each in report.scenarios],
         "controls": [
             {**_scenario(each), "convicted": bool(each.convicted), "expects": list(each.expects)}
             for each in report.controls
         ],
+        **({"cases": [_case(each) for each in report.cases]} if report.cases else {}),
         "requirements": [_requirement(each) for each in report.requirements],
         "accepted": [asdict(each) for each in report.acceptances],
         "problems": [asdict(each) for each in report.problems],
@@ -137,6 +136,37 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "evidence": [asdict(each) for each in scenario.evidence],
         "replay": scenario.replay,
         **({"part": scenario.part} if scenario.part else {}),
+    }
+
+
+def _guarantees(report: Report) -> list[dict[str, str]]:
+    return [
+        {"title": each.title, "verdict": UNTESTED if each.verdict is None else each.verdict.name, "fact": each.fact}
+        for each in cards(report)
+        if not each.measured
+    ]
+
+
+def _case(case: ScriptCase) -> dict[str, Any]:
+    """What decided a case; everything that was asked and answered is in its script."""
+    return {
+        "id": case.key,
+        "claim": case.claim,
+        "verdict": case.verdict.name,
+        "accepted": case.accepted,
+        "reason": case.reason,
+        "generation": case.generation,
+        "cluster": case.cluster,
+        "requirements": [
+            {"id": each.id, "verdict": each.verdict.name, "reason": each.reason} for each in case.requirements
+        ],
+        "deciding": [asdict(each) for each in case.deciding],
+        "counts": {"exchanges": len(case.exchanges), "statements": len(case.statements), "claims": case.claims},
+        "known": [asdict(each) for each in case.known],
+        "seconds": case.actual_s,
+        "script": {"path": case.script, "format": SCRIPT_FORMAT},
+        "replay": case.replay,
+        **({"part": case.part} if case.part else {}),
     }
 
 

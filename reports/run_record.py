@@ -35,10 +35,11 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """One scenario or control that the run means to execute.
+    """One scenario, control or protocol case that the run means to execute.
 
-    `key` is the name of its directory under `runs/` and its anchor in the report; it is unique within the run, so a
-    scenario that runs with two clients or three seeds has several. `scenario` is the scenario's own permanent id.
+    `case` is True for a protocol case, whose evidence is a script. `key` is the name of its directory under `runs/` and
+    its anchor in the report; it is unique within the run, so a scenario that runs with two clients or three seeds has
+    several. `scenario` is the scenario's own permanent id.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Planned:
     requirements: tuple[str, ...] = ()
     expected_s: float = 0.0
     control: bool = False
+    case: bool = False
     client: str = ""
     replay: str = ""
 
@@ -89,11 +91,11 @@ class RunRecord:
     `started` is ISO 8601 UTC; `command` repeats the whole run; `narrowed_by` is the selection (`-k`) that left
     scenarios out of the plan, empty for a complete profile; `problems` are sentences about what broke outside of any
     scenario, and each of them makes the run an ERROR. `versions` names libraries and tools, `digests` jars and images,
-    `machine` the host.
+    `machine` the host. `seed` is None for a sweep of protocol cases, in which nothing is left to chance.
     """
 
     started: str
-    seed: int
+    seed: int | None
     profile: str
     command: str
     release: str

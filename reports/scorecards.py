@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from reports.finding import FindingReport
 from reports.model import Report, ScenarioReport
 from reports.picture import Unavailability
+from reports.script_case import Tried
 from reports.vocabulary import Catalogue, catalogue
 from reports.words import seconds
 from verification.anomalies import Anomaly
@@ -74,9 +75,9 @@ def cards(report: Report) -> tuple[Card, ...]:
     return (*(_card(*each, report.scenarios, known) for each in GUARANTEES), _recovery(report.scenarios))
 
 
-def not_refuted(scenarios: Iterable[ScenarioReport]) -> str:
+def not_refuted(tried: Iterable[Tried]) -> str:
     """What a pass of these says: in how many runs nothing was found, and with which seeds."""
-    passed = tuple(scenarios)
+    passed = tuple(tried)
     seeds = sorted({each.seed for each in passed if each.seed is not None})
     runs = f"not refuted in {len(passed)} run{'' if len(passed) == 1 else 's'}"
     return f"{runs} (seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds))})" if seeds else runs

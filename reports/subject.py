@@ -2,7 +2,8 @@
 
 Versions live in three places: the record's `versions` and `digests`, and the `versions` of every scenario.json. There,
 the entry `<client>` is the library as it named itself and `<client> protocol` the transaction protocol that it really
-spoke; `digest <name>` is a digest. Controls have deliberately strange subjects and therefore say nothing here.
+spoke; `digest <name>` is a digest. Controls have deliberately strange subjects and therefore say nothing here. Scripts
+of protocol cases name the release, the generations whose requests they sent, and the feature levels that they met.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from collections.abc import Iterable, Sequence
 from reports.model import Client, Pairs, Subject
 from reports.run_record import RunRecord
 from verification.experiment import Experiment
+from verification.script import Script
 
+#: Who sends the requests of a script.
+WIRE, WIRE_LIBRARY = "wire", "the suite's own protocol client"
+#: The feature that decides which transaction protocol brokers speak among each other.
+FEATURE = "transaction.version"
 DIGEST = "digest "
 PROTOCOL = " protocol"
 NOT_RECORDED = "not recorded"
@@ -23,16 +29,22 @@ def protocol_of(experiment: Experiment) -> str:
     return experiment.versions.get(experiment.client + PROTOCOL, NOT_RECORDED)
 
 
-def of(record: RunRecord | None, experiments: Sequence[Experiment]) -> Subject:
-    """The subject of a run; where scenarios differ, every value is named."""
+def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Sequence[Script] = ()) -> Subject:
+    """The subject of a run; where scenarios or cases differ, every value is named."""
     subjects = [each for each in experiments if not each.is_control]
-    seen = _merged(each.versions for each in subjects)
+    seen = _merged([*(each.versions for each in subjects), *map(_levels, scripts)])
     clients = _names(record.clients if record else (), (each.client for each in subjects))
     spoken = {name for client in clients for name in (client, client + PROTOCOL)}
     versions = {name: value for name, value in seen.items() if name not in spoken and not name.startswith(DIGEST)}
     digests = {name.removeprefix(DIGEST): value for name, value in seen.items() if name.startswith(DIGEST)}
     return Subject(
-        release=", ".join(_names((each.release for each in subjects), (record.release,) if record else ())),
+        release=", ".join(
+            _names(
+                (each.release for each in subjects),
+                (each.release for each in scripts),
+                (record.release,) if record else (),
+            )
+        ),
         runtime=", ".join(_names((each.runtime for each in subjects), (record.runtime,) if record else ())),
         clients=tuple(
             Client(
@@ -41,11 +53,25 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment]) -> Subject:
                 protocol=seen.get(client + PROTOCOL, NOT_RECORDED),
             )
             for client in clients
-        ),
+        )
+        + _wire(scripts),
         versions=_pairs({**versions, **(record.versions if record else {})}),
         digests=_pairs({**digests, **(record.digests if record else {})}),
         host=_pairs(record.machine if record else {}),
     )
+
+
+def _wire(scripts: Sequence[Script]) -> tuple[Client, ...]:
+    """The client that sent the requests of scripts."""
+    if not scripts:
+        return ()
+    spoken = sorted({each.generation for each in scripts if each.generation and each.exchanges})
+    return (Client(name=WIRE, library=WIRE_LIBRARY, protocol=", ".join(spoken) or NOT_RECORDED),)
+
+
+def _levels(script: Script) -> dict[str, str]:
+    level = script.features.get(FEATURE)
+    return {} if level is None else {FEATURE: str(level)}
 
 
 def downloads(record: RunRecord | None) -> Pairs:

@@ -8,6 +8,7 @@ and when the budget of bytes is used up the rest is counted instead of listed. E
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from reports.model import Report, ScenarioReport
@@ -19,6 +20,7 @@ from reports.words import (
     seconds,
     shown_verdict,
     verdict_sign,
+    verdict_word,
 )
 from verification.verdict import Verdict
 
@@ -68,7 +70,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield _cell(judgement.why, 1_000)
     yield ""
     yield f"Subject: {_cell(_subject(report), 500)}  "
-    yield f"Profile {_cell(report.profile or '–')}, seed {report.seed}, {seconds(report.duration_s)}, " + (
+    seed = "" if report.is_sweep else f"seed {report.seed}, "
+    yield f"Profile {_cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
         f"started {_cell(report.started)}" if report.started else "start unknown"
     )
     if report.replay:
@@ -76,10 +79,12 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"Again: {_code(report.replay, 2_000)}"
     yield from _runs(report)
     yield from _change(report)
-    yield from _guarantees(report)
+    if not report.is_sweep:
+        yield from _guarantees(report)
     yield from _table("Scenarios", report.worst_first)
     yield from _table("Controls", report.controls)
     yield from _findings(report)
+    yield from _cases(report)
     yield from _problems(report)
     tested = sum(1 for each in report.requirements if each.verdict is not None)
     yield ""
@@ -150,6 +155,23 @@ def _findings(report: Report) -> Iterator[str]:
                 yield f"  {_cell(' · '.join(each for each in facts if each), 400)}"
         if scenario.replay and scenario.verdict is Verdict.FAIL:
             yield f"  again: {_code(scenario.replay, 1_000)}"
+
+
+def _cases(report: Report) -> Iterator[str]:
+    """What did not pass; the others are a number each."""
+    if not report.cases:
+        return
+    counts = Counter(each.verdict for each in report.cases)
+    yield from ("", "### Protocol cases", "")
+    yield ", ".join(f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True))
+    unclear = [each for each in report.cases_worst_first if not each.clear]
+    if unclear:
+        yield from ("", "| verdict | id | requirements | what came of it |", "|---|---|---|---|")
+    for each in unclear:
+        ids = ", ".join(one.id for one in each.requirements)
+        known = "".join(f", known {one.id}" for one in each.known if one.named)
+        word = f"{verdict_sign(each.verdict)} {scenario_word(each)}{known}"
+        yield f"| {_cell(word)} | {_cell(each.key, NAME_MAX)} | {_cell(ids)} | {_cell(each.reason)} |"
 
 
 def _problems(report: Report) -> Iterator[str]:

@@ -8,12 +8,14 @@ it is used on a terminal, never when NO_COLOR is set, and always when FORCE_COLO
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from reports.finding import FindingReport, Witness
 from reports.model import Report, ScenarioReport
+from reports.script_case import ScriptCase
 from reports.words import (
     DECISION_SIGN,
     EXIT_MEANING,
@@ -23,10 +25,16 @@ from reports.words import (
     seconds,
     shown_verdict,
     verdict_sign,
+    verdict_word,
 )
+from verification.script import Relation
 from verification.verdict import Decision, Verdict
 
 WITNESS_LINES_MAX = 12
+#: Statements of a case; each takes three lines.
+DECIDING_MAX = 2
+#: Cases with all that is wrong with them; a broker that does not start breaks every one.
+CASES_MAX = 20
 #: Lines on what got worse: a screen must still show the decision above them.
 CHANGES_MAX = 12
 #: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
@@ -84,6 +92,27 @@ def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
         rest = len(lines) - WITNESS_LINES_MAX + 1
         lines = [*lines[: WITNESS_LINES_MAX - 1], f"  … {rest} more on the page"]
     return tuple(one_line_kept(each) for each in lines)
+
+
+def case_lines(case: ScriptCase) -> tuple[str, ...]:
+    """What is wrong with one protocol case, in at most 12 lines."""
+    lines = [f"{verdict_sign(case.verdict)} {scenario_word(case)}  {case.key}"]
+    if case.claim:
+        lines.append(f"  claim    {case.claim}")
+    if not case.deciding:
+        lines.append(f"  reason   {case.reason}")
+    for each in case.deciding[:DECIDING_MAX]:
+        lines += [
+            f"  {'ground' if each.required else 'said of':<8} {each.what}",
+            f"  expected {each.expected}"
+            if each.relation == Relation.EQUALS
+            else f"  expected {each.relation} {each.expected}",
+            f"  observed {each.observed}",
+        ]
+    if (rest := len(case.deciding) - DECIDING_MAX) > 0:
+        lines.append(f"  … {rest} more on the page")
+    lines += [f"  known    {each.id}: {each.note}" for each in case.known if each.named]
+    return tuple(one_line_kept(each) for each in lines[:WITNESS_LINES_MAX])
 
 
 def one_line_kept(line: str) -> str:
@@ -145,16 +174,46 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     yield ""
 
 
-def _rows(scenarios: Sequence[ScenarioReport], *, colour: bool) -> Iterator[str]:
+def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> Iterator[str]:
     width = max((len(each.key) for each in scenarios), default=0)
-    # The ids of a merged report end in the name of their run, which must not be cut.
-    most = 100 if any(each.part for each in scenarios) else 60
+    # The ids of a merged report end in the name of their run, which must not be cut; those of cases are sentences.
+    most = 100 if any(each.part or isinstance(each, ScriptCase) for each in scenarios) else 60
     width = min(max(width, 20), most)
     for each in scenarios:
         verdict = shown_verdict(each)
         word = f"{verdict_sign(verdict)} {scenario_word(each):<14}"
-        took = f"{seconds(each.actual_s):>9}" + (f" ({seconds(each.expected_s)} expected)" if each.expected_s else "")
+        expected_s = each.expected_s if isinstance(each, ScenarioReport) else None
+        took = f"{seconds(each.actual_s):>9}" + (f" ({seconds(expected_s)} expected)" if expected_s else "")
         yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"
+
+
+def _cases(report: Report, *, colour: bool) -> Iterator[str]:
+    """What asks for attention by name, everything else as a number."""
+    counts = Counter(each.verdict for each in report.cases)
+    yield "protocol cases: " + ", ".join(
+        f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True)
+    )
+    # What an interruption kept from beginning is counted below.
+    reached = [each for each in report.cases_worst_first if not report.interrupted or each.actual_s is not None]
+    yield from _rows([each for each in reached if not each.clear], colour=colour)
+
+
+def _case_witnesses(report: Report) -> Iterator[str]:
+    unclear = [each for each in report.cases_worst_first if not each.clear]
+    unreached = [each for each in unclear if report.interrupted and each.actual_s is None]
+    told = [each for each in unclear if each not in unreached]
+    for each in told[:CASES_MAX]:
+        yield ""
+        yield from case_lines(each)
+        if each.replay:
+            yield f"  again    {one_line(each.replay)}"
+    for count, what in (
+        (len(told) - CASES_MAX, "more cases are on the page"),
+        (len(unreached), "cases were not reached"),
+    ):
+        if count > 0:
+            yield ""
+            yield f"{count} {what}."
 
 
 def _witnesses(report: Report) -> Iterator[str]:
@@ -200,10 +259,13 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
     if report.controls:
         yield "controls (known to be bad; each must be convicted)"
         yield from _rows(report.controls, colour=colour)
+    if report.cases:
+        yield from _cases(report, colour=colour)
     if report.problems:
         yield "not whole"
         yield from (f"  ! {one_line(each.place)}: {one_line(each.text)}" for each in report.problems)
     yield from _witnesses(report)
+    yield from _case_witnesses(report)
     yield ""
     spent = f"took {seconds(report.duration_s)}"
     yield spent + (f" ({seconds(report.expected_s)} expected)" if report.expected_s else "")

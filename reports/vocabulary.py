@@ -7,8 +7,9 @@ from functools import cache
 
 from verification import known_bugs, releases
 from verification.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
+from verification.known_bugs import KnownBug
 from verification.requirements import catalogue as catalogues
-from verification.requirements.catalogue import Family, Requirement
+from verification.requirements.catalogue import Decided, Family, Requirement
 from verification.requirements.errors import ReleaseError
 
 Catalogue = Mapping[str, Requirement]
@@ -40,13 +41,18 @@ def definition_of(anomaly: str) -> AnomalyDefinition | None:
 
 def note_on(known_bug: str) -> str:
     """What a known bug is, where it is tracked and where it is fixed, in two sentences; empty for an unknown id."""
-    bug = _known_bugs().get(known_bug)
+    bug = bugs().get(known_bug)
     if bug is None:
         return ""
     tracked = f" ({', '.join(bug.jira)})" if bug.jira else ""
     fixed = f"fixed in {', '.join(bug.fixed_in)}" if bug.fixed_in else "no release with a fix is known"
     seen = ", ".join(bad.first if bad.first == bad.last else f"{bad.first} to {bad.last}" for bad in bug.bad)
     return f"{bug.title}{tracked}. Seen on {seen}; {fixed}."
+
+
+def bugs() -> Mapping[str, KnownBug]:
+    """Every known bug by its id."""
+    return _known_bugs()
 
 
 def family_of(requirement: str) -> str:
@@ -62,8 +68,11 @@ def speaks_about(requirement: Requirement, release: str) -> bool:
         return True
 
 
-def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool) -> str:
-    """Why a run left a requirement untested, in a sentence. `release` may be unknown or no release at all."""
+def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool, scripted: bool = False) -> str:
+    """Why a run left a requirement untested, in a sentence. `release` may be unknown or no release at all.
+
+    `scripted` is True for a sweep of protocol cases, which decides by scripted requests and by nothing else.
+    """
     if requirement.reason_untested:
         return requirement.reason_untested
     applies = requirement.applies
@@ -72,4 +81,8 @@ def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool) -> 
         return f"It speaks about releases from {applies.since}{upto}."
     if (applies.transaction_version or 0) >= 2 and not spoke_tv2:
         return "It needs a client that speaks transaction version 2, and none did."
-    return "No scenario of this run decides it."
+    if not scripted:
+        return "No scenario of this run decides it."
+    if requirement.decided is Decided.STOCHASTIC:
+        return "Only runs under faults decide it (tox -e conformance)."
+    return "No case of this sweep decides it."

@@ -11,6 +11,7 @@ import unicodedata
 from datetime import UTC, datetime
 
 from reports.model import RequirementRow, ScenarioReport
+from reports.script_case import ScriptCase
 from verification.verdict import Decision, ExitCode, Verdict
 
 UNTESTED = "UNTESTED"
@@ -80,18 +81,18 @@ def verdict_sign(verdict: Verdict | None) -> str:
     return "○" if verdict is None else SIGN[verdict]
 
 
-def shown_verdict(scenario: ScenarioReport) -> Verdict:
-    """How a scenario is coloured: a control by what it proved about the suite, a subject by its verdict."""
-    if not scenario.control:
+def shown_verdict(scenario: ScenarioReport | ScriptCase) -> Verdict:
+    """How a scenario or case is coloured: a control by what it proved about the suite, a subject by its verdict."""
+    if isinstance(scenario, ScriptCase) or not scenario.control:
         return scenario.verdict
     if scenario.convicted:
         return Verdict.PASS
     return Verdict.INCONCLUSIVE if scenario.verdict is Verdict.INCONCLUSIVE else Verdict.ERROR
 
 
-def scenario_word(scenario: ScenarioReport) -> str:
-    """The word for a scenario or control."""
-    if scenario.control:
+def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
+    """The word for a scenario, control or case."""
+    if isinstance(scenario, ScenarioReport) and scenario.control:
         return scenario.standing.value
     return WORD[scenario.verdict] + (", accepted" if scenario.accepted else "")
 
@@ -109,6 +110,13 @@ def seconds(value: float | None) -> str:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes} min {rest:02d} s"
+
+
+def millis(value: float | None) -> str:
+    """A time within a script for people: milliseconds, from ten seconds on in seconds."""
+    if value is None:
+        return "–"
+    return f"{value:.1f} ms" if value < 10_000 else seconds(value / 1_000)
 
 
 def instant(started: str) -> datetime | None:

@@ -37,8 +37,10 @@ def write_all(report: Report, directory: Path) -> Written:
         ("ctrf.json", lambda: ctrf.dumps(report)),
         ("summary.md", lambda: summary.render(report)),
         ("badge.json", lambda: badge.dumps(report)),
-        ("trace.json", lambda: trace.dumps(report)),
     )
+    if not report.is_sweep:
+        # Scripts have no history that a trace could show.
+        faces = (*faces, ("trace.json", lambda: trace.dumps(report)))
     for name, render in faces:
         write_text(directory / name, render())
     return Written(page=directory / faces[0][0], files=tuple(directory / name for name, _ in faces))

@@ -101,10 +101,12 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list scenarios and start nothing")
 
 
-def from_options(config: pytest.Config, *, clients: Sequence[str], oldest: Release = OLDEST) -> RunConfig:
+def from_options(
+    config: pytest.Config, *, clients: Sequence[str], oldest: Release = OLDEST, label: str = ""
+) -> RunConfig:
     """Build the configuration; raises pytest.UsageError with one sentence for what is wrong.
 
-    `oldest` is the oldest release that can be asked for.
+    `oldest` is the oldest release that can be asked for; `label` names the directory of what has no seed.
     """
     options = config.option
     try:
@@ -123,7 +125,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], oldest: Relea
     if not 0 <= seed < SEED_LIMIT:
         raise pytest.UsageError(f"--seed {seed} is outside 0 … {SEED_LIMIT - 1}")
     started = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
-    directory = Path(options.run_dir).resolve() if options.run_dir else OUT / f"{started}-{seed}"
+    directory = Path(options.run_dir).resolve() if options.run_dir else OUT / f"{started}-{label or seed}"
     if directory.exists() and any(directory.iterdir()):
         raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
     return RunConfig(

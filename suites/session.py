@@ -7,7 +7,6 @@ laboratory when the first scenario needs it and closes it before the report is w
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 from concurrent.futures import Future, wait
 from dataclasses import replace
@@ -20,15 +19,13 @@ from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from fixtures.processes import ProcessError
-from fixtures.progress import Downloaded
 from fixtures.tools import machine_report
-from reports import retention, terminal
-from reports.load import BASELINE, load_run
-from reports.run_record import Acceptance, Download, Ended, Planned, RunRecord, RunState
-from reports.write import write_all
-from suites.config import OUT, RunConfig
+from reports import terminal
+from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
+from suites.config import RunConfig
 from suites.console import Console
 from suites.equipment import Equipment, prepare
+from suites.faces import download, keep_baseline, leave_faces, written_to
 from suites.laboratory import Laboratory
 from suites.planning import Variant, listed, planned_of, summed_up
 from suites.runner import conduct
@@ -38,8 +35,7 @@ from verification.verdict import ExitCode, ScenarioVerdict
 from wire.errors import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
 #: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
 JUDGED_WITHIN_S = 600.0
@@ -152,13 +148,11 @@ class ConformanceSession:
         """
         directory = self.config.directory
         try:
-            with _written_to(directory):
+            with written_to(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             self._equipment = prepare(self.config, self.console)
-            with _written_to(directory):
-                if self.config.baseline is not None:
-                    # Kept with the run: the report says the same when it is rendered again, wherever the file went.
-                    shutil.copyfile(self.config.baseline, directory / BASELINE)
+            with written_to(directory):
+                keep_baseline(self.config)
                 self._write(RunState.RUNNING)
         except UsageError as error:
             with contextlib.suppress(OSError):
@@ -235,7 +229,7 @@ class ConformanceSession:
         if not self._planned:
             return ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE
         try:
-            with _written_to(self.config.directory):
+            with written_to(self.config.directory):
                 return self._report(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
         except RunDirectoryError as error:
             self._closing = [f"There is no report: {self._unequipped or error}"]
@@ -245,11 +239,7 @@ class ConformanceSession:
         directory = self.config.directory
         directory.mkdir(parents=True, exist_ok=True)
         self._write(state)
-        report = load_run(directory)
-        write_all(report, directory)
-        if directory.parent == OUT:
-            retention.keep_last(OUT, self.config.retain, current=directory)
-            retention.point_latest(OUT, directory)
+        report = leave_faces(self.config)
         page = directory / "report.html"
         if self._unequipped is None:
             colour = terminal.colour_wanted(self.console.out)
@@ -282,26 +272,12 @@ class ConformanceSession:
             ended=tuple(self._ended.values()),
             problems=tuple(self._problems),
             machine=self.machine,
-            downloads=() if equipped is None else tuple(map(_download, equipped.downloads)),
+            downloads=() if equipped is None else tuple(map(download, equipped.downloads)),
             versions={} if equipped is None else equipped.versions,
             digests={} if equipped is None else equipped.digests,
             expected_s=sum(each.expected_s for each in self._planned.values()),
             duration_s=time.monotonic() - self.began,
         ).write(config.directory / "run.json")
-
-
-@contextlib.contextmanager
-def _written_to(directory: Path) -> Iterator[None]:
-    """Turn the system's refusal to write into a run's directory into RunDirectoryError."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise RunDirectoryError(f"{error.filename or directory} cannot be written: {reason}.") from error
-
-
-def _download(item: Downloaded) -> Download:
-    return Download(name=item.name, size_bytes=item.size_bytes, seconds=item.took_s)
 
 
 def _failure(reports: Sequence[pytest.TestReport]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.recorder import Recorder
-from verification import captures, experiment, history, verdict_file
+from verification import captures, experiment, history, script, verdict_file
 from verification.__main__ import main
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 from verification.coverage import MEASURES
@@ -23,6 +23,7 @@ from verification.experiment import Experiment, Floor, Isolation, Observer, Topi
 from verification.history import TAGS, Action, InputRange, Intent, Outcome
 from verification.identity import LAYOUT
 from verification.layout import RunDirectory
+from verification.script import Exchange, Relation, Script, Statement
 from verification.sources.columns import DELIVERED, LOG
 from verification.verdict import CoverageItem, ExitCode, Finding, RequirementVerdict, ScenarioVerdict, Verdict
 
@@ -64,6 +65,9 @@ VALUES: dict[str, type] = {
     "coordinator state": CoordinatorState,
     "open producer": OpenProducer,
     "verdicts.json": ScenarioVerdict,
+    "script.json": Script,
+    "exchange": Exchange,
+    "statement": Statement,
 }
 
 
@@ -73,10 +77,15 @@ def test_every_field_is_documented(heading: str) -> None:
     assert set(_rows(heading)) == _fields(VALUES[heading])
 
 
-@pytest.mark.parametrize("tag", TAGS)
+SCRIPTED: dict[str, type] = {"script.json": Script, "exchange": Exchange, "statement": Statement}
+
+
+@pytest.mark.parametrize("tag", [*TAGS, *SCRIPTED])
 def test_what_may_be_left_out_is_called_optional(tag: str) -> None:
     """A field of an entry is optional in the document exactly when a reader does without it."""
-    optional = {field.name for field in dataclasses.fields(TAGS[tag]) if field.default is not dataclasses.MISSING}
+    fields = dataclasses.fields({**TAGS, **SCRIPTED}[tag])
+    missing = dataclasses.MISSING
+    optional = {each.name for each in fields if each.default is not missing or each.default_factory is not missing}
     assert {name for name, cells in _rows(tag).items() if "optional" in cells[0]} == optional
 
 
@@ -160,6 +169,7 @@ def test_every_path_is_documented() -> None:
         ("topic", "role", TopicRole),
         ("observer", "isolation", Isolation),
         ("verdicts.json", "verdict", [each.name for each in Verdict]),
+        ("statement", "relation", Relation),
     ],
 )
 def test_every_choice_is_documented(heading: str, name: str, values: Iterable[str]) -> None:
@@ -188,7 +198,7 @@ def test_requirements_of_a_verdict_are_documented() -> None:
 
 def test_the_version_is_that_of_the_code() -> None:
     """The document speaks about the version that this checkout writes and reads."""
-    formats = {history.FORMAT, experiment.FORMAT, captures.FORMAT, verdict_file.FORMAT}
+    formats = {history.FORMAT, experiment.FORMAT, captures.FORMAT, verdict_file.FORMAT, script.FORMAT}
     (version,) = re.findall(r"^\*\*Version (\d+)\.\*\*", DOCUMENT, flags=re.MULTILINE)
     assert formats == {int(version)}
 

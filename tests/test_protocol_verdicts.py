@@ -2,51 +2,195 @@
 
 from __future__ import annotations
 
+import io
+import json
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fixtures.clusters.releases import parse_release
+from fixtures.errors import OnceproofError
+from reports.run_record import read as read_record
+from suites.config import OUT, Profile, RunConfig, Runtime
+from suites.console import Console
 from suites.protocol.answers import Answer, NoAnswerError
-from suites.protocol.plugin import ProtocolPlugin
-from verification.script import ScriptVerdict
+from suites.protocol.case import Needs
+from suites.protocol.generations import Generation
+from suites.protocol.plugin import ProtocolPlugin, narrowed_by
+from suites.protocol.recording import Recording
+from suites.protocol.sweep import Case, Sweep
+from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
+from verification.script import Relation, Script, judge
+from verification.script import read as read_script
 from verification.verdict import Verdict
 
 
-def ended(planned: set[str], exitstatus: int = pytest.ExitCode.OK, **verdicts: Verdict) -> tuple[int, str]:
-    """The exit code of a sweep with these verdicts, and its closing lines."""
-    plugin = ProtocolPlugin(None, None)  # type: ignore[arg-type]
-    plugin.planned = planned
-    plugin.verdicts = {
-        name: ScriptVerdict(case=name, verdict=verdict, reason="", violated=(), requirements=())
-        for name, verdict in verdicts.items()
-    }
-    session = SimpleNamespace(exitstatus=exitstatus)
-    plugin.pytest_sessionfinish(session, exitstatus)  # type: ignore[arg-type]
+def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolPlugin:
+    """A plugin that has planned these cases and performed none."""
+    config = RunConfig(
+        release=parse_release("4.3.1"),
+        runtime=Runtime.LOCAL,
+        client="confluent",
+        profile=Profile.QUICK,
+        seed=1,
+        directory=directory,
+        started="20261121T090000Z",
+        keep=False,
+        accepted=(),
+        waivers=None,
+        retain=10,
+        keyword=keyword,
+        options=(),
+    )
+    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False))
+    plugin.journal.machine = {"processors": "2"}  # what is found here is no part of these tests
+    plugin.journal.narrowed_by = keyword
+    plugin.journal.plan(_case(each) for each in planned)
+    return plugin
+
+
+def _case(script: Script) -> Case:
+    return Case(
+        key=script.case,
+        claim=script.claim,
+        requirements=script.requirements,
+        generation=None,
+        needs=Needs(),
+        play=lambda _: None,
+        replay=script.replay,
+    )
+
+
+def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
+    """The exit code of a sweep, and its closing lines."""
+    option = SimpleNamespace(collectonly=False)
+    session: Any = SimpleNamespace(exitstatus=exitstatus, config=SimpleNamespace(option=option))
+    plugin.pytest_sessionfinish(session, exitstatus)
     said: list[str] = []
     plugin.pytest_terminal_summary(SimpleNamespace(write_line=said.append))  # type: ignore[arg-type]
     return session.exitstatus, "\n".join(said)
 
 
-def test_every_planned_case_needs_a_verdict() -> None:
+def ended(
+    directory: Path, planned: tuple[Script, ...], performed: tuple[Script, ...], exitstatus: int = pytest.ExitCode.OK
+) -> tuple[int, str]:
+    """The exit code of a sweep that planned these cases and performed those, and its closing lines."""
+    plugin = plugin_of(directory, *planned)
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in performed:
+        make_case(directory / "runs" / each.case, each)
+        plugin.journal.ended(each.case, 0.1)
+    return finish(plugin, exitstatus)
+
+
+def test_every_planned_case_needs_a_verdict(tmp_path: Path) -> None:
     """A case that has none, for whatever reason, is named and is an error, not a pass."""
-    code, said = ended({"a", "b"}, a=Verdict.PASS)
+    code, said = ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,))
     assert code == 5
-    assert "without a verdict: b" in said
-    assert ended({"a", "b"}, a=Verdict.FAIL)[0] == 1
-    assert ended({"a"}, a=Verdict.PASS)[0] == 0
+    assert f"runs/{BROKEN.case}: the planned case left no directory" in said
+    assert ended(tmp_path / "b", (VIOLATED, BROKEN), (VIOLATED,))[0] == 1
+    assert ended(tmp_path / "c", (PASSED,), (PASSED,))[0] == 0
 
 
-def test_a_sweep_that_decided_nothing_is_no_pass() -> None:
+def test_a_sweep_that_decided_nothing_is_no_pass(tmp_path: Path) -> None:
     """Nothing but cases that do not apply is inconclusive, as is no case at all."""
-    assert ended({"a"}, a=Verdict.NOT_APPLICABLE)[0] == 2
-    assert ended(set())[0] == 2
-    assert ended({"a", "b"}, a=Verdict.NOT_APPLICABLE, b=Verdict.PASS)[0] == 0
+    assert ended(tmp_path / "a", (INAPPLICABLE,), (INAPPLICABLE,))[0] == 2
+    assert ended(tmp_path / "b", (), ())[0] == 2
+    assert ended(tmp_path / "c", (INAPPLICABLE, PASSED), (INAPPLICABLE, PASSED))[0] == 0
 
 
-def test_an_interruption_is_an_error_unless_something_was_proven() -> None:
-    """What was proven before Ctrl-C stays proven."""
-    assert ended({"a"}, pytest.ExitCode.INTERRUPTED, a=Verdict.PASS)[0] == 5
-    assert ended({"a"}, pytest.ExitCode.INTERRUPTED, a=Verdict.FAIL)[0] == 1
+def test_an_interruption_is_an_error_unless_something_was_proven(tmp_path: Path) -> None:
+    """What was proven before Ctrl-C stays proven; the report says `interrupted`."""
+    assert ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,), pytest.ExitCode.INTERRUPTED)[0] == 5
+    assert json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))["interrupted"] is True
+    assert ended(tmp_path / "b", (VIOLATED, PASSED), (VIOLATED,), pytest.ExitCode.INTERRUPTED)[0] == 1
+
+
+def test_a_failure_of_the_harness_is_an_error(tmp_path: Path) -> None:
+    """Even where every case has passed."""
+    code, said = ended(tmp_path, (PASSED,), (PASSED,), pytest.ExitCode.INTERNAL_ERROR)
+    assert code == 5
+    assert "the harness failed" in said
+
+
+def test_a_sweep_that_cannot_begin_says_why_once(tmp_path: Path) -> None:
+    """One sentence instead of a table of cases that were not begun; the report is there all the same."""
+    plugin = plugin_of(tmp_path / "run", PASSED, VIOLATED)
+    plugin.journal.refuse(OnceproofError("There is no Java."))
+    code, said = finish(plugin)
+    assert code == 5
+    assert said.splitlines() == [
+        "Nothing was started (exit code 5): There is no Java.",
+        f"report: {tmp_path / 'run' / 'report.html'}",
+    ]
+
+
+def test_a_sweep_leaves_every_face_and_its_record(tmp_path: Path) -> None:
+    """Page, results, junit, ctrf, summary, badge; and run.json says what was narrowed and how to repeat it."""
+    plugin = plugin_of(tmp_path, PASSED, keyword="gap")
+    make_case(tmp_path / "runs" / PASSED.case, PASSED)
+    plugin.journal.ended(PASSED.case, 0.1)
+    code, said = finish(plugin)
+    assert code == 0
+    assert "PARTIAL: narrowed by gap" in said
+    assert f"report: {tmp_path / 'report.html'}" in said
+    for name in ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json"):
+        assert (tmp_path / name).is_file(), name
+    record = read_record(tmp_path / "run.json")
+    assert record.command == 'tox -e protocol -- --kafka 4.3.1 --runtime local -k "gap"'
+    assert record.planned[0].case
+    assert record.seed is None
+
+
+def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps lie beside runs, are found through `latest`, and are deleted with them when they are too many."""
+    monkeypatch.setattr("suites.faces.OUT", tmp_path)
+    for number in range(11):
+        ended(tmp_path / f"2026112{number:02d}-protocol", (PASSED,), (PASSED,))
+        assert (tmp_path / "latest").resolve().name == f"2026112{number:02d}-protocol"
+    assert sum(1 for each in tmp_path.iterdir() if each.name != "latest") == 10
+
+
+def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
+    """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
+    sweep = object.__new__(Sweep)
+    sweep.directory, sweep.release = tmp_path, "4.3.1"
+    recording = Recording()
+    answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
+    recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)
+    client = SimpleNamespace(connection=lambda: SimpleNamespace(features={"transaction.version": 2}))
+    stage: Any = SimpleNamespace(generation=Generation.TV2, client=client, recording=recording)
+    verdict = sweep._judged(sweep._performed(_case(VIOLATED), stage, "the broker is gone", 0.2))
+    assert verdict.verdict is Verdict.FAIL
+    written = read_script(tmp_path / "runs" / VIOLATED.case / "script.json")
+    assert judge(written) == verdict
+    assert (written.generation, written.features, written.broke) == (
+        "TV2",
+        {"transaction.version": 2},
+        "the broker is gone",
+    )
+    assert [each.api for each in written.exchanges] == ["EndTxn"]
+    inapplicable = sweep._inapplicable(_case(PASSED), "nothing of it applies")
+    assert inapplicable.verdict is Verdict.NOT_APPLICABLE
+    assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keyword", "deselected", "said"),
+    [
+        (["suites/protocol"], "", 0, ""),
+        (["suites/protocol"], "gap", 90, "gap"),
+        (["suites/protocol"], "", 3, "3 cases deselected"),
+        (["suites/protocol/test_idempotence.py"], "", 0, "suites/protocol/test_idempotence.py"),
+        (["suites/protocol/test_fencing.py::test_a"], "tv1", 1, "suites/protocol/test_fencing.py::test_a, tv1"),
+    ],
+)
+def test_what_narrows_a_sweep_is_told(arguments: list[str], keyword: str, deselected: int, said: str) -> None:
+    """Only the whole directory without any selection is a whole sweep."""
+    root = OUT.parent.parent
+    assert narrowed_by([str(root / each) for each in arguments], keyword, deselected) == said
 
 
 def test_an_answer_that_never_came_decides_nothing() -> None:

@@ -1,9 +1,10 @@
 """Judge saved evidence again, without a cluster: `python -m verification RUN_DIR…`.
 
-Each RUN_DIR is a whole run's directory or one scenario's. `verdicts.json` and `findings/` are written anew. With
-`--reference` the plain-Python reference judge runs instead: it needs neither Spark nor Java, writes nothing and prints
-what it finds. Exit codes are those of `verification.verdict`: controls do not count, except that one that is not
-convicted is an ERROR.
+Each RUN_DIR is a whole run's directory, a sweep's, one scenario's or one protocol case's. Of scenarios `verdicts.json`
+and `findings/` are written anew. With `--reference` the plain-Python reference judge runs instead: it needs neither
+Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
+takes no Spark either, and writes nothing, because whoever shows a script judges it. Exit codes are those of
+`verification.verdict`: controls do not count, except that one that is not convicted is an ERROR.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from pathlib import Path
 
 from verification.command_line import Parser, end_with
 from verification.errors import SessionError, UnfitEvidenceError
-from verification.layout import RunDirectory, scenario_directories
+from verification.judge_scripts import judge_scripts
+from verification.layout import RunDirectory, case_directories, scenario_directories
 from verification.verdict import ExitCode, ScenarioVerdict, Verdict, code_of, exit_code
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog="python -m verification", description="Judge saved evidence again.")
     parser.add_argument(
-        "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, or one scenario's"
+        "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's"
     )
     parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
     parser.add_argument(
@@ -36,14 +38,20 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _directories(paths: Sequence[Path]) -> list[RunDirectory]:
-    found = []
+def _directories(paths: Sequence[Path]) -> tuple[list[RunDirectory], list[Path]]:
+    """The directories of scenarios, and those of protocol cases."""
+    scenarios: list[RunDirectory] = []
+    cases: list[Path] = []
     for path in paths:
-        here = scenario_directories(path)
-        if not here:
-            raise UnfitEvidenceError(f"{path} is neither a run's directory nor a scenario's: it holds no scenario.json")
-        found += list(here)
-    return found
+        here, scripted = scenario_directories(path), case_directories(path)
+        if not here and not scripted:
+            raise UnfitEvidenceError(
+                f"{path} is neither a run's directory nor a scenario's or a case's: "
+                "it holds no scenario.json and no script.json"
+            )
+        scenarios += here
+        cases += scripted
+    return scenarios, cases
 
 
 def _options(texts: Sequence[str]) -> dict[str, str]:
@@ -61,7 +69,7 @@ def _line(verdict: ScenarioVerdict) -> str:
     return f"{verdict.verdict.name:14} {kind}{verdict.scenario}: {verdict.reason}"
 
 
-def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) -> ExitCode:
+def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) -> list[ExitCode]:
     from verification.judge import judge
     from verification.session import start
 
@@ -72,10 +80,10 @@ def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) ->
     verdicts = judge(session, directories)
     for verdict in verdicts:
         print(_line(verdict))
-    return exit_code(code_of(verdict.verdict) for verdict in verdicts)
+    return [code_of(verdict.verdict) for verdict in verdicts]
 
 
-def _with_reference(directories: Sequence[RunDirectory]) -> ExitCode:
+def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
     from verification.evidence import read_run
     from verification.folding import fold
     from verification.reference import judge_rows, summary
@@ -94,23 +102,35 @@ def _with_reference(directories: Sequence[RunDirectory]) -> ExitCode:
         print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {summary(primary)}")
         subject = not evidence.experiment.is_control
         codes.append(ExitCode.VIOLATION if primary and subject else ExitCode.CONFORMANT)
-    return exit_code(codes)
+    return codes
+
+
+def _scripts(directories: Sequence[Path]) -> list[ExitCode]:
+    codes = []
+    for judged in judge_scripts(directories):
+        print(judged)
+        if judged.code is not None:
+            codes.append(judged.code)
+    return codes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge, print one line per scenario, and return the exit code."""
+    """Judge, print one line per scenario and case, and return the exit code."""
     parsed = _arguments(arguments)
     try:
-        directories = _directories(parsed.run_dir)
+        scenarios, cases = _directories(parsed.run_dir)
         options = _options(parsed.spark)
     except UnfitEvidenceError as error:
         print(error, file=sys.stderr)
         return ExitCode.USAGE
+    codes = _scripts(cases)
     try:
-        return _with_reference(directories) if parsed.reference else _with_spark(directories, options)
+        if scenarios:
+            codes += _with_reference(scenarios) if parsed.reference else _with_spark(scenarios, options)
     except SessionError as error:
         print(error, file=sys.stderr)
-        return ExitCode.ENVIRONMENT
+        codes.append(ExitCode.ENVIRONMENT)
+    return exit_code(codes)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
     │   └── ReaderTimeoutError  a reader did not reach its pinned end in time
     ├── UnfitEvidenceError      a run directory that cannot be judged: incomplete, foreign or cut
     ├── UnknownFloorError       a coverage floor that nobody counts
+    ├── UnfitScriptError        a script.json that cannot be judged, see `script`
     └── NormativeDataError      the catalogue or the list of known bugs, see `requirements.errors`
 
 None of these is a verdict about the subject. `history.UnfitHistoryError` and `experiment.UnfitExperimentError` are

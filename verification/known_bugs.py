@@ -5,6 +5,9 @@ changes nothing about a verdict: a known violation is a violation. A finding is 
 *signature*, a function over the evidence of the run; release and anomaly alone prove nothing, because another defect
 can look the same. An entry without a signature is therefore documentation and never attached to a finding.
 
+A protocol case asks one question with known requests, so on a release of the range its violation is the entry's when
+the entry names the case (`verification.script_bugs`).
+
 Ranges are what was seen on unmodified releases: both ends were run and showed the defect, releases between them were
 run or are taken to share it. `fixed_in` lists the first releases with the fix on each line; an empty one means that no
 release with a fix is known. A release in neither was not run, and nothing is claimed about it.
@@ -63,7 +66,8 @@ class KnownBug:
     """One known bug.
 
     `condition` says in one sentence what besides the release it takes; `anomalies` are those it may show, none when it
-    only costs availability; `requirements` those it violates; `mechanism` is one paragraph.
+    only costs availability; `requirements` those it violates; `mechanism` is one paragraph; `cases` are the keys of the
+    protocol cases that show it.
     """
 
     id: KnownBugId
@@ -77,6 +81,7 @@ class KnownBug:
     mechanism: str
     condition: str | None = None
     signature: Signature | None = None
+    cases: tuple[str, ...] = ()
 
 
 def load(path: Path = FILE) -> dict[str, KnownBug]:
@@ -114,6 +119,7 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
         anomalies=entry.choices("anomalies", Anomaly),
         requirements=tuple(RequirementId(name) for name in entry.strings("requirements")),
         mechanism=entry.text("mechanism"),
+        cases=entry.strings("cases"),
         signature=None if signature is None else _signature(entry, signature),
     )
     entry.finish()

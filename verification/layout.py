@@ -18,6 +18,9 @@ One scenario's directory:
     README.txt                         how to run it again, what each file is
 
 A whole run's directory has `runs/<scenario>/` with these, beside the faces of its report (`reports.write`).
+
+A protocol case leaves one file, `script.json` (`verification.script`), in a directory of its own; a sweep's directory
+has `runs/<case>/`. A directory that holds both kinds is read as both.
 """
 
 from __future__ import annotations
@@ -109,11 +112,30 @@ class RunDirectory:
         return self.root / "verdicts.json"
 
 
+#: What a protocol case leaves.
+SCRIPT = "script.json"
+
+
+def _is_scenario(path: Path) -> bool:
+    return (path / "scenario.json").exists() or (path / "history.jsonl").exists()
+
+
+def _below(path: Path) -> list[Path]:
+    runs = path / "runs"
+    return sorted(each for each in runs.iterdir() if each.is_dir()) if runs.is_dir() else []
+
+
 def scenario_directories(path: Path) -> tuple[RunDirectory, ...]:
     """The scenarios' directories of a whole run, or the one that `path` is itself; empty when it is neither."""
-    if (path / "scenario.json").exists() or (path / "history.jsonl").exists():
+    if _is_scenario(path):
         return (RunDirectory(path),)
-    runs = path / "runs"
-    if not runs.is_dir():
+    if (path / SCRIPT).exists():
         return ()
-    return tuple(RunDirectory(each) for each in sorted(runs.iterdir()) if each.is_dir())
+    return tuple(RunDirectory(each) for each in _below(path) if _is_scenario(each) or not (each / SCRIPT).exists())
+
+
+def case_directories(path: Path) -> tuple[Path, ...]:
+    """The directories of a sweep's protocol cases, or the one that `path` is itself; empty when it is neither."""
+    if (path / SCRIPT).exists():
+        return (path,)
+    return tuple(each for each in _below(path) if (each / SCRIPT).exists())

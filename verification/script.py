@@ -5,14 +5,18 @@ about what it saw is a *statement*: the observed value beside the expected one. 
 case *requires* is the ground it stands on (the transaction is open, the record is acknowledged): where it does not hold
 nothing was tested. What it *expects* is the claim: where it does not hold, the requirement is violated.
 
-The script is on disk before it is judged, and `verdict` decides from the file alone. A script that expects nothing
-proves nothing and is an error, as is one that broke off.
+The script is on disk before it is judged, and `judge` decides from the file alone. A script that expects nothing
+proves nothing and is an error, as is one that broke off. A case that does not apply to the release leaves a script too,
+which says why and has nothing else in it, so that whoever judges again finds every case.
 
-Values are JSON: bytes are hex, shortened, with their true length; uuids are text.
+Values are JSON: bytes are hex, shortened, with their true length; uuids are text. The file carries a digest of all of
+its other fields. It protects nobody from a forger, who can compute it anew; it tells a script that was edited by hand,
+or damaged on a disk, from the one that was performed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -30,7 +34,7 @@ BYTES_SHOWN = 64
 
 
 class UnfitScriptError(VerificationError):
-    """A file is no script of this format."""
+    """A file is no script of this format, or not the one that was written. Hint: the message names the file."""
 
 
 class Relation(StrEnum):
@@ -98,7 +102,8 @@ class Script:
     """One case as it was performed on one cluster.
 
     `generation` is the transaction protocol whose requests were used (TV1, TV2), empty where there is none in it.
-    `cluster` says what it ran on, `broke` why it could not be performed to its end, empty when it was.
+    `cluster` says what it ran on, `broke` why it could not be performed to its end, empty when it was, `inapplicable`
+    why it was not performed because the release does not have what it is about.
     """
 
     case: str
@@ -113,26 +118,56 @@ class Script:
     broke: str = ""
     seconds: float = 0.0
     replay: str = ""
+    inapplicable: str = ""
 
     def write(self, path: Path) -> None:
         """Write script.json."""
-        path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+        body = {"format": FORMAT, **asdict(self)}
+        path.write_text(json.dumps({**body, "digest": digest(body)}, indent=1) + "\n", encoding="utf-8")
+
+
+def digest(body: Mapping[str, Any]) -> str:
+    """SHA-256 of a script's fields, however the file is laid out."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
 
 def read(path: Path) -> Script:
-    """Read script.json; raises UnfitScriptError when it is missing, cut or foreign."""
+    """Read script.json; raises UnfitScriptError when it is missing, cut, foreign or not as it was written."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        if body.pop("format") != FORMAT:
+        if body["format"] != FORMAT:
             raise UnfitScriptError(f"{path} is not a script of format {FORMAT}, the one that this version reads")
+        _unchanged(path, body)
+        del body["format"]
         body["requirements"] = tuple(body["requirements"])
-        body["exchanges"] = tuple(Exchange(**each) for each in body["exchanges"])
+        body["exchanges"] = tuple(Exchange(**each) for each in body.get("exchanges", ()))
         body["statements"] = tuple(
-            Statement(**{**each, "relation": Relation(each["relation"])}) for each in body["statements"]
+            Statement(**{**each, "relation": Relation(each["relation"])}) for each in body.get("statements", ())
         )
-        return Script(**body)
+        script = Script(**body)
+        _fits(path, script)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnfitScriptError(f"{path} is not a readable script ({error}); the file is cut or foreign") from error
+    return script
+
+
+def _unchanged(path: Path, body: dict[str, Any]) -> None:
+    """A script without a digest is another harness's, and taken as it is."""
+    claimed = body.pop("digest", None)
+    if claimed is not None and claimed != digest(body):
+        raise UnfitScriptError(f"{path} is not what was written: its digest is that of another script")
+
+
+def _fits(path: Path, script: Script) -> None:
+    """Exchanges are numbered from 1, and every statement comes after one of them."""
+    numbers = [each.number for each in script.exchanges]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise UnfitScriptError(f"{path} is not a whole script: its exchanges are not numbered from 1 on")
+    if any(not 0 <= each.after <= len(numbers) for each in script.statements):
+        raise UnfitScriptError(f"{path} is not a whole script: a statement comes after an exchange that is not there")
+    if script.inapplicable and (script.exchanges or script.statements):
+        raise UnfitScriptError(f"{path} says that its case does not apply, and yet what came of it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +197,8 @@ def judge(script: Script) -> ScriptVerdict:
 def _decide(script: Script, violated: tuple[Statement, ...]) -> tuple[Verdict, str]:
     claims = [each for each in script.statements if not each.required]
     unmet = next((each for each in script.statements if each.required and not each.holds), None)
+    if script.inapplicable:
+        return Verdict.NOT_APPLICABLE, script.inapplicable
     if violated:
         return Verdict.FAIL, str(violated[0])
     if unmet is not None:

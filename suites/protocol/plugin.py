@@ -1,48 +1,54 @@
-"""pytest hooks of a protocol sweep: cases by generation, clusters by needs, one line per case, the exit code."""
+"""pytest hooks of a protocol sweep: cases by generation, clusters by needs, one line per case, the report, the exit code.
+
+The exit code is that of the report, which is made from what is on disk: a planned case that left nothing is an error,
+a sweep in which nothing applied is inconclusive, and what was proven before an interruption stays proven.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fixtures.errors import OnceproofError
-from fixtures.tools import machine_report
-from suites.config import RunConfig
+from suites.config import ROOT, RunConfig
 from suites.console import Console
 from suites.equipment import prepare
+from suites.faces import written_to
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
+from suites.protocol.journal import Journal
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep
-from verification.script import ScriptVerdict
-from verification.verdict import ExitCode, Verdict, code_of, exit_code
+from verification.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from reports.run_record import Acceptance
+
+_HERE = Path(__file__).resolve().parent
 
 
 class ProtocolPlugin:
     """Registered when pytest is asked to run `suites/protocol`."""
 
-    def __init__(self, config: RunConfig, console: Console) -> None:
+    def __init__(self, config: RunConfig, console: Console, acceptances: tuple[Acceptance, ...] = ()) -> None:
         self.config = config
         self.console = console
-        self.planned: set[str] = set()
-        self.verdicts: dict[str, ScriptVerdict] = {}
+        self.journal = Journal(config, acceptances)
         self.listing = False
+        self._deselected = 0
         self._sweep: Sweep | None = None
         self._closing: list[str] = []
-        self._began = time.monotonic()
 
     def pytest_report_header(self) -> list[str]:
         """The configuration, before anything starts."""
-        facts = machine_report(self.config.release)
         return [
             f"onceproof: protocol of Kafka {self.config.release.version}, runtime {self.config.runtime}",
             f"scripts and report: {self.config.directory}",
-            *(f"{fact.name}: {fact.value}" for fact in facts),
+            *(f"{name}: {value}" for name, value in self.journal.machine.items()),
         ]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -61,11 +67,17 @@ class ProtocolPlugin:
         places = {name: number for number, (name, _) in enumerate(order)}
         items.sort(key=lambda item: places[_needs(item).describe()])
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Whatever leaves cases out (`-k`, `-m`, `--deselect`) makes the sweep PARTIAL."""
+        self._deselected += len(items)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """What is left after `-k` is what this sweep means to perform."""
-        self.planned = {case_of(item, self.config).key for item in session.items}
-        if len(self.planned) < len(session.items):
+        cases = [case_of(item, self.config) for item in session.items]
+        if len({each.key for each in cases}) < len(cases):
             raise pytest.UsageError("Two protocol cases have one name; rename one of the functions.")
+        self.journal.narrowed_by = narrowed_by(session.config.args, self.config.keyword, self._deselected)
+        self.journal.plan(cases)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Have everything that the sweep needs, or say in one sentence what is missing."""
@@ -75,10 +87,12 @@ class ProtocolPlugin:
         if session.testsfailed or not session.items:
             return None
         try:
-            self.config.directory.mkdir(parents=True, exist_ok=True)
+            with written_to(self.config.directory):
+                self.config.directory.mkdir(parents=True, exist_ok=True)
             equipment = prepare(self.config, self.console)
+            self.journal.begin(equipment)
         except OnceproofError as error:
-            self._closing = [f"Nothing was started (exit code {int(ExitCode.ENVIRONMENT)}): {error}"]
+            self.journal.refuse(error)
             return True
         self._sweep = Sweep(equipment, self.config.directory, release=self.config.release.version)
         return None
@@ -95,50 +109,58 @@ class ProtocolPlugin:
         assert self._sweep is not None, "cases are performed once everything that they need is there"
         case = case_of(pyfuncitem, self.config)
         began = time.monotonic()
+        broke = ""
+        verdict, reason = Verdict.ERROR, ""
         try:
-            verdict = self._sweep.perform(case)
+            judged = self._sweep.perform(case)
+            verdict, reason = judged.verdict, judged.reason
         except ENVIRONMENT_ERRORS as error:
-            verdict = ScriptVerdict(
-                case=case.key, verdict=Verdict.ERROR, reason=str(error), violated=(), requirements=()
-            )
-        self.verdicts[case.key] = verdict
-        word = verdict.verdict.name.replace("_", " ")
-        self.console.say(f"{word:14} {case.key}  {time.monotonic() - began:.1f} s  {verdict.reason}")
-        if verdict.verdict is Verdict.NOT_APPLICABLE:
-            pytest.skip(verdict.reason)
-        if verdict.verdict is not Verdict.PASS:
-            pytest.fail(f"{word}: {verdict.reason}", pytrace=False)
+            broke = reason = str(error)
+        seconds = time.monotonic() - began
+        self.journal.ended(case.key, seconds, broke)
+        word = verdict.name.replace("_", " ")
+        self.console.say(f"{word:14} {case.key}  {seconds:.1f} s  {reason}")
+        if verdict is Verdict.NOT_APPLICABLE:
+            pytest.skip(reason)
+        if verdict is not Verdict.PASS:
+            pytest.fail(f"{word}: {reason}", pytrace=False)
         return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """End the cluster and map the exit code."""
-        if self._sweep is not None:
-            self._sweep.close()
-        if self.listing or exitstatus == pytest.ExitCode.USAGE_ERROR:
+        """End the cluster, write the report, and leave with its exit code."""
+        try:
+            if self._sweep is not None:
+                self._sweep.close()
+        except ENVIRONMENT_ERRORS as error:
+            self.journal.broken(f"closing down: {error}")
+        if self.listing or session.config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
-        session.exitstatus = int(self._exit_code(exitstatus))
-        counts = Counter(each.verdict for each in self.verdicts.values())
-        told = ", ".join(f"{count} {verdict.name.replace('_', ' ')}" for verdict, count in sorted(counts.items()))
-        self._closing.append(
-            f"{told or 'no case'} in {time.monotonic() - self._began:.0f} s, exit code {session.exitstatus}"
-        )
-
-    def _exit_code(self, exitstatus: int) -> ExitCode:
-        """The one table's code: a case without a verdict is an error, and a sweep that decided nothing is no pass."""
-        codes = [code_of(each.verdict) for each in self.verdicts.values() if each.verdict is not Verdict.NOT_APPLICABLE]
-        ended_early = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
-        missing = self.planned - set(self.verdicts)
-        if missing and not self._closing:
-            self._closing.append(f"without a verdict: {', '.join(sorted(missing))}")
-        if ended_early or missing:
-            codes.append(ExitCode.ENVIRONMENT)
-        return exit_code(codes)
+        if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
+            self.journal.broken("the harness failed; its traceback stands above")
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        code, self._closing = self.journal.finish(interrupted=interrupted, out=self.console.out)
+        session.exitstatus = int(code)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """What came of it, last."""
         for line in self._closing:
             terminalreporter.write_line(line)
+
+
+def narrowed_by(arguments: Sequence[str], keyword: str, deselected: int) -> str:
+    """What left cases out of a sweep; empty when it is the whole suite."""
+    whole = any(Path(each.partition("::")[0]).resolve() == _HERE and "::" not in each for each in arguments)
+    paths = [] if whole else [_told(each) for each in arguments]
+    options = [keyword or f"{deselected} cases deselected"] if keyword or deselected else []
+    return ", ".join([*paths, *options])
+
+
+def _told(argument: str) -> str:
+    """An argument as it can be repeated from the root of the checkout."""
+    place, colons, name = argument.partition("::")
+    path = Path(place).resolve()
+    return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}{colons}{name}"
 
 
 def _needs(item: pytest.Item) -> Needs:

@@ -1,9 +1,9 @@
 """A sweep: every protocol case of a release, cluster by cluster, each one judged from the script that it wrote.
 
 Cases with equal needs follow each other on one cluster. A case whose requirements do not apply to the release, or whose
-generation the brokers do not offer, is not applicable and not begun. A case that breaks (an answer that does not come,
-a broker that is gone, a mistake in the case) is an error of its own and does not keep the others from being performed;
-the cluster is looked at before the next one and replaced when it is not healthy.
+generation the brokers do not offer, is not applicable and not begun; its script says so. A case that breaks (an answer
+that does not come, a broker that is gone, a mistake in the case) is an error of its own and does not keep the others
+from being performed; the cluster is looked at before the next one and replaced when it is not healthy.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from suites.protocol.generations import AT_LEAST, Generation
 from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import Stage
 from verification import script as scripts
+from verification.errors import VerificationError
+from verification.layout import SCRIPT
 from verification.releases import within
 from verification.requirements.catalogue import applies_to, load
 from verification.script import Script, ScriptVerdict
-from verification.verdict import Verdict
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions
 
-SCRIPT = "script.json"
 #: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it.
 LEVELS_SINCE = "4.0.0"
 #: Brokers with a metadata quorum: clusters of older releases are started without a secured listener.
 SECURED_SINCE = "3.3.0"
 #: Errors that are about the machine, the network or us, and end one case, not the sweep.
-ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, WireError, OSError)
+ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +77,19 @@ class Sweep:
         level = self._level(case)
         applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
         if not applicable:
-            return not_applicable(case, f"nothing of it applies to {self.release}")
+            return self._inapplicable(case, f"nothing of it applies to {self.release}")
         if case.needs.level is not None and not within(self.release, LEVELS_SINCE, None):
-            return not_applicable(case, f"{self.release} has no levels of transaction.version to choose from")
+            return self._inapplicable(case, f"{self.release} has no levels of transaction.version to choose from")
         if case.needs.secured and (self._runtime != "local" or not within(self.release, SECURED_SINCE, None)):
-            return not_applicable(case, "a secured listener is started for local processes with a metadata quorum only")
+            return self._inapplicable(
+                case, "a secured listener is started for local processes with a metadata quorum only"
+            )
+        case = replace(case, requirements=applicable)
         cluster = self._pool.lease(case.needs.spec(self.release))
         with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
             missing = _missing(client, case.generation)
             if missing:
-                return not_applicable(case, missing)
+                return self._inapplicable(case, missing)
             stage = Stage(
                 client,
                 generation=case.generation or newest(client),
@@ -98,37 +101,48 @@ class Sweep:
             try:
                 broke = _play(case, stage)
             except NotApplicableError as reason:
-                return not_applicable(case, str(reason))
-            written = self._write(replace(case, requirements=applicable), stage, broke, time.monotonic() - began)
-        return scripts.judge(written)
+                return self._inapplicable(case, str(reason))
+            return self._judged(self._performed(case, stage, broke, time.monotonic() - began))
 
     def _level(self, case: Case) -> int | None:
         """The transaction.version that a case's requirements are asked about: that of the requests it sends."""
         return 2 if case.generation is Generation.TV2 else case.needs.level
 
-    def _write(self, case: Case, stage: Stage, broke: str, seconds: float) -> Script:
-        features: dict[str, int] = {}
-        with contextlib.suppress(WireError):
-            features = dict(stage.client.connection().features)
-        script = Script(
+    def _inapplicable(self, case: Case, reason: str) -> ScriptVerdict:
+        """A case that was not begun leaves its reason."""
+        return self._judged(replace(self._empty(case), inapplicable=reason))
+
+    def _empty(self, case: Case) -> Script:
+        return Script(
             case=case.key,
             claim=case.claim,
             requirements=case.requirements,
-            generation=stage.generation,
+            generation=case.generation or "",
             release=self.release,
             cluster=case.needs.describe(),
+            replay=case.replay,
+        )
+
+    def _performed(self, case: Case, stage: Stage, broke: str, seconds: float) -> Script:
+        features: dict[str, int] = {}
+        with contextlib.suppress(WireError):
+            features = dict(stage.client.connection().features)
+        return replace(
+            self._empty(case),
+            generation=stage.generation,
             features=features,
             exchanges=tuple(stage.recording.exchanges),
             statements=tuple(stage.recording.statements),
             broke=broke,
             seconds=seconds,
-            replay=case.replay,
         )
-        place = self.directory / "runs" / case.key
+
+    def _judged(self, script: Script) -> ScriptVerdict:
+        place = self.directory / "runs" / script.case
         place.mkdir(parents=True)
         script.write(place / SCRIPT)
         # What is judged is what is on disk.
-        return scripts.read(place / SCRIPT)
+        return scripts.judge(scripts.read(place / SCRIPT))
 
     def close(self) -> None:
         """End the cluster."""
@@ -164,8 +178,3 @@ def _missing(client: Client, generation: Generation | None) -> str:
         if highest < least:
             return f"the brokers offer {api} up to v{highest}; {generation} begins at v{least}"
     return ""
-
-
-def not_applicable(case: Case, reason: str) -> ScriptVerdict:
-    """The verdict on a case that was not begun."""
-    return ScriptVerdict(case=case.key, verdict=Verdict.NOT_APPLICABLE, reason=reason, violated=(), requirements=())
