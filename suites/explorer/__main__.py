@@ -1,0 +1,181 @@
+"""`tox -e explore`: seeded walks of rival producers against one broker of a release, judged by a model.
+
+Explores the seeds of a range that are not done yet, until the time is over, and goes on there the next time. With
+`--seed` or `--replay` one walk is performed and shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fixtures.clients.registry import CLIENTS
+from fixtures.clusters.releases import default_release, definition_jars, parse_release
+from fixtures.errors import OnceproofError
+from suites.config import OUT, ROOT, Profile, RunConfig, Runtime
+from suites.console import Console
+from suites.equipment import prepare
+from suites.explorer.explore import Explorer
+from suites.explorer.field import Field, spec
+from suites.explorer.known import NAMED, name_of
+from suites.explorer.store import Store, opened, read_plan
+from suites.explorer.telling import lines
+from suites.explorer.walk import Walk
+from suites.session import ENVIRONMENT_ERRORS
+from verification.command_line import Parser
+from verification.releases import within
+from verification.verdict import ExitCode
+from wire.errors import WireError
+from wire.messages import Definitions
+
+PAGE = ROOT / "docs" / "findings.md"
+#: The model covers brokers that verify batches and tell producers that they may abort (TRANSACTION_ABORTABLE).
+OLDEST = "3.8.0"
+SEEDS = 1_000_000
+_RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
+
+
+def _seeds(text: str) -> range:
+    match = _RANGE.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds; write FIRST..LAST, for instance 1..5000")
+    return range(int(match[1]), int(match[2]) + 1)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = Parser(prog="python -m suites.explorer", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
+    parser.add_argument("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="how long (default 5)")
+    parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="the seeds to walk (default: from a drawn one on)")
+    parser.add_argument("--seed", type=int, help="perform the walk of this seed and show it")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="perform the moves of this file and show them")
+    parser.add_argument("--run-dir", type=Path, metavar="PATH", help="where state and evidence go")
+    options = parser.parse_args(arguments)
+    if options.minutes <= 0:
+        parser.error(f"--minutes {options.minutes:g} leaves no time")
+    if options.seed is not None and options.replay is not None:
+        parser.error("--seed and --replay are two ways to name one walk; give one of them")
+    return options
+
+
+def _config(options: argparse.Namespace, directory: Path) -> RunConfig:
+    release = parse_release(options.kafka)
+    return RunConfig(
+        release=release,
+        runtime=Runtime(options.runtime),
+        client=next(iter(CLIENTS)),
+        profile=Profile.QUICK,
+        seed=1,
+        directory=directory,
+        started=f"{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}",
+        keep=False,
+        accepted=(),
+        waivers=None,
+        retain=1,
+        keyword="",
+        options=(),
+    )
+
+
+@contextmanager
+def _field(options: argparse.Namespace, directory: Path, console: Console) -> Iterator[Field]:
+    """A broker of the release, and its end."""
+    config = _config(options, directory)
+    equipment = prepare(config, console)
+    cluster = equipment.launch(spec(config.release.version))
+    try:
+        with Field(cluster, Definitions.load(*definition_jars(equipment.files)), config.release.version) as field:
+            told = ", ".join(field.generations)
+            console.say(f"Kafka {field.release}, transaction.version {field.level}, requests of {told}")
+            yield field
+    finally:
+        cluster.close()
+
+
+def _one(explorer: Explorer, options: argparse.Namespace, console: Console) -> ExitCode:
+    planned = explorer.plan(options.seed) if options.seed is not None else read_plan(options.replay)
+    walk, _ = explorer.perform(planned)
+    for number, line in enumerate(lines(walk), 1):
+        console.say(f"{number:3}. {line}")
+    return _code_of(walk, explorer.store.release)
+
+
+def _code_of(walk: Walk, release: str) -> ExitCode:
+    new = [each for each in walk.signatures if not name_of(each, release)]
+    return ExitCode.VIOLATION if new else ExitCode.CONFORMANT if walk.steps else ExitCode.INCONCLUSIVE
+
+
+def _summary(store: Store, console: Console) -> ExitCode:
+    rate = store.walks / store.seconds if store.seconds else 0.0
+    console.say(
+        f"{store.walks} walks with {store.requests} requests in {store.seconds:.0f} s ({rate:.1f} walks/s), "
+        f"{store.slow} too slow to say anything"
+    )
+    for signature, count in store.seen.most_common():
+        found = store.found.get(signature)
+        name = name_of(signature, store.release) or "NEW"
+        followed = f" (replays {found.shown}/{found.tries})" if found else ""
+        followed = " (fleeting)" if signature in store.fleeting else followed
+        console.say(f"  {count:5} × {name}: {NAMED.get(signature, signature)}{followed}")
+    if any(not name_of(each, store.release) for each in store.found):
+        return ExitCode.VIOLATION
+    return ExitCode.CONFORMANT if store.walks else ExitCode.INCONCLUSIVE
+
+
+def run(options: argparse.Namespace, console: Console) -> ExitCode:
+    """Explore; raises what preparing the machine raises."""
+    release = parse_release(options.kafka).version
+    if not within(release, OLDEST, None):
+        console.say(f"The model covers Kafka {OLDEST} and later; {release} answers by other rules.")
+        return ExitCode.USAGE
+    directory = (options.run_dir or OUT / "explore").resolve() / release
+    directory.mkdir(parents=True, exist_ok=True)
+    store = opened(directory, release)
+    seeds = options.seeds
+    if seeds is None:
+        first = random.SystemRandom().randrange(SEEDS)
+        seeds = range(first, first + SEEDS)
+    with _field(options, directory, console) as field:
+        explorer = Explorer(field, store, page_at=None if options.run_dir else PAGE, say=console.say)
+        if options.seed is not None or options.replay is not None:
+            return _one(explorer, options, console)
+        console.say(f"seeds {seeds.start}..{seeds.stop - 1}, {options.minutes:g} minutes; state: {store.file}")
+        try:
+            explorer.explore(seeds, seconds=options.minutes * 60)
+        finally:
+            code = _summary(store, console)
+    return code
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Explore: 0 when all is lawful or known, 1 for a new finding, 2 without a walk, 4 bad options, 5 cut short."""
+    options = _options(arguments)
+    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending brokers.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    console = Console(out=sys.stdout, live=False, width=shutil.get_terminal_size().columns)
+    OUT.mkdir(parents=True, exist_ok=True)
+    try:
+        return int(run(options, console))
+    except OnceproofError as error:
+        console.say(str(error))
+        return int(error.exit_code)
+    except (*ENVIRONMENT_ERRORS, WireError) as error:
+        console.say(f"{type(error).__name__}: {error}")
+        return int(ExitCode.ENVIRONMENT)
+    except KeyboardInterrupt:
+        console.say("interrupted; the broker is stopped, and the seeds that are done stay done")
+        return int(ExitCode.ENVIRONMENT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Performs planned moves, and makes them fewer while they still show what they showed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from suites.explorer.model import visible
+from suites.explorer.moves import Move, Plan
+from suites.explorer.state import Answer, Kind, Request, Rules, State
+from suites.explorer.walk import Answerer, Nature, Walk, step
+
+Play = Callable[[Sequence[Move]], Walk]
+#: A walk has about 25 moves; taking them away one by one, twice, is within these bounds.
+REPLAYS_MOST, SHRINK_WITHIN_S = 120, 90.0
+
+
+def perform(moves: Sequence[Move], rules: Rules, answerer: Answerer) -> Walk:
+    """Make the moves, up to the first finding."""
+    walk = Walk(rules)
+    for move in moves:
+        step(walk, move, answerer)
+        if walk.finding is not None:
+            if walk.finding.nature not in (Nature.SILENT, Nature.VISIBLE):
+                look = Move(number=move.number + 1, kind=Kind.LOOK)
+                walk.aftermath = differing(walk.state, answerer.ask(look, Request(kind=Kind.LOOK)))
+            break
+    return walk
+
+
+def differing(state: State, answer: Answer) -> tuple[str, ...]:
+    """What an observer sees that is not as if the unlawful answer had never been given."""
+    seen, expected = answer.seen or {}, visible(state)
+    return tuple(
+        f"{name} is {seen.get(name)}, was to be {value}" for name, value in expected.items() if seen.get(name) != value
+    )
+
+
+def shrunk(moves: Sequence[Move], signature: str, play: Play) -> tuple[Move, ...]:
+    """The fewest moves found that still show the signature: chunks are left out as long as it stays.
+
+    Bounded in replays and in time; what is left when a bound is met shows the signature all the same.
+    """
+    kept, replays, end_s = tuple(moves), 0, time.monotonic() + SHRINK_WITHIN_S
+    size = max(len(kept) // 2, 1)
+    while size >= 1:
+        start, removed = 0, False
+        while start < len(kept):
+            if replays >= REPLAYS_MOST or time.monotonic() > end_s:
+                return kept
+            fewer = kept[:start] + kept[start + size :]
+            replays += 1
+            if signature in play(fewer).signatures:
+                kept, removed = fewer, True
+            else:
+                start += size
+        if size == 1 and not removed:
+            break
+        size = max(size // 2, 1)
+    return kept
+
+
+def cut(plan: Plan, walk: Walk, signature: str) -> tuple[Move, ...]:
+    """The moves up to the one that showed the signature."""
+    if walk.finding is not None and walk.finding.signature == signature:
+        last = walk.steps[-1].move.number
+        # A finding while waiting for completion is one of the wait before the next move.
+        following = [move.number for move in plan.moves if move.number > last][:1]
+        last = max([last, *following])
+    else:
+        last = next(each.move.number for each in walk.steps if each.known == signature)
+    return tuple(move for move in plan.moves if move.number <= last)

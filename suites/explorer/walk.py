@@ -1,0 +1,289 @@
+"""A walk: moves turned into requests, answers held against the model, and the first thing that does not fit.
+
+The broker is behind `Answerer`; the model itself is one, for planning and as the control of the tests. A walk ends with
+its first finding, because the model does not know the state after an answer that it does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from suites.explorer.model import BUSY, allowed, settled, visible
+from suites.explorer.resolving import resolved
+from suites.explorer.state import (
+    NO_EPOCH,
+    Answer,
+    Kind,
+    Outcome,
+    Phase,
+    Request,
+    Rules,
+    State,
+)
+from suites.protocol.answers import code_name
+from wire.codes import ErrorCode as Code
+
+if TYPE_CHECKING:
+    from suites.explorer.moves import Move
+
+#: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
+TELLABLE = 4
+
+
+class Nature(StrEnum):
+    """What is wrong with an answer."""
+
+    OUTSIDE = "an answer outside the allowed set"
+    HARMED = "a lawful request of the owner refused"
+    STUCK = "a transaction that does not end"
+    SERVER = "UNKNOWN_SERVER_ERROR"
+    VISIBLE = "something visible that must not be"
+    SILENT = "no answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One move as it was made. `known` names what its answer shows although it should not."""
+
+    move: Move
+    request: Request
+    answer: Answer | None
+    known: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The first answer that the model does not allow; `signature` has no ids and no numbers but codes."""
+
+    nature: Nature
+    signature: str
+    observed: str
+    expected: str
+
+
+class Answerer(Protocol):
+    """Who is asked."""
+
+    def ask(self, move: Move, request: Request) -> Answer:
+        """Send a request and wait; a replay sends the bytes of the move that it names."""
+
+    def hold(self, move: Move, request: Request) -> None:
+        """Make the bytes of a request and keep them."""
+
+    def settle(self) -> Answer:
+        """Wait until the transaction is complete; what the coordinator says of it then."""
+
+
+class Walk:
+    """The model's side of a walk."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.state = State()
+        self.told = [NO_EPOCH] * TELLABLE
+        self.frames: dict[int, Request] = {}
+        self.steps: list[Step] = []
+        self.finding: Finding | None = None
+        self.aftermath: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> list[str]:
+        """What the walk showed that has a name, in order."""
+        return [each.known for each in self.steps if each.known]
+
+    @property
+    def signatures(self) -> frozenset[str]:
+        """What the walk showed: known names, and the finding's signature."""
+        return frozenset(self.known) | ({self.finding.signature} if self.finding else set())
+
+    def resolve(self, move: Move) -> Request | None:
+        """The request that a move means now; None when it means nothing."""
+        return resolved(move, self.state, self.told, self.frames)
+
+    def take(self, move: Move, request: Request, answer: Answer) -> None:
+        """Hold an answer against the model, and go on from it."""
+        outcomes = allowed(self.rules, self.state, request)
+        fitting = next((each for each in outcomes if _fits(each.answer, answer)), None)
+        self.steps.append(Step(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
+        if fitting is None:
+            self.finding = _finding(self, move, request, answer, outcomes)
+            return
+        self.state = fitting.after
+        if move.send == "now" and move.who >= 0 and answer.code == 0 and answer.epoch is not None:
+            self.told[move.who] = answer.epoch
+
+    def keep(self, move: Move, request: Request) -> None:
+        """A request was made and not sent."""
+        self.frames[move.number] = request
+        self.steps.append(Step(move=move, request=request, answer=None))
+
+    def settle(self, answer: Answer) -> None:
+        """The transaction is complete, as the model has it, or that is the finding."""
+        told = {"state": str(self.state.phase), "epoch": self.state.epoch}
+        if answer.seen == told:
+            self.state = settled(self.state)
+            return
+        seen = answer.seen or {}
+        nature = Nature.STUCK if str(seen.get("state", "")).startswith(("Prepare", "Ongoing")) else Nature.VISIBLE
+        nature = Nature.SILENT if answer.trouble else nature
+        last = self.steps[-1].request
+        state = answer.trouble or seen.get("state")
+        signature = f"{self.rules.generation}: after {_what(last, self.state)} the coordinator says {state}"
+        signature += _taint(self.state)
+        self.finding = Finding(nature=nature, signature=signature, observed=f"{answer.seen}", expected=f"{told}")
+
+
+def step(walk: Walk, move: Move, answerer: Answerer) -> None:
+    """Make one move, where it means something."""
+    request = walk.resolve(move)
+    if request is None:
+        return
+    if move.send == "hold":
+        answerer.hold(move, request)
+        walk.keep(move, request)
+        return
+    if walk.state.settling and not (move.hurried and _may_hurry(walk, request)):
+        walk.settle(answerer.settle())
+        if walk.finding:
+            return
+        request = walk.resolve(move) or request
+    if request.kind not in (Kind.LOOK, Kind.EXPIRE):  # they have no bytes that could be sent again
+        walk.frames.setdefault(move.number, request)
+    answer = answerer.ask(move, request)
+    walk.take(move, request, answer)
+    if walk.finding is None and walk.state.settling and answer.code in BUSY:
+        _again(walk, move, request, answerer)
+
+
+def _again(walk: Walk, move: Move, request: Request, answerer: Answerer) -> None:
+    """A request was told to come back: it does, with the same bytes, when the transaction is complete."""
+    walk.settle(answerer.settle())
+    if walk.finding is None:
+        walk.take(move, request, answerer.ask(move, request))
+
+
+def _may_hurry(walk: Walk, request: Request) -> bool:
+    """Whether the model knows what may be answered while markers are being written.
+
+    A leader that has not got its marker yet takes batches of the transaction that ends. That is lawful, for they are of
+    that transaction, but nobody can say beforehand which ones it takes.
+    """
+    if request.kind in (Kind.PRODUCE, Kind.COMMIT_OFFSET):
+        return walk.rules.tv2 and request.epoch == walk.state.epoch and not request.foreign
+    return request.kind not in (Kind.LOOK, Kind.EXPIRE)
+
+
+def _fits(expected: Answer, answer: Answer) -> bool:
+    if answer.trouble or answer.code != expected.code:
+        return False
+    if expected.seen is not None:
+        return answer.seen == expected.seen
+    wanted = [(expected.epoch, answer.epoch), (expected.offset, answer.offset)]
+    return all(one is None or one == other for one, other in wanted)
+
+
+def _finding(walk: Walk, move: Move, request: Request, answer: Answer, outcomes: tuple[Outcome, ...]) -> Finding:
+    expected = outcomes[0].answer
+    lawful = move.send == "now" and move.who in range(-1, TELLABLE) and request.epoch == walk.state.epoch
+    if answer.trouble:
+        nature = Nature.SILENT
+    elif answer.code == Code.UNKNOWN_SERVER_ERROR:
+        nature = Nature.SERVER
+    elif request.kind is Kind.LOOK:
+        nature = Nature.VISIBLE
+    elif request.kind is Kind.EXPIRE or (answer.code in BUSY and expected.code == 0):
+        nature = Nature.STUCK
+    elif lawful and expected.code == 0 and answer.code != 0:
+        nature = Nature.HARMED
+    else:
+        nature = Nature.OUTSIDE
+    what, told = _what(request, walk.state), _told(answer, expected)
+    signature = f"{walk.rules.generation} {walk.state.phase}: {what} -> {told}{_taint(walk.state)}"
+    allowed_codes = ", ".join(dict.fromkeys(_shown(each.answer) for each in outcomes if not each.known))
+    return Finding(nature=nature, signature=signature, observed=_shown(answer), expected=allowed_codes)
+
+
+def _taint(state: State) -> str:
+    return f" after {state.tainted}" if state.tainted else ""
+
+
+def _told(answer: Answer, expected: Answer) -> str:
+    if answer.trouble:
+        return answer.trouble
+    if expected.seen is not None:
+        seen = answer.seen or {}
+        different = {name.rstrip(" 01") for name in expected.seen if seen.get(name) != expected.seen[name]}
+        return f"differs in {', '.join(sorted(different))}"
+    if answer.code != expected.code:
+        return code_name(answer.code)
+    return f"{code_name(answer.code)} with another {'epoch' if answer.epoch != expected.epoch else 'offset'}"
+
+
+def _shown(answer: Answer) -> str:
+    parts = [answer.trouble or code_name(answer.code)]
+    parts += [f"epoch {answer.epoch}"] if answer.epoch is not None else []
+    parts += [f"offset {answer.offset}"] if answer.offset is not None else []
+    parts += [str(answer.seen)] if answer.seen is not None else []
+    return ", ".join(parts)
+
+
+def _what(request: Request, state: State) -> str:
+    """A request by how it stands to the state, without numbers."""
+    if request.kind in (Kind.LOOK, Kind.EXPIRE):
+        return str(request.kind)
+    words = ["foreign id"] if request.foreign else []
+    if request.kind is Kind.INIT and request.epoch == NO_EPOCH:
+        words.append("fresh")
+    elif state.phase is not Phase.ABSENT:
+        words.append(_relation(request, state))
+    if request.kind is Kind.PRODUCE:
+        place = state.places[request.place]
+        following = place.next_for(request.epoch)
+        known = any(each.first == request.sequence for each in place.batches) and place.epoch == request.epoch
+        words.append("again" if known else "next" if request.sequence == following else "out of order")
+    if request.kind is Kind.END:
+        words.append("commit" if request.commit else "abort")
+    return f"{request.kind}({', '.join(words)})"
+
+
+def _relation(request: Request, state: State) -> str:
+    if request.epoch == state.epoch:
+        return "current epoch"
+    if request.kind is Kind.INIT and request.epoch == state.last:
+        return "last epoch"
+    return "stale epoch" if request.epoch < state.epoch else "future epoch"
+
+
+Deviation = Callable[[State, Request, Outcome], Outcome | None]
+
+
+class ModelAnswerer:
+    """Answers as the model expects, but for what a deviation says; nothing else is behind it."""
+
+    def __init__(self, rules: Rules, deviation: Deviation | None = None) -> None:
+        self.rules = rules
+        self.state = State()
+        self._deviation = deviation
+        self._held: dict[int, Request] = {}
+
+    def ask(self, move: Move, request: Request) -> Answer:
+        """The expected outcome, or the deviating one."""
+        outcome = allowed(self.rules, self.state, request)[0]
+        if request.kind is Kind.LOOK:
+            outcome = Outcome(answer=Answer(seen=visible(self.state)), after=self.state)
+        other = self._deviation(self.state, request, outcome) if self._deviation else None
+        outcome = other or outcome
+        self.state = outcome.after
+        del move
+        return outcome.answer
+
+    def hold(self, move: Move, request: Request) -> None:
+        """Nothing: requests are values."""
+
+    def settle(self) -> Answer:
+        """The state, complete."""
+        self.state = replace(self.state, settling=False)
+        return Answer(seen={"state": str(self.state.phase), "epoch": self.state.epoch})

@@ -1,0 +1,117 @@
+"""Stands for brokers in the tests of the explorer: the model itself, with one planted deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from suites.explorer.explore import Explorer
+from suites.explorer.model import ended
+from suites.explorer.moves import Epoch, Move
+from suites.explorer.state import Answer, Kind, Outcome, Phase, Request, Rules, State
+from suites.explorer.store import Store, opened
+from suites.explorer.walk import Deviation, ModelAnswerer
+from suites.protocol.generations import Generation
+from suites.protocol.recording import Recording
+
+#: Seeds that are enough to meet every ordinary situation several times.
+SEEDS = 80
+
+
+def rules(generation: Generation, release: str = "4.3.1") -> Rules:
+    """A new cluster of a release: level 2 from 4.0 on."""
+    return Rules(release=release, generation=generation, level=2 if release >= "4" else 0)
+
+
+def moves(*several: tuple[Kind, dict[str, object]]) -> tuple[Move, ...]:
+    """Moves by number."""
+    return tuple(Move(number=number, kind=kind, **each) for number, (kind, each) in enumerate(several))  # type: ignore[arg-type]
+
+
+FRESH: dict[str, object] = {"epoch": Epoch.NONE}
+
+
+def stale_end_accepted(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+    """EndTxn with a stale epoch ends the open transaction."""
+    if request.kind is Kind.END and state.phase is Phase.ONGOING and 0 <= request.epoch < state.epoch:
+        after = ended(state, commit=request.commit, marker=state.epoch, epoch=state.epoch, last=state.last)
+        return replace(outcome, answer=Answer(), after=after)
+    return None
+
+
+def aborted_data_shown(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+    """A reader under read_committed is given what was aborted."""
+    if request.kind is not Kind.LOOK or outcome.answer.seen is None:
+        return None
+    seen = dict(outcome.answer.seen)
+    seen["committed 0"] = seen["log 0"]
+    return replace(outcome, answer=Answer(seen=seen))
+
+
+def stale_init_aborts(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+    """A zombie's InitProducerId takes the owner's epoch away without a word."""
+    if request.kind is Kind.INIT and outcome.answer.code == 90 and state.phase is Phase.EMPTY:
+        return replace(outcome, after=replace(state, epoch=state.epoch + 1))
+    return None
+
+
+def due_batch_refused(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+    """A batch that is due is answered 45, and nothing is appended."""
+    if request.kind is Kind.PRODUCE and request.sequence == 1 and outcome.answer.code == 0:
+        return Outcome(answer=Answer(code=45), after=state)
+    return None
+
+
+def joining(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+    """A batch of a future epoch is appended to the open transaction."""
+    if request.kind is not Kind.PRODUCE or request.epoch <= state.epoch:
+        return None
+    return Outcome(answer=Answer(offset=len(state.places[0].log)), after=outcome.after)
+
+
+@dataclass
+class Played:
+    """An answerer with what an exploration asks of one."""
+
+    model: ModelAnswerer
+    recording: Recording = field(default_factory=Recording)
+    slow: bool = False
+
+    def ask(self, move: Move, request: Request) -> Answer:
+        """As the model with its deviation."""
+        return self.model.ask(move, request)
+
+    def hold(self, move: Move, request: Request) -> None:
+        """Requests are values."""
+
+    def settle(self) -> Answer:
+        """As the model."""
+        return self.model.settle()
+
+
+@dataclass
+class Stand:
+    """A ground whose brokers are the model with a deviation; `before` is called before each walk."""
+
+    deviation: Callable[[int], Deviation | None]
+    before: Callable[[int], None] = lambda _: None
+    generations: tuple[Generation, ...] = (Generation.TV1,)
+    walks: int = 0
+
+    def rules(self, generation: Generation) -> Rules:
+        """Of the newest release."""
+        return rules(generation)
+
+    def broker(self, rules: Rules, *, timeout_ms: int) -> Played:
+        """One more walk."""
+        self.walks += 1
+        self.before(self.walks)
+        return Played(ModelAnswerer(rules, self.deviation(self.walks)))
+
+
+def explored(stand: Stand, directory: Path, seeds: range = range(SEEDS)) -> Store:
+    """What an exploration of these seeds keeps."""
+    store = opened(directory, "4.3.1")
+    Explorer(stand, store, page_at=directory / "findings.md", say=lambda _: None).explore(seeds, seconds=60)
+    return store
