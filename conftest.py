@@ -30,6 +30,7 @@ from suites.waivers import acceptances
 pytest_plugins = ["fixtures.spark", "suites.fixtures"]
 SUITES = Path(__file__).resolve().parent / "suites"
 PROTOCOL = SUITES / "protocol"
+REGRESSIONS = SUITES / "regressions"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = _asked(config)
     if not any(_within(path, SUITES) for path in asked):
         return
+    if any(_within(path, REGRESSIONS) for path in asked):
+        raise pytest.UsageError(
+            "suites/regressions is performed by `tox -e track-record -- --bugs KB-05`, not by pytest."
+        )
     scripted = all(_within(path, PROTOCOL) for path in asked)
     try:
         oldest, label = (OLDEST_SCRIPTED, PROTOCOL.name) if scripted else (OLDEST, "")
@@ -81,9 +86,10 @@ def _console() -> Console:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Protocol cases are no scenarios: they are collected only when they are asked for."""
+    """Protocol cases are no scenarios: they are collected only when they are asked for. Known bugs never are."""
     asked_for = any(_within(path, PROTOCOL) for path in _asked(config))
-    return True if _within(collection_path, PROTOCOL) and not asked_for else None
+    apart = _within(collection_path, REGRESSIONS) or (_within(collection_path, PROTOCOL) and not asked_for)
+    return True if apart else None
 
 
 def _asked(config: pytest.Config) -> list[Path]:

@@ -30,8 +30,10 @@ BOTH = (Generation.TV1, Generation.TV2)
 class Needs:
     """A cluster that a case needs. `level` is the finalized `transaction.version`, the release's default where None.
 
-    `settings` are server properties, for instance short expiries. `secured` adds a listener behind TLS and SASL, whose
-    users may do what they were granted; there is one on clusters of local processes with a metadata quorum.
+    `settings` are server properties, for instance short expiries. `releases` are those of brokers that do not run the one
+    under test, as in the middle of an upgrade; only processes of this machine can be of several. `secured` adds a
+    listener behind TLS and SASL, whose users may do what they were granted; there is one on clusters of local processes
+    with a metadata quorum.
     """
 
     brokers: int = 1
@@ -40,6 +42,7 @@ class Needs:
     level: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     secured: bool = False
+    releases: Mapping[int, str] = field(default_factory=dict, hash=False)
 
     def spec(self, release: str) -> ClusterSpec:
         """The cluster of a release."""
@@ -51,6 +54,7 @@ class Needs:
             sites=(Site("app"),),
             broker_settings=self.settings,
             secured=self.secured,
+            releases=self.releases,
             feature_levels={} if self.level is None else {"transaction.version": self.level},
         )
 
@@ -61,6 +65,7 @@ class Needs:
             parts.append(f"transaction.version {self.level}")
         if self.secured:
             parts.append("a listener with SASL_SSL, an authorizer")
+        parts += [f"broker {broker} of {release}" for broker, release in sorted(self.releases.items())]
         return ", ".join([*parts, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
 
 

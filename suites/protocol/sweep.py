@@ -72,11 +72,12 @@ class Sweep:
     def perform(self, case: Case) -> ScriptVerdict:
         """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises.
 
-        Only those of its requirements that apply to the release are decided by it.
+        Only those of its requirements that apply to the release are decided by it; one that names none is for whoever
+        chose it.
         """
         level = self._level(case)
         applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
-        if not applicable:
+        if case.requirements and not applicable:
             return self._inapplicable(case, f"nothing of it applies to {self.release}")
         if case.needs.level is not None and not within(self.release, LEVELS_SINCE, None):
             return self._inapplicable(case, f"{self.release} has no levels of transaction.version to choose from")

@@ -1,0 +1,108 @@
+"""KB-01: a late transactional batch is appended outside any transaction and hangs (KAFKA-12671, KIP-890 part 1).
+
+A leader up to 3.5 never asks the coordinator whether a transactional batch belongs to an open transaction. A batch that
+was delayed until after the abort, or one for a partition that was never added, opens a transaction on the partition of
+which the coordinator knows nothing. Nobody will write its marker: the last stable offset stands there, and every later
+record is invisible under `read_committed`. From 3.6 on the leader verifies first, unless it is told not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from suites.protocol.answers import Answer, code_name
+from suites.protocol.lawful import outside_code
+from suites.protocol.producer import transactional
+from suites.protocol.stage import Stage
+from suites.regressions.looking import readable_to
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+from wire.router import check
+from wire.values import TopicPartition
+
+VERIFICATION = "transaction.partition.verification.enable"
+#: The setting reaches a broker with the metadata, within milliseconds on a quiet machine.
+SET_WITHIN_S = 10.0
+_BROKERS = 4
+_SET, _DELETE = 0, 1
+
+
+@shows("KB-01", violated=[("2.4.0", "3.5")])
+def test_a_batch_after_the_abort(stage: Stage) -> None:
+    """A batch of an aborted transaction that arrives after the abort is refused and holds nobody up."""
+    (at,) = stage.topic()
+    _late(stage, at)
+
+
+@shows("KB-01", "/verification-off", since="3.6.0", violated=[("3.6.0", None)])
+def test_a_batch_after_the_abort_unverified(stage: Stage) -> None:
+    """Without the verification a batch that arrives after the abort is refused and holds nobody up all the same."""
+    (at,) = stage.topic()
+    with _unverified(stage):
+        _late(stage, at)
+
+
+@shows("KB-01", "b", violated=[("2.4.0", "3.5")])
+def test_a_partition_that_was_never_added(stage: Stage) -> None:
+    """A transactional batch to a partition that is in no transaction is refused and holds nobody up."""
+    (at,) = stage.topic()
+    producer = transactional(stage)
+    _judge(stage, at, producer.produce(at, ["late"]))
+
+
+def _late(stage: Stage, at: TopicPartition) -> None:
+    producer = transactional(stage)
+    late = producer.batch(at, ["late"], sequence=0)
+    stage.set_up("the partition is added", lambda: producer.add(at))
+    producer.ends(commit=False)
+    _judge(stage, at, producer.send_batch(at, late))
+
+
+def _judge(stage: Stage, at: TopicPartition, answer: Answer) -> None:
+    seen = {
+        "the batch": code_name(answer.code),
+        "readable to the end": readable_to(stage, at),
+        "the log": stage.see.values(at),
+        "what readers are given": stage.see.committed(at),
+    }
+    held = {
+        "the batch": code_name(outside_code(answer)),
+        "readable to the end": True,
+        "the log": ["later"],
+        "what readers are given": ["later"],
+    }
+    violated = {
+        "the batch": code_name(Code.NONE),
+        "readable to the end": False,
+        "the log": ["late", "later"],
+        "what readers are given": [],
+    }
+    decide(stage, "the batch outside any transaction", seen, held=held, violated=violated)
+
+
+@contextmanager
+def _unverified(stage: Stage) -> Iterator[None]:
+    """Brokers do not verify inside."""
+    _configure(stage, _SET, "false")
+    try:
+        yield
+    finally:
+        _configure(stage, _DELETE, "true")
+
+
+def _configure(stage: Stage, operation: int, value: str) -> None:
+    config = {"Name": VERIFICATION, "ConfigOperation": operation, "Value": value if operation == _SET else None}
+    resource = {"ResourceType": _BROKERS, "ResourceName": "", "Configs": [config]}
+    answer = stage.client.call("IncrementalAlterConfigs", {"Resources": [resource]})
+    check(answer["Responses"][0]["ErrorCode"], f"{VERIFICATION}={value}")
+    for broker in stage.brokers:
+        seen = stage.until(partial(_configured, stage, broker), lambda each: each == value, within_s=SET_WITHIN_S)
+        stage.require(f"{VERIFICATION} of broker {broker}", seen, value)
+
+
+def _configured(stage: Stage, broker: int) -> str:
+    resource = {"ResourceType": _BROKERS, "ResourceName": str(broker), "ConfigurationKeys": [VERIFICATION]}
+    answer = stage.client.call("DescribeConfigs", {"Resources": [resource]}, broker=broker)
+    return str(answer["Results"][0]["Configs"][0]["Value"])

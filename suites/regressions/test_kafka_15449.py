@@ -1,0 +1,42 @@
+"""KB-02: a late TxnOffsetCommit stays pending for ever (KAFKA-15449).
+
+The group coordinator up to 3.6 appends transactional offsets without asking the transaction coordinator whether its
+partition belongs to an open transaction. Offsets that arrive after the end, or without AddOffsetsToTxn, are written and
+never decided: OffsetFetch with RequireStable answers UNSTABLE_OFFSET_COMMIT (88), and the last stable offset of the
+partition of `__consumer_offsets` stands. The script clears that up with a marker of its own, as an administrator would.
+"""
+
+from __future__ import annotations
+
+from suites.protocol.answers import code_name
+from suites.protocol.lawful import outside_code
+from suites.protocol.producer import transactional
+from suites.protocol.reading import write_marker
+from suites.protocol.stage import Stage
+from suites.regressions.looking import STABLE_SINCE, UNSTABLE, pending_partitions, stable_offset
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+
+@shows("KB-02", violated=[("2.4.0", "3.6")])
+def test_offsets_outside_any_transaction(stage: Stage) -> None:
+    """Transactional offsets outside any transaction are refused, and nothing of them stays pending."""
+    (at,) = stage.topic()
+    group = f"{stage.name}-group"
+    producer = transactional(stage)
+    stage.require("offsets that are pending before", pending_partitions(stage), [])
+    answer = stage.answered(lambda: producer.commit_offsets(group, {at: 7}))
+    pending = pending_partitions(stage)
+    asked = stage.since(STABLE_SINCE)
+    seen = {
+        "TxnOffsetCommit": code_name(answer.code),
+        "offset partitions with an open transaction": len(pending),
+        "the stable offset": stable_offset(stage, group, at) if asked else "nobody can be asked before 2.5",
+    }
+    held = {"TxnOffsetCommit": code_name(outside_code(answer)), "offset partitions with an open transaction": 0}
+    violated = {"TxnOffsetCommit": code_name(Code.NONE), "offset partitions with an open transaction": 1}
+    if asked:
+        held, violated = held | {"the stable offset": -1}, violated | {"the stable offset": UNSTABLE}
+    decide(stage, "the offsets outside any transaction", seen, held=held, violated=violated)
+    for each in pending:
+        write_marker(stage, each, producer_id=producer.now.id, epoch=producer.now.epoch, coordinator_epoch=0)

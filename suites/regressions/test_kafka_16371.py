@@ -1,0 +1,91 @@
+"""KB-08: oversized offset metadata leaves offsets pending and tears the commit of others (KAFKA-16371).
+
+An offset whose metadata exceeds `offset.metadata.max.bytes` is refused with OFFSET_METADATA_TOO_LARGE (12), but up to
+3.7.0 the classic group coordinator had noted it as pending and never took it off that list: OffsetFetch with
+RequireStable answers UNSTABLE_OFFSET_COMMIT (88) for ever. In a transaction the loop that completes the commit throws
+when it meets such an offset, and good offsets of the same transaction do not become visible. Which ones depends on the
+order of hashes, hence forty partitions of which every second one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from suites.protocol.answers import Answer, code_name
+from suites.protocol.groups import commit
+from suites.protocol.producer import transactional
+from suites.protocol.stage import NOT_NOW, SET_UP_WITHIN_S, Stage
+from suites.regressions.looking import STABLE_SINCE, UNSTABLE, stable_offset
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+from wire.schema import Body
+from wire.values import TopicPartition
+
+#: The default limit is 4096 bytes.
+OVERSIZED = "x" * 5000
+OFFSET = 7
+#: A group coordinator may apply a marker some time after the transaction is complete (KAFKA-17507).
+APPLIED_WITHIN_S = 3.0
+TOO_LARGE = code_name(Code.OFFSET_METADATA_TOO_LARGE)
+
+
+@shows("KB-08", "a", since=STABLE_SINCE, violated=[("2.5.0", "3.7.0")])
+def test_a_refused_offset_is_not_pending(stage: Stage) -> None:
+    """An offset that was refused for its metadata is not pending afterwards."""
+    places = stage.topic(partitions=10)
+    group, refused = f"{stage.name}-group", places[5]
+    topics = _topics(places, lambda index: index == refused.partition)
+    answer = _loaded(stage, partial(commit, stage, group, {}, Topics=topics))
+    seen = {
+        "its commit": code_name(answer.codes[str(refused)]),
+        "the stable offset": stable_offset(stage, group, refused),
+        "the one beside it": stable_offset(stage, group, places[4]),
+    }
+    held = {"its commit": TOO_LARGE, "the stable offset": -1, "the one beside it": OFFSET}
+    violated = {"its commit": TOO_LARGE, "the stable offset": UNSTABLE, "the one beside it": OFFSET}
+    decide(stage, "an offset with oversized metadata", seen, held=held, violated=violated)
+
+
+@shows("KB-08", "b", violated=[("2.4.0", "3.7.0")])
+def test_the_others_of_the_transaction_are_committed(stage: Stage) -> None:
+    """Offsets that were accepted are there after the commit, whatever became of others in the transaction."""
+    places = stage.topic(partitions=40)
+    group = f"{stage.name}-group"
+    producer = transactional(stage)
+    stage.set_up("the group is added", partial(producer.add_offsets, group))
+    topics = _topics(places, lambda index: index % 2 == 1)
+    answer = _loaded(stage, partial(producer.commit_offsets, group, {}, Topics=topics))
+    good = [at for at in places if at.partition % 2 == 0]
+    stage.require("the answers for the good ones", {answer.codes[str(at)] for at in good}, [0])
+    stage.require(
+        "those for the others", {code_name(answer.codes[str(at)]) for at in places if at not in good}, [TOO_LARGE]
+    )
+    producer.ends(commit=True)
+
+    def visible() -> int:
+        found = stage.client.offset_fetch(group, good, require_stable=False)
+        return sum(each.offset == OFFSET for each in found.values())
+
+    count = stage.until(visible, lambda number: number == len(good), within_s=APPLIED_WITHIN_S)
+    seen = {"all good offsets are visible": count == len(good), "visible": count, "good": len(good)}
+    held, violated = ({"all good offsets are visible": each} for each in (True, False))
+    decide(stage, "the offsets after the commit", seen, held=held, violated=violated)
+
+
+def _loaded(stage: Stage, call: Callable[[], Answer]) -> Answer:
+    """Ask until no part of the answer says that the coordinator is not there yet."""
+    found: Answer = stage.until(call, lambda each: not NOT_NOW & set(each.codes.values()), within_s=SET_UP_WITHIN_S)
+    return found
+
+
+def _topics(places: tuple[TopicPartition, ...], oversized: Callable[[int], bool]) -> list[Body]:
+    partitions = [
+        {
+            "PartitionIndex": at.partition,
+            "CommittedOffset": OFFSET,
+            "CommittedMetadata": OVERSIZED if oversized(at.partition) else "",
+        }
+        for at in places
+    ]
+    return [{"Name": places[0].topic, "Partitions": partitions}]

@@ -1,0 +1,42 @@
+"""KB-12: a 3.7.0 leader sends AddPartitionsToTxn v4 to coordinators that do not know it (KAFKA-16992).
+
+The leader verifies transactional batches with AddPartitionsToTxn v4 whatever the coordinator advertises. One that does
+not have that version closes the connection, and the leader passes NETWORK_EXCEPTION (13) on to the producer for as long
+as the two releases run side by side. Nothing wrong is written; transactional producers cannot write at all.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from suites.protocol.answers import code_name
+from suites.protocol.case import Needs
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.replicas import coordinated, placed
+from suites.protocol.stage import Stage
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+LEADER, COORDINATOR = 1, 2
+#: The first answer may be about a connection that is only being made; one that is repeated this long stays.
+WRITTEN_WITHIN_S = 5.0
+
+
+@shows(
+    "KB-12",
+    only=("3.7.0", "3.7.1"),
+    violated=[("3.7.0", "3.7.0")],
+    needs=Needs(brokers=2, releases={COORDINATOR: "3.5.2"}),
+)
+def test_the_coordinator_is_not_upgraded_yet(stage: Stage) -> None:
+    """A leader that is upgraded takes transactional batches whose coordinator is not."""
+    (at,) = placed(stage, [LEADER])
+    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=COORDINATOR)).ready()
+    stage.set_up("the partition is added", lambda: producer.add(at))
+    write = partial(producer.produce, at, ["a"])
+    answer = stage.until(write, lambda each: each.code == Code.NONE, within_s=WRITTEN_WITHIN_S)
+    seen = {"the batch, at last": code_name(answer.code), "the log": stage.see.values(at)}
+    held = {"the batch, at last": code_name(Code.NONE), "the log": ["a"]}
+    violated = {"the batch, at last": code_name(Code.NETWORK_EXCEPTION), "the log": []}
+    decide(stage, "a transactional batch in the middle of an upgrade", seen, held=held, violated=violated)
+    stage.set_up("the transaction ends", lambda: producer.end(commit=False))

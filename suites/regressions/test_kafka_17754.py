@@ -1,0 +1,70 @@
+"""KB-03 and KB-04: what of one TV1 transaction arrives late counts in the next one (KAFKA-17754).
+
+Under TV1 all transactions of a producer share a producer id and an epoch, and nothing in EndTxn or in a batch names the
+transaction. A copy of the previous EndTxn that a client repeats or a network holds back decides the current transaction
+(KB-03); a batch of an aborted one that arrives once the next has added the partition is committed with that (KB-04). The
+verification of 3.6 proves that some transaction is open, not which. KIP-890's epoch per transaction is the only remedy:
+under TV2 both are refused.
+"""
+
+from __future__ import annotations
+
+from suites.protocol.answers import code_name
+from suites.protocol.generations import Generation
+from suites.protocol.producer import transactional
+from suites.protocol.stage import Stage
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+
+@shows("KB-03", "/TV1", violated=[("2.4.0", None)])
+@shows("KB-03", "/TV2", generation=Generation.TV2, since="4.0.0", violated=[])
+def test_a_replayed_end(stage: Stage) -> None:
+    """EndTxn(commit) that arrives again during the next transaction does not decide it."""
+    (at,) = stage.topic()
+    producer = transactional(stage).writes(at, values=["a"])
+    line = stage.another_line(stage.coordinator(str(producer.transactional_id)))
+    replayed = stage.request("EndTxn", producer.end_body(commit=True), line=line)
+    producer.ends(commit=True).writes(at, values=["b", "c"])
+    replay = stage.send(replayed, line=line).receive()
+    own = stage.answered(lambda: producer.end(commit=False))
+    stage.see.complete(producer)
+    seen = {
+        "the replay": code_name(replay.code),
+        "the owner's abort": code_name(own.code),
+        "what readers are given": stage.see.committed(at),
+    }
+    held = {
+        "the replay": code_name(Code.PRODUCER_FENCED),
+        "the owner's abort": code_name(Code.NONE),
+        "what readers are given": ["a"],
+    }
+    violated = {
+        "the replay": code_name(Code.NONE),
+        "the owner's abort": code_name(Code.INVALID_TXN_STATE),
+        "what readers are given": ["a", "b", "c"],
+    }
+    decide(stage, "the replayed EndTxn(commit)", seen, held=held, violated=violated)
+
+
+@shows("KB-04", "/TV1", violated=[("2.4.0", None)])
+@shows("KB-04", "/TV2", generation=Generation.TV2, since="4.0.0", violated=[])
+def test_a_batch_of_the_aborted_transaction(stage: Stage) -> None:
+    """A batch of an aborted transaction that arrives during the next one is not committed with it."""
+    (at,) = stage.topic()
+    (elsewhere,) = stage.topic()
+    producer = transactional(stage)
+    late = producer.batch(at, ["late"], sequence=0)
+    if stage.generation is Generation.TV1:
+        stage.set_up("the partition is added to the first one", lambda: producer.add(at))
+        producer.ends(commit=False)
+        stage.set_up("and to the second one", lambda: producer.add(at))
+    else:
+        # TV2 adds a partition by writing to it.
+        producer.writes(elsewhere, values=["z"]).ends(commit=False).writes(at, values=["own"])
+    answer = producer.send_batch(at, late)
+    producer.ends(commit=True)
+    seen = {"the late batch": code_name(answer.code), "late, to readers": "late" in stage.see.committed(at)}
+    held = {"the late batch": code_name(Code.INVALID_PRODUCER_EPOCH), "late, to readers": False}
+    violated = {"the late batch": code_name(Code.NONE), "late, to readers": True}
+    decide(stage, "the batch of the aborted transaction", seen, held=held, violated=violated)

@@ -1,0 +1,27 @@
+"""KB-11: TV2 accepts a first batch that does not start at sequence zero (KAFKA-18202).
+
+Every TV2 transaction begins in a new epoch at sequence 0, so that a leader without state for the producer can tell that
+an earlier batch is still on its way. 4.0 did not look: a batch that overtook the first one was appended, and the first
+one could then not be written any more.
+"""
+
+from __future__ import annotations
+
+from suites.protocol.answers import code_name
+from suites.protocol.generations import Generation
+from suites.protocol.producer import transactional
+from suites.protocol.stage import Stage
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+
+@shows("KB-11", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.0")])
+def test_the_second_batch_first(stage: Stage) -> None:
+    """The first batch of a transaction that does not begin at sequence 0 is refused."""
+    (at,) = stage.topic()
+    producer = transactional(stage)
+    answer = producer.produce(at, ["second"], sequence=5)
+    seen = {"the second batch": code_name(answer.code), "the log": stage.see.values(at)}
+    held = {"the second batch": code_name(Code.OUT_OF_ORDER_SEQUENCE_NUMBER), "the log": []}
+    violated = {"the second batch": code_name(Code.NONE), "the log": ["second"]}
+    decide(stage, "the second batch before the first", seen, held=held, violated=violated)

@@ -1,0 +1,54 @@
+"""KB-09: a stale marker with the same epoch decides the next TV2 transaction (KAFKA-19446, KIP-1228).
+
+A TV2 marker carries the bumped epoch, in which the next transaction writes its data. A leader of 4.0 or 4.1 takes a
+marker whose epoch is not lower than the current one, so that a delayed or repeated marker of the first transaction ends
+the second. WriteTxnMarkers v2 (4.2) names the transaction version, and a leader then demands an epoch strictly higher
+than that of the open transaction. With v1 it still behaves as before, which is documented compatibility.
+"""
+
+from __future__ import annotations
+
+from suites.protocol.answers import code_name
+from suites.protocol.generations import Generation
+from suites.protocol.producer import transactional
+from suites.protocol.reading import remembered
+from suites.protocol.stage import Stage
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+from wire.schema import Body
+
+
+@shows("KB-09", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])
+def test_a_stale_marker(stage: Stage) -> None:
+    """A commit marker of the transaction before does not decide the open one."""
+    _stale(stage, version=2 if stage.since("4.2.0") else 1)
+
+
+@shows("KB-09", "/v1", generation=Generation.TV2, since="4.2.0", violated=[("4.2.0", None)])
+def test_a_stale_marker_of_the_old_version(stage: Stage) -> None:
+    """A commit marker of the transaction before, sent by an older coordinator, does not decide the open one."""
+    _stale(stage, version=1)
+
+
+def _stale(stage: Stage, *, version: int) -> None:
+    (at,) = stage.topic()
+    producer = transactional(stage).writes(at, values=["a"]).ends(commit=True).writes(at, values=["x"])
+    known = remembered(stage, at, producer.now.id)
+    stage.require("the leader knows the producer", known is not None, True)
+    assert known is not None
+    marker: Body = {
+        "ProducerId": producer.now.id,
+        "ProducerEpoch": producer.now.epoch,
+        "TransactionResult": True,
+        "Topics": [{"Name": at.topic, "PartitionIndexes": [at.partition]}],
+        "CoordinatorEpoch": known["CoordinatorEpoch"],
+    }
+    if version >= 2:
+        marker["TransactionVersion"] = 2
+    answer = stage.ask("WriteTxnMarkers", {"Markers": [marker]}, broker=stage.leader(at), version=version)
+    during = stage.see.committed(at)
+    producer.ends(commit=False)
+    seen = {"the marker": code_name(answer.code), "readers, before the abort": during, "after": stage.see.committed(at)}
+    held = {"the marker": code_name(Code.INVALID_PRODUCER_EPOCH), "readers, before the abort": ["a"], "after": ["a"]}
+    violated = {"the marker": code_name(Code.NONE), "readers, before the abort": ["a", "x"], "after": ["a", "x"]}
+    decide(stage, "the stale marker", seen, held=held, violated=violated)

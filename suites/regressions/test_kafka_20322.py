@@ -1,0 +1,58 @@
+"""KB-10: markers of a 4.2.0 coordinator are refused by older leaders (KAFKA-20322).
+
+The coordinator of 4.2.0 sends WriteTxnMarkers v2 whatever the leader advertises. A leader of an earlier release refuses
+the version, the coordinator repeats it for ever, and the transaction stays in PrepareCommit: the last stable offset
+stands and the next InitProducerId answers CONCURRENT_TRANSACTIONS (51), until the leader is upgraded.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from suites.protocol.answers import code_name
+from suites.protocol.case import Needs
+from suites.protocol.generations import Generation
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.replicas import coordinated, placed
+from suites.protocol.stage import Stage
+from suites.regressions.looking import STANDS_S, readable_to
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+COORDINATOR, LEADER = 1, 2
+#: A marker takes a round trip; one that is repeated for ever has been repeated many times by then.
+COMPLETE_WITHIN_S = 5.0
+
+
+@shows(
+    "KB-10",
+    only=("4.2.0", "4.2.1"),
+    violated=[("4.2.0", "4.2.0")],
+    generation=Generation.TV2,
+    needs=Needs(brokers=2, releases={LEADER: "4.1.2"}),
+)
+def test_the_leader_is_not_upgraded_yet(stage: Stage) -> None:
+    """A coordinator that is upgraded completes transactions on leaders that are not."""
+    (at,) = placed(stage, [LEADER])
+    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=COORDINATOR)).ready().writes(at, values=["a"])
+    answer = stage.answered(partial(producer.end, commit=True))
+    state = stage.see.complete(producer, within_s=COMPLETE_WITHIN_S)
+    seen = {
+        "EndTxn(commit)": code_name(answer.code),
+        "the state": state,
+        "readable to the end": readable_to(stage, at),
+        "InitProducerId": code_name(stage.answered(producer.copy().init, within_s=STANDS_S).code),
+    }
+    held = {
+        "EndTxn(commit)": code_name(Code.NONE),
+        "the state": "CompleteCommit",
+        "readable to the end": True,
+        "InitProducerId": code_name(Code.NONE),
+    }
+    violated = {
+        "EndTxn(commit)": code_name(Code.NONE),
+        "the state": "PrepareCommit",
+        "readable to the end": False,
+        "InitProducerId": code_name(Code.CONCURRENT_TRANSACTIONS),
+    }
+    decide(stage, "a transaction in the middle of an upgrade", seen, held=held, violated=violated)

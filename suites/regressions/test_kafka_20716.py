@@ -1,0 +1,74 @@
+"""KB-13: an unclean leader election loses acknowledged records and markers (KAFKA-20716).
+
+A replica outside the in-sync set becomes leader, and what it had not fetched is gone although it was acknowledged. Where
+that includes the marker of a transaction whose data it has, the transaction is open on the partition and complete at its
+coordinator, and the last stable offset stands. It is the documented price of `unclean.leader.election.enable`, on every
+release; without the setting the partition waits for the replica that has everything.
+"""
+
+from __future__ import annotations
+
+from chaos.cluster import BrokerId
+from suites.protocol import brokers
+from suites.protocol.case import THREE
+from suites.protocol.producer import ScriptedProducer, plain
+from suites.protocol.replicas import coordinated, placed
+from suites.protocol.stage import Stage
+from suites.regressions.looking import readable_to
+from suites.regressions.row import decide, shows
+from suites.regressions.watching import MISSED_WITHIN_S, leader, whole_afterwards
+
+ON = ("3.9.2", "4.3.1")
+RECORDS = [f"acknowledged {number}" for number in range(5)]
+#: Without the setting nobody may lead. An election would come with the broker that is back, at once.
+NOBODY_LEADS_S = 3.0
+
+
+@shows("KB-13", only=ON, violated=[("2.4.0", None)], needs=THREE)
+def test_a_stale_replica_leads(stage: Stage) -> None:
+    """With unclean elections, acknowledged records and markers outlive the replicas that were in sync."""
+    _only_the_stale_one_returns(stage, unclean=True)
+
+
+@shows("KB-13", "/clean", only=ON, violated=[], needs=THREE)
+def test_a_stale_replica_waits(stage: Stage) -> None:
+    """Without unclean elections, acknowledged records and markers outlive the replicas that were in sync."""
+    _only_the_stale_one_returns(stage, unclean=False)
+
+
+def _only_the_stale_one_returns(stage: Stage, *, unclean: bool) -> None:
+    asked = brokers.controller(stage)
+    first, stale = (each for each in stage.brokers if each != asked)
+    setting = {"unclean_leader_election_enable": str(unclean).lower()}
+    (at,) = placed(stage, [first, stale], min_insync_replicas="1", **setting)
+    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=asked)).ready().writes(at, values=["a"])
+    # The high watermark passes a record once both replicas have it.
+    end = stage.until(lambda: stage.see.end(at), lambda seen: seen == 1, within_s=MISSED_WITHIN_S)
+    stage.require("the high watermark", end, 1)
+    with whole_afterwards(stage):
+        _take(stage, stale)
+        producer.ends(commit=True)
+        for value in RECORDS:
+            plain(stage, at, value)
+        _take(stage, first)
+        stage.cluster.start(BrokerId(stale))
+        # The brokers that are left miss the other one first; an election may come with that, or not at all.
+        led = stage.until(lambda: leader(stage, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
+        if led is None:
+            led = stage.until(lambda: leader(stage, at), lambda each: each is not None, within_s=NOBODY_LEADS_S)
+    log, readers = stage.see.values(at), stage.see.committed(at)
+    seen = {
+        "it leads": led == stale,
+        "the log": log,
+        "what readers are given": readers,
+        "readable to the end": readable_to(stage, at),
+    }
+    everything = ["a", *RECORDS]
+    held = {"the log": everything, "what readers are given": everything, "readable to the end": True}
+    violated = {"it leads": True, "the log": ["a"], "what readers are given": [], "readable to the end": False}
+    decide(stage, "what is left", seen, held=held, violated=violated)
+
+
+def _take(stage: Stage, broker: int) -> None:
+    stage.cluster.crash(BrokerId(broker))
+    stage.forget()

@@ -1,0 +1,60 @@
+"""KB-16: the marker of a partition without a leader is dropped when its transaction ends (KAFKA-20734 is the cause).
+
+To send markers the coordinator asks its metadata cache for the leader of each partition. The cache of 4.3.1 and 4.4.0
+answers "no such partition" also for one that has no leader at the moment, and a partition that does not exist may be
+dropped from the transaction. EndTxn answers NONE and the transaction is complete at once; when the partition's broker
+is back nothing is left to send. The last stable offset stands for ever, and a record whose commit was acknowledged is
+never visible. Other releases stay in Prepare and write the marker later.
+"""
+
+from __future__ import annotations
+
+from suites.protocol import brokers
+from suites.protocol.answers import code_name
+from suites.protocol.case import THREE
+from suites.protocol.producer import ScriptedProducer
+from suites.protocol.replicas import coordinated, placed
+from suites.protocol.stage import Stage
+from suites.regressions.row import decide, shows
+from suites.regressions.watching import await_leaderless
+from wire.codes import ErrorCode as Code
+
+ON = ("3.9.2", "4.0.1", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
+#: A broker that is back is asked for its markers within a second or two.
+MARKER_WITHIN_S = 10.0
+
+
+@shows("KB-16", only=ON, violated=[("4.3.0", "4.4")], needs=THREE)
+def test_a_commit_while_a_partition_has_no_leader(stage: Stage) -> None:
+    """A record is visible after its acknowledged commit, also where its partition had no leader at the time."""
+    asked = brokers.controller(stage)
+    gone, coordinator = (each for each in stage.brokers if each != asked)
+    (at,) = placed(stage, [gone], min_insync_replicas="1")
+    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=coordinator)).ready().writes(at, values=["a"])
+    with brokers.crashed(stage, gone):
+        await_leaderless(stage, at)
+        answer = stage.answered(lambda: producer.end(commit=True))
+        during = stage.until(
+            lambda: stage.see.state(str(producer.transactional_id)), lambda seen: seen == "CompleteCommit", within_s=1
+        )
+    readers = stage.until(lambda: stage.see.committed(at), bool, within_s=MARKER_WITHIN_S)
+    seen = {
+        "EndTxn(commit)": code_name(answer.code),
+        "the state without the leader": during,
+        "what readers are given": readers,
+        "the markers": [kind for kind, _, _ in stage.see.markers(at)],
+    }
+    done = code_name(Code.NONE)
+    held = {
+        "EndTxn(commit)": done,
+        "the state without the leader": "PrepareCommit",
+        "what readers are given": ["a"],
+        "the markers": ["commit"],
+    }
+    violated = {
+        "EndTxn(commit)": done,
+        "the state without the leader": "CompleteCommit",
+        "what readers are given": [],
+        "the markers": [],
+    }
+    decide(stage, "the acknowledged commit", seen, held=held, violated=violated)

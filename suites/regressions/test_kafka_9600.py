@@ -1,0 +1,81 @@
+"""KB-07: EndTxn with an epoch that is too high wedges the transaction (KAFKA-9600).
+
+The coordinator up to 2.5 checked the epoch of a client's EndTxn only for being too low. With one epoch more it prepared
+the change of state, refused the request afterwards and kept what it had prepared: every later EndTxn and InitProducerId
+answers CONCURRENT_TRANSACTIONS (51), and the last stable offset stands. What the log holds is the prepared decision, so
+that a restart writes a commit marker although every EndTxn had been refused.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from suites.protocol import brokers
+from suites.protocol.answers import code_name
+from suites.protocol.producer import ScriptedProducer, transactional
+from suites.protocol.stage import Stage
+from suites.regressions.looking import STANDS_S, readable_to
+from suites.regressions.row import decide, shows
+from verification.script import Relation
+from wire.codes import ErrorCode as Code
+from wire.values import TopicPartition
+
+BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)
+#: A broker that was stopped cleanly is back within seconds, and then a coordinator loads and writes its markers.
+MARKER_WITHIN_S = 60.0
+
+
+@shows("KB-07", violated=[("2.4.0", "2.5")])
+def test_the_owner_can_still_end_it(stage: Stage) -> None:
+    """After EndTxn with an epoch too high was refused, the owner's commit ends its transaction."""
+    (at,) = stage.topic()
+    producer = _refused(stage, at)
+    own = stage.answered(partial(producer.end, commit=True), within_s=STANDS_S)
+    again = stage.answered(partial(producer.copy().init), within_s=STANDS_S)
+    seen = {
+        "the owner's commit": code_name(own.code),
+        "InitProducerId": code_name(again.code),
+        "readable to the end": readable_to(stage, at),
+    }
+    held = {
+        "the owner's commit": code_name(Code.NONE),
+        "InitProducerId": code_name(Code.NONE),
+        "readable to the end": True,
+    }
+    violated = {"the owner's commit": BUSY, "InitProducerId": BUSY, "readable to the end": False}
+    decide(stage, "the transaction after a refused EndTxn", seen, held=held, violated=violated)
+
+
+@shows("KB-07", "/restart", until="2.8", violated=[("2.4.0", "2.5")])
+def test_a_restart_does_not_commit(stage: Stage) -> None:
+    """After EndTxn(commit) with an epoch too high was refused, no restart commits the transaction."""
+    (at,) = stage.topic()
+    producer = _refused(stage, at)
+    own = stage.answered(partial(producer.end, commit=False), within_s=STANDS_S)
+    with brokers.stopped(stage, *stage.brokers):
+        pass
+    markers = stage.until(lambda: stage.see.markers(at), bool, within_s=MARKER_WITHIN_S)
+    seen = {
+        "the owner's abort": code_name(own.code),
+        "the markers after a restart": [kind for kind, _, _ in markers],
+        "what readers are given": stage.see.committed(at),
+    }
+    held = {
+        "the owner's abort": code_name(Code.NONE),
+        "the markers after a restart": ["abort"],
+        "what readers are given": [],
+    }
+    violated = {
+        # What its coordinator says to an abort depends on how far the commit has come: 51, or 48 once it is prepared.
+        "the markers after a restart": ["commit"],
+        "what readers are given": ["a"],
+    }
+    decide(stage, "the transaction after a refused EndTxn(commit)", seen, held=held, violated=violated)
+
+
+def _refused(stage: Stage, at: TopicPartition) -> ScriptedProducer:
+    producer = transactional(stage).writes(at, values=["a"])
+    answer = producer.end(commit=True, epoch=producer.now.epoch + 1)
+    codes = [code_name(code) for code in (Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED)]
+    stage.require("EndTxn(commit) with an epoch too high", code_name(answer.code), codes, Relation.ONE_OF)
+    return producer

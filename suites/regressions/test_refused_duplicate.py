@@ -1,0 +1,49 @@
+"""KB-17: one refused duplicate shuts out the first batch of the next transaction (no JIRA is known).
+
+To verify a transactional batch a leader from 3.6 on remembers its sequence as the lowest that it has seen from the
+producer, and refuses higher ones until that one is appended. A delayed duplicate of the previous TV1 transaction that
+arrives before the next one's first AddPartitionsToTxn is refused, but the memory of its low sequence stays. The next
+transaction's first batch is in order and still answers OUT_OF_ORDER_SEQUENCE_NUMBER (45), until that transaction is
+ended. No data is wrong; a librdkafka producer fails fatally.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from suites.protocol.answers import code_name
+from suites.protocol.producer import transactional
+from suites.protocol.stage import Stage
+from suites.regressions.looking import STANDS_S
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+
+@shows("KB-17", violated=[("3.6.0", None)])
+def test_a_duplicate_after_the_commit(stage: Stage) -> None:
+    """A delayed duplicate of a committed transaction does not keep the next one from writing."""
+    _shut_out(stage, commit=True)
+
+
+@shows("KB-17", "/abort", violated=[("3.6.0", None)])
+def test_a_duplicate_after_the_abort(stage: Stage) -> None:
+    """A delayed duplicate of an aborted transaction does not keep the next one from writing."""
+    _shut_out(stage, commit=False)
+
+
+def _shut_out(stage: Stage, *, commit: bool) -> None:
+    (at,) = stage.topic()
+    producer = transactional(stage)
+    batch = producer.batch(at, ["a"])
+    producer.writes(at, values=["a"]).ends(commit=commit)
+    duplicate = producer.send_batch(at, batch)
+    stage.set_up("the partition is added to the next one", lambda: producer.add(at))
+    following = producer.batch(at, ["b"])
+    answer = stage.until(
+        partial(producer.send_batch, at, following), lambda each: each.code == Code.NONE, within_s=STANDS_S
+    )
+    producer.ends(commit=False)
+    seen = {"the duplicate": code_name(duplicate.code), "the next transaction's first batch": code_name(answer.code)}
+    held = {"the next transaction's first batch": code_name(Code.NONE)}
+    violated = {"the next transaction's first batch": code_name(Code.OUT_OF_ORDER_SEQUENCE_NUMBER)}
+    decide(stage, "the first batch after a refused duplicate", seen, held=held, violated=violated)

@@ -1,0 +1,48 @@
+"""KB-18: one TV2 request wedges its transactional id while `transaction.version` is 0 (no JIRA is known).
+
+A Produce v12, TxnOffsetCommit v5 or EndTxn v5 makes the coordinator remember that the client spoke TV2, in a field of
+the transaction log's record that the format of level 0 cannot hold. Writing the record fails with UNSUPPORTED_VERSION
+(35) after the change of state was marked as pending, and the mark is never removed: every request of that id answers
+CONCURRENT_TRANSACTIONS (51), and the last stable offset stands, until the coordinator restarts.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from suites.protocol.answers import code_name
+from suites.protocol.case import Needs
+from suites.protocol.generations import Generation
+from suites.protocol.producer import transactional
+from suites.protocol.stage import Stage
+from suites.regressions.looking import STANDS_S
+from suites.regressions.row import decide, shows
+from wire.codes import ErrorCode as Code
+
+ON = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
+BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)
+
+
+@shows("KB-18", only=ON, violated=[("4.0.0", None)], generation=Generation.TV2, needs=Needs(level=0))
+@shows("KB-18", "/level-1", only=ON, violated=[], generation=Generation.TV2, needs=Needs(level=1))
+def test_a_tv2_request_below_its_level(stage: Stage) -> None:
+    """A request of TV2 on a cluster that has not finalized it leaves the transactional id usable."""
+    (at,) = stage.topic()
+    producer = transactional(stage)
+    stage.set_up("the partition is added", lambda: producer.add(at))
+    stage.set_up("a batch of TV1", partial(producer.produce, at, ["a"], version=11))
+    ended = producer.end(commit=True)
+    again = stage.answered(partial(producer.end, commit=True, version=4), within_s=STANDS_S)
+    fresh = stage.answered(partial(producer.copy().init), within_s=STANDS_S)
+    seen = {
+        "EndTxn v5": code_name(ended.code),
+        "EndTxn v4": code_name(again.code),
+        "InitProducerId": code_name(fresh.code),
+    }
+    held = {"InitProducerId": code_name(Code.NONE)}
+    violated = {
+        "EndTxn v5": code_name(Code.UNSUPPORTED_VERSION),
+        "EndTxn v4": BUSY,
+        "InitProducerId": BUSY,
+    }
+    decide(stage, "the transactional id afterwards", seen, held=held, violated=violated)
