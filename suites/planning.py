@@ -28,6 +28,8 @@ FAMILIES = (
     "recovery",
 )
 CONTROLS = "controls"
+#: The client that scenarios about librdkafka itself are run with, whichever was asked for.
+LIBRDKAFKA = "confluent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
     )
     if both and "convict" not in marks:
         clients += others
+    if "librdkafka" in marks:
+        clients = [LIBRDKAFKA]
     seeds = config.seeds[:1] if "convict" in marks else config.seeds
     return [Variant(client=client, seed=seed) for client in clients for seed in seeds]
 

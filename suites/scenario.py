@@ -23,6 +23,7 @@ smoke = pytest.mark.smoke
 both_clients = pytest.mark.both_clients
 convict = pytest.mark.convict
 nightly = pytest.mark.nightly
+librdkafka = pytest.mark.librdkafka
 
 #: A cluster without its release: the run says which one.
 ClusterMaker = Callable[..., ClusterSpec]

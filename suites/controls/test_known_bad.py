@@ -13,7 +13,7 @@ from chaos.cluster import Site
 from chaos.faults import ElectUncleanly, IsolateThenCrashLeader, KillClient, LoseResponses, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
-from suites.scenario import THREE_BROKERS, convict, smoke
+from suites.scenario import THREE_BROKERS, convict, librdkafka, smoke
 from verification.experiment import Floor
 
 Run = Callable[..., None]
@@ -103,6 +103,7 @@ def test_unclean_election(run: Run) -> None:
     )
 
 
+@librdkafka
 @convict("aborted-read", "zombie-write")
 def test_mock_cluster(run: Run) -> None:
     """The mock cluster of librdkafka shows aborted records and lets a superseded producer commit."""
