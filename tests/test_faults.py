@@ -135,8 +135,9 @@ UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | Kil
 
 
 @pytest.mark.parametrize("fault", UNNOTICED, ids=lambda fault: type(fault).__name__)
-def test_a_fault_that_nobody_notices_is_not_confirmed(fault: Fault) -> None:
+def test_a_fault_that_nobody_notices_is_not_confirmed(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that returned is no proof: without an effect there is no confirmation."""
+    monkeypatch.setattr("chaos.faults.compound.ELECTION_WITHIN_S", 0.0)
     injection = fault.inject(arena(reacts=False))
     assert injection.confirm() is None
     injection.heal()

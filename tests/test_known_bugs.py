@@ -46,20 +46,20 @@ RELEASES = (
     "4.4.0",
 )
 SEEN = {
-    "KB-01": "VVVVVVVVVVVVV............. ",
-    "KB-02": "VVVVVVVVVVVVVVV........... ",
-    "KB-03": "VVVVVVVVVVVVVVVVVVVVVVVVVV ",
-    "KB-04": "VVVVVVVVVVVVVVVVVVVVVVVVVV ",
-    "KB-05": "..VVVVVVVVVVVVVVVVVVVVVVVV ",
-    "KB-06": "VVVVVVV.VV................ ",
-    "KB-07": "VVV....................... ",
-    "KB-08": "VVVVVVVVVVVVVVVV.......... ",
-    "KB-09": "...................VVVV... ",
+    "KB-01": "VVVVVVVVVVVVV..............",
+    "KB-02": "VVVVVVVVVVVVVVV............",
+    "KB-03": "VVVVVVVVVVVVVVVVVVVVVVVVVVV",
+    "KB-04": "VVVVVVVVVVVVVVVVVVVVVVVVVVV",
+    "KB-05": "..VVVVVVVVVVVVVVVVVVVVVVVVV",
+    "KB-06": "VVVVVVV.VV.................",
+    "KB-07": "VVV........................",
+    "KB-08": "VVVVVVVVVVVVVVVV...........",
+    "KB-09": "...................VVVV....",
     "KB-10": ".......................V.. ",
-    "KB-11": "...................VVV.... ",
+    "KB-11": "...................VVV.....",
     "KB-12": "...............V.......... ",
     "KB-16": ".........................VV",
-    "KB-17": ".............VVVVVVVVVVVVV ",
+    "KB-17": ".............VVVVVVVVVVVVVV",
 }
 
 
