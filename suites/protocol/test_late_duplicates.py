@@ -115,8 +115,11 @@ class Client:
             if delivered != [None]:
                 return f"not delivered: {', '.join(map(str, delivered)) or 'no report'}"
             self._producer.commit_transaction(DONE_WITHIN_S)
-        except KafkaException as error:
-            return str(error.args[0])
+        except (KafkaException, SystemError) as error:
+            # The library may tell `error_cb` of a fatal error while it is raising the same one, which Python calls a
+            # SystemError; the cause is the library's.
+            told = error.__cause__ if isinstance(error, SystemError) else error
+            return str(told.args[0] if told is not None and told.args else error)
         return "committed"
 
     def fatal(self) -> str | None:
