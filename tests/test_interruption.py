@@ -77,11 +77,11 @@ class Evidence:
         assert not list(self.run.glob("clusters/*/tmp"))
 
 
-def interrupted(command: Command, *, code: int = 5, within_s: float = END_WITHIN_S) -> Ended:
-    """Interrupt a command; it ends by itself with the code and leaves nothing."""
+def interrupted(command: Command, *, codes: tuple[int, ...] = (5,), within_s: float = END_WITHIN_S) -> Ended:
+    """Interrupt a command; it ends by itself with one of the codes and leaves nothing."""
     command.interrupt()
     ended = command.end(within_s=within_s)
-    assert ended.code == code, ended.output
+    assert ended.code in codes, ended.output
     assert "INTERNALERROR" not in ended.output
     ended.left_nothing()
     return ended
@@ -180,7 +180,7 @@ def test_while_judging(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_tox_during_a_fault(start: Start, tmp_path: Path) -> None:
-    """A real tox gives its run the time to heal and to write; tox itself ends with 1."""
+    """A real tox gives its run the time to heal and to write."""
     run, work = Evidence(tmp_path / "run"), tmp_path / "tox"
     # A work directory of its own, whose environment installs nothing: `pytest` is found on PATH, and is that of the
     # environment that runs this test, which no tox but its own may touch.
@@ -191,7 +191,8 @@ def test_tox_during_a_fault(start: Start, tmp_path: Path) -> None:
         PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     )
     command.wait_for(lambda: "    confirmed: " in command.output, "the fault", within_s=PHASE_WITHIN_S)
-    ended = interrupted(command, code=1)
+    # Interrupted as its child is, tox ends with 1; where it sees the child's end first, with the child's code.
+    ended = interrupted(command, codes=(1, 5))
     assert (work / "shared" / ".tox-info.json").is_file()
     assert "send signal" not in ended.output, "tox did not wait for the run to end by itself"
     run.was_interrupted()
