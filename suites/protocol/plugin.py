@@ -6,7 +6,8 @@ a sweep in which nothing applied is inconclusive, and what was proven before an 
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ import pytest
 from fixtures.errors import OnceproofError
 from suites.config import ROOT, RunConfig
 from suites.console import Console
-from suites.equipment import prepare
+from suites.equipment import Equipment, prepare
 from suites.faces import written_to
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
 from suites.protocol.journal import Journal
+from suites.protocol.lanes import Lanes, queues
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep
 from verification.verdict import Verdict
 
@@ -40,7 +42,7 @@ class ProtocolPlugin:
         self.journal = Journal(config, acceptances)
         self.listing = False
         self._deselected = 0
-        self._sweep: Sweep | None = None
+        self._lanes: Lanes | None = None
         self._closing: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -60,12 +62,14 @@ class ProtocolPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Cases with equal needs follow each other; the most modest cluster comes first."""
-        order = sorted(
-            {_needs(each).describe(): _needs(each) for each in items}.items(), key=lambda pair: pair[1].brokers
-        )
-        places = {name: number for number, (name, _) in enumerate(order)}
-        items.sort(key=lambda item: places[_needs(item).describe()])
+        """Cases are told of in the order in which they are begun."""
+        places = {
+            case.key: number
+            for number, case in enumerate(
+                case for queue in queues([case_of(item, self.config) for item in items]) for case in queue
+            )
+        }
+        items.sort(key=lambda item: places[case_of(item, self.config).key])
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Whatever leaves cases out (`-k`, `-m`, `--deselect`) makes the sweep PARTIAL."""
@@ -94,8 +98,13 @@ class ProtocolPlugin:
         except OnceproofError as error:
             self.journal.refuse(error)
             return True
-        self._sweep = Sweep(equipment, self.config.directory, release=self.config.release.version)
+        self._lanes = Lanes([case_of(item, self.config) for item in session.items], partial(self._sweep, equipment))
         return None
+
+    def _sweep(self, equipment: Equipment, lane: int) -> Sweep:
+        """What a lane performs with: clusters have directories of their own."""
+        own = replace(equipment, clusters_directory=equipment.clusters_directory / f"lane-{lane}")
+        return Sweep(own, self.config.directory, release=self.config.release.version)
 
     def _list(self, items: Sequence[pytest.Item]) -> None:
         for item in items:
@@ -106,20 +115,15 @@ class ProtocolPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
         """Perform the case; its verdict is pytest's outcome."""
-        assert self._sweep is not None, "cases are performed once everything that they need is there"
+        assert self._lanes is not None, "cases are performed once everything that they need is there"
         case = case_of(pyfuncitem, self.config)
-        began = time.monotonic()
-        broke = ""
-        verdict, reason = Verdict.ERROR, ""
-        try:
-            judged = self._sweep.perform(case)
-            verdict, reason = judged.verdict, judged.reason
-        except ENVIRONMENT_ERRORS as error:
-            broke = reason = str(error)
-        seconds = time.monotonic() - began
-        self.journal.ended(case.key, seconds, broke)
+        outcome = self._lanes.outcome(case)
+        verdict, reason = Verdict.ERROR, outcome.broke
+        if outcome.verdict is not None:
+            verdict, reason = outcome.verdict.verdict, outcome.verdict.reason
+        self.journal.ended(case.key, outcome.seconds, outcome.broke)
         word = verdict.name.replace("_", " ")
-        self.console.say(f"{word:14} {case.key}  {seconds:.1f} s  {reason}")
+        self.console.say(f"{word:14} {case.key}  {outcome.seconds:.1f} s  {reason}")
         if verdict is Verdict.NOT_APPLICABLE:
             pytest.skip(reason)
         if verdict is not Verdict.PASS:
@@ -130,8 +134,8 @@ class ProtocolPlugin:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """End the cluster, write the report, and leave with its exit code."""
         try:
-            if self._sweep is not None:
-                self._sweep.close()
+            if self._lanes is not None:
+                self._lanes.close()
         except ENVIRONMENT_ERRORS as error:
             self.journal.broken(f"closing down: {error}")
         if self.listing or session.config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:

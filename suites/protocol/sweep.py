@@ -9,6 +9,7 @@ from being performed; the cluster is looked at before the next one and replaced 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -144,6 +145,10 @@ class Sweep:
         script.write(place / SCRIPT)
         # What is judged is what is on disk.
         return scripts.judge(scripts.read(place / SCRIPT))
+
+    def discard(self, case: Case) -> None:
+        """Remove what a case has left that was interrupted: it says nothing."""
+        shutil.rmtree(self.directory / "runs" / case.key, ignore_errors=True)
 
     def close(self) -> None:
         """End the cluster."""
