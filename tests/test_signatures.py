@@ -166,22 +166,23 @@ def stranded(
     return read_run(directory)
 
 
-def test_a_refused_duplicate_is_named(tmp_path: Path) -> None:
-    """A producer that is told that it is out of order after its late request was refused has met KB-17."""
-    assert name_of(stranded(tmp_path / "run")) == {Anomaly.STRANDED_PRODUCER: "KB-17"}
+@pytest.mark.parametrize("code", ["0", "19", "48", "120"])
+def test_a_refused_duplicate_is_named(code: str, tmp_path: Path) -> None:
+    """A producer that is told that it is out of order after its late request was not appended has met KB-17."""
+    assert name_of(stranded(tmp_path / "run", proof=LATE.replace("120", code))) == {Anomaly.STRANDED_PRODUCER: "KB-17"}
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"proof": LATE.replace("120", "0")},
+        {"proof": LATE.replace("120", "47")},
         {"proof": "held 1 Produce v10 request on app→1"},
         {"reason": "Fatal error: Broker: Producer attempted an operation with an old epoch"},
         {"target": "tx-1"},
         {"at_s": -20},
         {"release": "3.5.2"},
     ],
-    ids=["taken as a duplicate", "never arrived", "told otherwise", "somebody else's", "arrived afterwards", "release"],
+    ids=["fenced", "never arrived", "told otherwise", "somebody else's", "arrived afterwards", "release"],
 )
 def test_another_fatal_error_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
     """Without a refusal of that producer's own late request before it, or with another error, there is no name."""

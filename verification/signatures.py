@@ -9,8 +9,9 @@ was seen without a leader between the moment when the end of the transaction was
 answer; and the coordinator has nothing open for the transactional id any more. Markers are written after the answer,
 therefore the span beyond it.
 
-`refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and one of its requests
-had arrived late, after its own transaction, and had been refused because that transaction was over, before the batch.
+`refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and before that one of
+its requests had arrived late, after its own transaction, and had been verified and not appended: because that transaction
+was over, because the batch was known, or because too few replicas were in sync.
 """
 
 from __future__ import annotations
@@ -123,8 +124,9 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
     )
 
 
-#: INVALID_TXN_STATE and TRANSACTION_ABORTABLE: what a leader answers to a batch of a transaction that is over.
-_REFUSED_LATE = re.compile(r"arrived after its transaction and was answered: error codes \((48|120),?\)")
+#: What a leader answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
+#: transaction is over; NONE, because it is known (the next transaction had added the partition); NOT_ENOUGH_REPLICAS.
+_REFUSED_LATE = re.compile(r"arrived after its transaction and was answered: error codes \((0|19|48|120),?\)")
 _OUT_OF_ORDER = 45
 #: The broker's own words for that code, and librdkafka's for what follows from it.
 _SAID = ("out of order sequence", "sequence desynchronization")
