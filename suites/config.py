@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "reports" / "out"
+DEFAULT_CLIENT = "confluent"
 
 #: A seed is printed, typed and put into directory names: seven digits are enough for that and for variety.
 SEED_LIMIT = 10_000_000
@@ -84,12 +85,31 @@ class RunConfig:
         )
 
 
+def unreported(release: Release, directory: Path, *, runtime: Runtime) -> RunConfig:
+    """A run that prepares a machine like any other and is never reported: the default client, one seed."""
+    return RunConfig(
+        release=release,
+        runtime=runtime,
+        client=DEFAULT_CLIENT,
+        profile=Profile.QUICK,
+        seed=1,
+        directory=directory,
+        started=f"{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}",
+        keep=False,
+        accepted=(),
+        waivers=None,
+        retain=1,
+        keyword="",
+        options=(),
+    )
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options that `tox -e conformance -- …` passes on."""
     group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
     group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
     group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
-    group.addoption("--client", default="confluent", help="client library under test: confluent or java")
+    group.addoption("--client", default=DEFAULT_CLIENT, help="client library under test: confluent or java")
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
     group.addoption("--seed", type=int, help="seed of schedule and workload (default: drawn and printed)")
     group.addoption("--run-dir", metavar="PATH", help="where evidence and report go (default: reports/out/…)")

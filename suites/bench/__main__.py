@@ -14,17 +14,15 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
 from suites.bench import judging, speaking, starting, throughput
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, page, render
-from suites.config import OUT, ROOT, Profile, RunConfig, Runtime
+from suites.config import OUT, ROOT, RunConfig, Runtime, unreported
 from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
@@ -125,32 +123,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _config(release: str, directory: Path) -> RunConfig:
-    """A run that is never reported: processes of this machine, the default client, one seed."""
-    return RunConfig(
-        release=parse_release(release),
-        runtime=Runtime.LOCAL,
-        client=next(iter(CLIENTS)),
-        profile=Profile.QUICK,
-        seed=1,
-        directory=directory,
-        started=f"{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}",
-        keep=False,
-        accepted=(),
-        waivers=None,
-        retain=1,
-        keyword="",
-        options=(),
-    )
-
-
 def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitCode:
     """Measure in `directory` and print; the exit code. Raises what preparing the machine raises."""
     chosen = options.only or PARTS
     request = Request(
         parts=tuple(part for part in PARTS if part in chosen), records=options.records, pairs=options.pairs
     )
-    config = _config(options.kafka, directory)
+    config = unreported(parse_release(options.kafka), directory, runtime=Runtime.LOCAL)
     equipment = prepare(config, console)
     circumstances = look(release=config.release.version, java=equipment.java.major, root=ROOT)
     for line in circumstances.lines():

@@ -14,13 +14,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
-from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.releases import default_release, definition_jars, parse_release
 from fixtures.errors import OnceproofError
-from suites.config import OUT, ROOT, Profile, RunConfig, Runtime
+from suites.config import OUT, ROOT, Runtime, unreported
 from suites.console import Console
 from suites.equipment import prepare
 from suites.explorer.explore import Explorer
@@ -67,29 +65,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _config(options: argparse.Namespace, directory: Path) -> RunConfig:
-    release = parse_release(options.kafka)
-    return RunConfig(
-        release=release,
-        runtime=Runtime(options.runtime),
-        client=next(iter(CLIENTS)),
-        profile=Profile.QUICK,
-        seed=1,
-        directory=directory,
-        started=f"{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}",
-        keep=False,
-        accepted=(),
-        waivers=None,
-        retain=1,
-        keyword="",
-        options=(),
-    )
-
-
 @contextmanager
 def _field(options: argparse.Namespace, directory: Path, console: Console) -> Iterator[Field]:
     """A broker of the release, and its end."""
-    config = _config(options, directory)
+    config = unreported(parse_release(options.kafka), directory, runtime=Runtime(options.runtime))
     equipment = prepare(config, console)
     cluster = equipment.launch(spec(config.release.version))
     try:
