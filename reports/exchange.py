@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from reports.script_case import ExchangeRow, StatementRow
 from verification.script import Exchange, Statement
-from wire.codes import ErrorCode
+from wire.codes import CODE_FIELDS, ErrorCode, code_name, codes_in
 
 #: A request or an answer with more text than this stands in the script, and nobody reads it in a table.
 TEXT_MAX = 420
 #: Observed and expected values; a claim about a whole log can be long.
 VALUE_MAX = 600
-_CODES = frozenset({"ErrorCode", "PartitionErrorCode"})
 _NOISE = frozenset(
     {
         "ThrottleTimeMs",
@@ -56,7 +55,7 @@ _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 
 def exchange_row(exchange: Exchange, began_ns: int) -> ExchangeRow:
     """One exchange; `began_ns` is when the first one was sent."""
-    codes = tuple(_codes(exchange.response, ""))
+    codes = tuple(codes_in(exchange.response, "", _inside))
     answered = exchange.answered_ns
     return ExchangeRow(
         number=exchange.number,
@@ -95,32 +94,17 @@ def _cut(text: str, length_max: int) -> str:
     return text if len(text) <= length_max else f"{text[: length_max - 1].rstrip()}…"
 
 
-def _named(code: object) -> str:
-    try:
-        return f"{ErrorCode(code).name} ({code})"  # type: ignore[arg-type]
-    except ValueError:
-        return str(code)
-
-
 def _all(codes: tuple[tuple[str, Any], ...]) -> str:
     """Every code by its place; one code for all places is told once."""
     different = dict.fromkeys(code for _, code in codes)
     if len(different) <= 1:
-        return "".join(map(_named, different))
-    return ", ".join(f"{place or 'the whole'}: {_named(code)}" for place, code in codes)
+        return "".join(map(code_name, different))
+    return ", ".join(f"{place or 'the whole'}: {code_name(code)}" for place, code in codes)
 
 
-def _codes(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        here = "-".join(each for each in (place, _place(value)) if each)
-        for name, each in value.items():
-            if name in _CODES:
-                yield here, each
-            else:
-                yield from _codes(each, here)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _codes(each, place)
+def _inside(value: Mapping[str, Any], place: str) -> str:
+    """The place of an entry that lies inside another place."""
+    return "-".join(each for each in (place, _place(value)) if each)
 
 
 def _place(value: Mapping[str, Any], *, top: bool = False) -> str:
@@ -154,7 +138,7 @@ def _gather(value: Mapping[str, Any], place: str, groups: dict[str, list[str]], 
     here = "-".join(each for each in (place, _place(value, top=top)) if each)
     facts = groups.setdefault(here, [])
     for name, each in value.items():
-        if name in _NOISE or name in _CODES or name in _PLACES or each is None or each in ("", [], {}):
+        if name in _NOISE or name in CODE_FIELDS or name in _PLACES or each is None or each in ("", [], {}):
             continue
         if name in _OWNERS and not top:
             continue

@@ -7,7 +7,9 @@ nothing. Whether a *write* may be repeated is for its caller to decide, never fo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from typing import Any
 
 
 class ErrorCode(IntEnum):
@@ -184,3 +186,33 @@ RETRIABLE = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
+
+#: Fields that hold an error code, in any answer.
+CODE_FIELDS = frozenset({"ErrorCode", "PartitionErrorCode"})
+
+
+def code_name(code: int) -> str:
+    """A code for people: `INVALID_TXN_STATE (48)`."""
+    try:
+        return f"{ErrorCode(code).name} ({code})"
+    except ValueError:
+        return str(code)
+
+
+def codes_in(
+    value: Any, place: str = "", place_of: Callable[[Mapping[str, Any], str], str] = lambda _, place: place
+) -> Iterator[tuple[str, int]]:
+    """Every error code of a decoded answer, in order, by the place that it is about.
+
+    `place_of` says where an entry stands that lies inside a place; without it all codes are about the whole.
+    """
+    if isinstance(value, Mapping):
+        here = place_of(value, place)
+        for name, each in value.items():
+            if name in CODE_FIELDS:
+                yield here, each
+            else:
+                yield from codes_in(each, here, place_of)
+    elif isinstance(value, list):
+        for each in value:
+            yield from codes_in(each, place, place_of)

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from chaos.cluster import TopicPartition
 from chaos.frames.selector import Facts
+from wire.codes import codes_in
 from wire.errors import WireError
 from wire.messages import Definitions
 from wire.records import HEADER
@@ -97,7 +98,7 @@ class Reader:
 
     def error_codes(self, api: str, version: int, response: bytes) -> tuple[int, ...]:
         """Every error code that a response (without its length) carries, in order; raises WireError."""
-        return tuple(_codes(decode_response(self.definitions, api, version, response)[1]))
+        return tuple(code for _, code in codes_in(decode_response(self.definitions, api, version, response)[1]))
 
     def gather(self, body: Mapping[str, Any], found: dict[str, set[Any]]) -> None:
         """Put into `found` what a structure and those inside it say."""
@@ -142,16 +143,3 @@ def _producers(records: bytes) -> Iterator[int]:
             return
         yield header[_PRODUCER_ID]
         position += 12 + header[1]
-
-
-def _codes(value: Any) -> Iterator[int]:
-    """The values of all fields whose name ends in ErrorCode."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            if name.endswith("ErrorCode") and isinstance(each, int):
-                yield each
-            else:
-                yield from _codes(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _codes(each)

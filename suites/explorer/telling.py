@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from suites.explorer.moves import INSTANCES, Send
 from suites.explorer.state import NO_EPOCH, Kind, Request
 from suites.explorer.walk import Step, Walk
-from suites.protocol.answers import code_name
+from wire.codes import code_name
 
 
 def lines(walk: Walk) -> list[str]:

@@ -23,8 +23,8 @@ from suites.explorer.state import (
     Rules,
     State,
 )
-from suites.protocol.answers import code_name
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 if TYPE_CHECKING:
     from suites.explorer.moves import Move

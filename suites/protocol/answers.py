@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wire.codes import ErrorCode
+from wire.codes import codes_in
 from wire.schema import Body
 
-_CODES = ("ErrorCode", "PartitionErrorCode")
 _TOPICS = ("Name", "TopicName", "Topic", "TopicId", "TransactionalId", "GroupId")
 _PARTITIONS = ("PartitionIndex", "Index", "Partition")
 
@@ -40,7 +39,7 @@ class Answer:
         """
         if self.body is None:
             raise NoAnswerError(f"{self} never came: {self.error}")
-        found = dict(_codes(self.body, ""))
+        found = dict(codes_in(self.body, "", _place))
         # An answer that speaks of places says nothing of its own unless something is wrong as a whole.
         return {place: code for place, code in found.items() if place or code or len(found) == 1}
 
@@ -60,27 +59,6 @@ class Answer:
         if self.body is None:
             raise NoAnswerError(f"{self} never came: {self.error}")
         return self.body[name]
-
-
-def code_name(code: int) -> str:
-    """A code for people: `INVALID_TXN_STATE (48)`."""
-    try:
-        return f"{ErrorCode(code).name} ({code})"
-    except ValueError:
-        return str(code)
-
-
-def _codes(value: Any, place: str) -> Iterator[tuple[str, int]]:
-    if isinstance(value, Mapping):
-        here = _place(value, place)
-        for name, each in value.items():
-            if name in _CODES:
-                yield here, each
-            else:
-                yield from _codes(each, here)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _codes(each, place)
 
 
 def _place(value: Mapping[str, Any], place: str) -> str:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from chaos.cluster import BrokerId, Link
 from chaos.frames import Action, FrameLinks, Frames, Met, Rule
 from fixtures.clusters.local import LocalCluster
-from suites.protocol.answers import code_name
 from suites.protocol.recording import NotApplicableError
 from suites.protocol.stage import Stage
+from wire.codes import code_name
 
 #: A coordinator sends markers within milliseconds, and again after it was interrupted; the rest is for busy machines.
 MET_WITHIN_S = 15.0

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fixtures.waiting import LOOK_EVERY_S
-from suites.protocol.answers import Answer, code_name
+from suites.protocol.answers import Answer
 from suites.protocol.generations import AT_MOST, Generation
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import Recording
 from verification import releases
 from verification.script import Relation
 from wire.client import Client
-from wire.codes import ErrorCode
+from wire.codes import ErrorCode, code_name
 from wire.connection import Connection, Pending
 from wire.deadline import Deadline
 from wire.errors import WireError

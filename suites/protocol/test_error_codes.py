@@ -6,13 +6,14 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from suites.protocol.answers import Answer, code_name
+from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.clocks import short, timed_out
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Line, Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 from wire.primitives import Raw
 from wire.request import Request, decode_response
 from wire.schema import Body, span

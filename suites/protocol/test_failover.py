@@ -15,7 +15,6 @@ from typing import Any
 from chaos.frames import Frames, Hold
 from fixtures.clusters.coordinators import partition_of
 from suites.protocol import brokers, replicas
-from suites.protocol.answers import code_name
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.clocks import now_ms
 from suites.protocol.frames import Tampered, tampered, to
@@ -25,6 +24,7 @@ from suites.protocol.stage import Line, Stage
 from verification import transaction_log
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 from wire.schema import Body
 from wire.values import TopicPartition
 

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from suites.protocol.answers import Answer, code_name
+from suites.protocol.answers import Answer
 from suites.protocol.lawful import outside_code
 from suites.protocol.producer import transactional
 from suites.protocol.stage import Stage
 from suites.regressions.looking import readable_to
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 from wire.router import check
 from wire.values import TopicPartition
 

@@ -8,7 +8,6 @@ partition of `__consumer_offsets` stands. The script clears that up with a marke
 
 from __future__ import annotations
 
-from suites.protocol.answers import code_name
 from suites.protocol.lawful import outside_code
 from suites.protocol.producer import transactional
 from suites.protocol.reading import write_marker
@@ -16,6 +15,7 @@ from suites.protocol.stage import Stage
 from suites.regressions.looking import STABLE_SINCE, UNSTABLE, pending_partitions, stable_offset
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 
 @shows("KB-02", violated=[("2.4.0", "3.6")])

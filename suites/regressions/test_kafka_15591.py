@@ -8,11 +8,11 @@ appended, and the real first one answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) for e
 
 from __future__ import annotations
 
-from suites.protocol.answers import code_name
 from suites.protocol.producer import idempotent
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 
 @shows("KB-05", violated=[("2.5.0", "4.4")])

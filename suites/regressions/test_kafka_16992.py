@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.answers import code_name
 from suites.protocol.case import Needs
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.replicas import coordinated, placed
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 LEADER, COORDINATOR = 1, 2
 #: The first answer may be about a connection that is only being made; one that is repeated this long stays.

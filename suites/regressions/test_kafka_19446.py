@@ -8,13 +8,13 @@ than that of the open transaction. With v1 it still behaves as before, which is 
 
 from __future__ import annotations
 
-from suites.protocol.answers import code_name
 from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
 from suites.protocol.reading import remembered
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 from wire.schema import Body
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.answers import code_name
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
@@ -18,6 +17,7 @@ from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S, readable_to
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 COORDINATOR, LEADER = 1, 2
 #: A marker takes a round trip; one that is repeated for ever has been repeated many times by then.

@@ -10,7 +10,6 @@ never visible. Other releases stay in Prepare and write the marker later.
 from __future__ import annotations
 
 from suites.protocol import brokers
-from suites.protocol.answers import code_name
 from suites.protocol.case import THREE
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.replicas import coordinated, placed
@@ -18,6 +17,7 @@ from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from suites.regressions.watching import await_leaderless
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 ON = ("3.9.2", "4.0.1", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 #: A broker that is back is asked for its markers within a second or two.

@@ -11,13 +11,13 @@ from __future__ import annotations
 from functools import partial
 
 from suites.protocol import brokers
-from suites.protocol.answers import code_name
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S, readable_to
 from suites.regressions.row import decide, shows
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 from wire.values import TopicPartition
 
 BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.answers import code_name
 from suites.protocol.producer import transactional
 from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 
 @shows("KB-17", violated=[("3.6.0", None)])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.answers import code_name
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
@@ -18,6 +17,7 @@ from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
+from wire.codes import code_name
 
 ON = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
 BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)
