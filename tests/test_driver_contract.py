@@ -11,23 +11,17 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from fixtures.clients.driver import Driver
 from fixtures.clients.errors import (
     DriverDiedError,
-    DriverGarbageError,
     DriverSilentError,
-    DriverStartError,
     UnknownClientKindError,
 )
 from fixtures.clients.mock_cluster import PARTITIONS, MockCluster
@@ -37,7 +31,7 @@ from fixtures.clusters.local import LocalCluster
 from fixtures.clusters.releases import default_release, fetch_release
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.tools import fetch_toxiproxy, find_java
-from tests.driver_talk import ROOT, Talk
+from tests.driver_talk import ROOT, Talk, World, await_gone, create_topics, real_topics
 from verification.history import Outcome
 from verification.identity import IDENTITY_LENGTH, decode
 
@@ -59,14 +53,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("broker")
     with LocalCluster.launch(spec, fetch_release(release), find_java(), fetch_toxiproxy(), directory) as started:
         yield started
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """A cluster that suffices for a client library. `create` makes topics of PARTITIONS partitions."""
-
-    bootstrap: str
-    create: Callable[[list[str]], None]
 
 
 @pytest.fixture(
@@ -111,18 +97,6 @@ def producer(world: World, topics: list[str], talks: Open) -> Talk:
     talk = talks("producer", world.bootstrap, topics, transactional_id=secrets.token_hex(4))
     assert talk.do("init")["error"] is None
     return talk
-
-
-def create_topics(broker: LocalCluster, names: list[str]) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.witness_bootstrap})
-    for created in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
-        created.result(30)
-
-
-def real_topics(broker: LocalCluster, count: int) -> list[str]:
-    names = [f"{secrets.token_hex(4)}-{index}" for index in range(count)]
-    create_topics(broker, names)
-    return names
 
 
 # --- the protocol --------------------------------------------------------------------------------------------------
@@ -388,86 +362,7 @@ def test_a_copy_that_was_aborted_is_copied_again(broker: LocalCluster, talks: Op
     assert writers == {2}
 
 
-# --- the handle ----------------------------------------------------------------------------------------------------
-
-
-def start(tmp_path: Path, program: str) -> Driver:
-    return Driver.start((sys.executable, "-c", program), name="odd", directory=tmp_path, work_directory=ROOT)
-
-
-def test_a_program_that_cannot_be_started_is_said(tmp_path: Path) -> None:
-    """A missing program is one sentence."""
-    with pytest.raises(DriverStartError, match="could not be started"):
-        Driver.start(("/nonexistent/driver",), name="none", directory=tmp_path, work_directory=ROOT)
-
-
-def test_garbage_on_standard_output_is_an_error(tmp_path: Path) -> None:
-    """What is not an event is quoted in the error."""
-    driver = start(tmp_path, "import sys; print('hello', flush=True); sys.stdin.read()")
-    with pytest.raises(DriverGarbageError, match="hello"):
-        driver.receive(waiting_for="speak", timeout_s=30)
-    driver.close()
-
-
-def test_a_driver_that_dies_leaves_its_last_lines(tmp_path: Path) -> None:
-    """The error names the exit code and quotes the log."""
-    driver = start(tmp_path, "import sys; sys.exit('no such library')")
-    with pytest.raises(DriverDiedError, match=r"exit code 1\.(?s:.*)no such library"):
-        driver.receive(waiting_for="speak", timeout_s=30)
-    driver.close()
-
-
-def test_a_silent_driver_is_not_waited_for_forever(tmp_path: Path) -> None:
-    """The error says what was waited for and how long."""
-    driver = start(tmp_path, "import sys; sys.stdin.read()")
-    with pytest.raises(DriverSilentError, match="did not speak within 0 s"):
-        driver.receive(waiting_for="speak", timeout_s=0.3)
-    driver.close()
-
-
-def test_time_paused_is_not_silence(tmp_path: Path) -> None:
-    """A driver that is stopped longer than the deadline and then answers has not been silent."""
-    program = """
-import json, sys, time
-sys.stdin.readline()
-time.sleep(0.1)
-print(json.dumps({"event": "done"}), flush=True)
-sys.stdin.read()
-"""
-    driver = start(tmp_path, program)
-    driver.send({"do": "anything"})
-    driver.pause()
-    resume = threading.Timer(1.5, driver.resume)
-    resume.start()
-    assert driver.receive(waiting_for="speak", timeout_s=1.0)["event"] == "done"
-    resume.join()
-    driver.close()
-
-
-def test_closing_reaches_the_whole_group(tmp_path: Path) -> None:
-    """What a driver has started ends with it."""
-    program = """
-import json, subprocess, sys
-child = subprocess.Popen(["sleep", "600"])
-print(json.dumps({"event": "ready", "child": child.pid}), flush=True)
-sys.stdin.read()
-"""
-    driver = start(tmp_path, program)
-    child = driver.receive(waiting_for="speak", timeout_s=30)["child"]
-    driver.close()
-    await_gone(child)
-
-
-def await_gone(pid: int) -> None:
-    for _ in range(600):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
-            return
-        if state == "Z":
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"process {pid} is still in state {state}")
+# --- the process ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["held", "paused"])
