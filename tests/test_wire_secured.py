@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from chaos.cluster import Site
 from fixtures.clusters.errors import ClusterSpecError
 from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.releases import clients_jar, default_release, fetch_release
 from fixtures.clusters.security import SCRAM, USERS, Security
 from fixtures.clusters.spec import SITES_MAX, ClusterSpec
+from fixtures.waiting import await_until
 from tests.real_cluster import RELEASE, SINGLE_BROKER, launcher
 from tests.wire_definitions import definitions
+from verification.errors import CaptureError
+from verification.sources.ranges import Range, RangeGroup, encode
+from verification.sources.wire_log import LogReader
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.connection import Authentication, Connection
@@ -113,6 +131,53 @@ def test_nobody_comes_in_without_saying_who_he_is(security: Security) -> None:
     with pytest.raises(WireError) as refused, connect(security, None, security.context()) as connection:
         connection.call("Metadata", {"Topics": []})
     assert not isinstance(refused.value, BrokerError)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_log_is_read_through_a_secured_listener(cluster: LocalCluster, security: Security, mechanism: str) -> None:
+    """With librdkafka's settings the log's reader enters as a user who may read, and as nobody who may not."""
+    topic = f"secured-{secrets.token_hex(4)}"
+    fill(cluster, topic, 3)
+    whole = RangeGroup((Range(topic=topic, topic_index=0, partition=0, start=0, end=3),))
+    reading = {"run": "r", "ranges": encode(whole.ranges), "tasks": "1", "timeout_s": "10"}
+    jars = json.dumps([str(clients_jar(fetch_release(default_release())))])
+
+    def read(user: str) -> list[int]:
+        entry = {
+            "security.protocol": "sasl_ssl",
+            "ssl.ca.location": str(security.certificate),
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": security.passwords[user],
+        }
+        options = {**reading, "bootstrap": security.bootstrap, "definitions": jars, "settings": json.dumps(entry)}
+        return [offset for batch in LogReader(options).read(whole) for offset in batch["offset"].to_pylist()]
+
+    allow(cluster, OWNER, topic)
+    assert read(OWNER) == [0, 1, 2]
+    with pytest.raises(CaptureError, match="AUTHORIZATION"):
+        read("stranger")
+
+
+def fill(cluster: LocalCluster, topic: str, count: int) -> None:
+    """A topic of one partition that holds so many records."""
+    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    producer = Producer({"bootstrap.servers": cluster.witness_bootstrap})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=0)
+    assert producer.flush(30) == 0
+
+
+def allow(cluster: LocalCluster, user: str, topic: str) -> None:
+    """Let a user read a topic, and wait until the broker lists it."""
+    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
+    kind, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    right = AclBinding(kind, topic, literal, f"User:{user}", "*", AclOperation.READ, AclPermissionType.ALLOW)
+    wanted = AclBindingFilter(kind, topic, literal, None, None, AclOperation.ANY, AclPermissionType.ANY)
+    admin.create_acls([right])[right].result(30)
+    await_until(lambda: right in admin.describe_acls(wanted).result(30), f"{user} may read {topic}", timeout_s=30)
 
 
 def test_secrets_are_in_no_representation(tmp_path: Path) -> None:

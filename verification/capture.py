@@ -113,14 +113,19 @@ def capture(
     """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`.
 
     `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars,
-    newest first; `settings` go to librdkafka as they are (security). A run whose subject writes no control records
-    (`has_log` false) has only `committed/`.
+    newest first; `settings` go to librdkafka as they are, and those about security open the log's reader the same
+    door. A run whose subject writes no control records (`has_log` false) has only `committed/`.
 
-    Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`.
+    Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`, and for settings that
+    the log's reader cannot honour.
     """
     from verification.sources import client, wire_log
+    from verification.sources.access import access
     from verification.sources.ranges import encode
 
+    if experiment.has_log:
+        # Before anything is read: the reader would say it too, page-deep in a worker's traceback.
+        access(settings or {})
     ship(spark)
     common = {"bootstrap": bootstrap, "run": experiment.run, "tasks": str(TASKS), "timeout_s": str(stall_s)}
     everything = encode(_ranges(experiment, captures, isolation=Isolation.UNCOMMITTED))
@@ -131,7 +136,7 @@ def capture(
     uncommitted = {**witness, "ranges": everything, "isolation": str(Isolation.UNCOMMITTED)}
     jobs = [(client.NAME, directory.committed, committed)]
     if experiment.has_log:
-        jobs.append((wire_log.NAME, directory.log, {**common, "ranges": everything, "definitions": jars}))
+        jobs.append((wire_log.NAME, directory.log, {**witness, "ranges": everything, "definitions": jars}))
         jobs.append((client.NAME, directory.uncommitted, uncommitted))
     # Readers mostly wait for brokers, so the three go at once.
     with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="capture") as pool:

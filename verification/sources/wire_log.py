@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from verification.errors import CaptureError, ReaderTimeoutError
+from verification.sources.access import access
 from verification.sources.parse import Numbers, identity_columns
 from verification.sources.ranges import Range, RangeGroup, decode, grouped
 from verification.sources.schema import LOG
@@ -41,7 +42,7 @@ class LogSource(DataSource):
     """The data source `onceproof-log`.
 
     Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first), `run`, `ranges` (see
-    `ranges.encode`), `tasks`, `timeout_s`.
+    `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of librdkafka's settings; see `access`).
     """
 
     @classmethod
@@ -68,6 +69,7 @@ class LogReader(DataSourceReader):
         self.ranges = decode(options["ranges"])
         self.tasks = int(options["tasks"])
         self.timeout_s = float(options["timeout_s"])
+        self.settings: dict[str, str] = json.loads(options["settings"])
 
     def partitions(self) -> list[InputPartition]:
         """Few Spark partitions for many topic partitions."""
@@ -76,13 +78,20 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of `LOG`.
 
-        Raises ReaderTimeoutError when a range stands still for `timeout_s`, CaptureError for whatever else the cluster
-        answers instead of its log.
+        Raises ReaderTimeoutError when a range stands still for `timeout_s`, CaptureError for settings that give no way
+        in and for whatever else the cluster answers instead of its log.
         """
         assert isinstance(partition, RangeGroup)
         if not partition.ranges:
             return
-        with Client(self.bootstrap, Definitions.load(*self.definitions), timeout_s=self.timeout_s) as client:
+        way = access(self.settings)
+        with Client(
+            self.bootstrap,
+            Definitions.load(*self.definitions),
+            timeout_s=self.timeout_s,
+            ssl_context=way.ssl_context,
+            authentication=way.authentication,
+        ) as client:
             for each in partition.ranges:
                 yield from self._range(client, each)
 

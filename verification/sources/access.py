@@ -1,0 +1,93 @@
+"""How a listener is entered: TLS and SASL for our own Fetch, by the names of librdkafka's settings.
+
+Whoever captures a cluster of their own writes `settings` once; the consumer captures hand them to librdkafka, and here
+the same words become what `wire` takes. A security setting that `wire` cannot honour is refused and never left out: a
+reader that enters by another door than the one that was asked for would prove something about another door.
+
+Free of pyspark. Source of names and defaults: librdkafka's CONFIGURATION.md.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from verification.errors import CaptureError
+from wire.connection import Authentication
+from wire.sasl import Plain, Scram
+
+_PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_TLS = (
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification",
+)
+_SASL = ("sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password")
+KNOWN = ("security.protocol", *_TLS, *_SASL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What `wire.client.Client` takes; both are None for a listener without TLS and SASL."""
+
+    ssl_context: ssl.SSLContext | None = None
+    authentication: Authentication | None = None
+
+
+def access(settings: Mapping[str, Any]) -> Access:
+    """The way in that librdkafka settings describe; settings that are not about security are left to librdkafka.
+
+    Raises CaptureError for a security setting, protocol or mechanism that is unknown here, a name or password that is
+    missing, and a file that cannot be read.
+    """
+    texts = {name: str(value) for name, value in settings.items()}
+    for name in texts:
+        if name.startswith(("ssl.", "sasl.", "security.", "enable.ssl", "enable.sasl")) and name not in KNOWN:
+            raise CaptureError(f"the log cannot be read with the setting {name}; known are {', '.join(KNOWN)}")
+    protocol = texts.get("security.protocol", "plaintext").lower()
+    if protocol not in _PROTOCOLS:
+        raise CaptureError(f"security.protocol={protocol} is none of {', '.join(_PROTOCOLS)}")
+    return Access(
+        ssl_context=_context(texts) if protocol.endswith("ssl") else None,
+        authentication=_authentication(texts) if protocol.startswith("sasl") else None,
+    )
+
+
+def _context(texts: Mapping[str, str]) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=texts.get("ssl.ca.location"), cadata=texts.get("ssl.ca.pem"))
+        if "ssl.certificate.location" in texts:
+            context.load_cert_chain(
+                texts["ssl.certificate.location"],
+                texts.get("ssl.key.location"),
+                # Without a password OpenSSL would ask a terminal for it.
+                lambda: texts.get("ssl.key.password", ""),
+            )
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"a certificate or key of the settings cannot be used: {error}") from error
+    context.check_hostname = texts.get("ssl.endpoint.identification.algorithm", "https").lower() != "none"
+    if texts.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _authentication(texts: Mapping[str, str]) -> Authentication:
+    # librdkafka's own default is GSSAPI, which is unknown here; so it must be said.
+    mechanism = texts.get("sasl.mechanism", texts.get("sasl.mechanisms", "GSSAPI")).upper()
+    if mechanism not in _MECHANISMS:
+        raise CaptureError(f"sasl.mechanism={mechanism} is none of {', '.join(_MECHANISMS)}")
+    missing = [name for name in ("sasl.username", "sasl.password") if name not in texts]
+    if missing:
+        raise CaptureError(f"sasl.mechanism={mechanism} needs {' and '.join(missing)}")
+    name, password = texts["sasl.username"], texts["sasl.password"]
+    if mechanism == "PLAIN":
+        return Plain(username=name, password=password)
+    return Scram(username=name, password=password, digest=mechanism.removeprefix("SCRAM-"))
