@@ -1,4 +1,4 @@
-"""`tox -e track-record`: every known bug, searched for on the releases that have it and on those that do not.
+"""`tox -e track-record`: known bugs, each by its script, searched for on the releases that have it and on those that do not.
 
 Each row of `suites/regressions` is performed on each release that it is for, request by request like a protocol case;
 rows of one release that need the same cluster share it. What a row shows is compared with what it must show, both ways:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from verification import session
-from verification.errors import JavaUnfitError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -73,52 +71,6 @@ def test_a_remote_session_gets_engine_settings_only(monkeypatch: pytest.MonkeyPa
     """A Spark Connect server has its own master, memory and JVM: none of them is asked for."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
     assert {key.split(".")[1] for key in session.settings({})} == {"sql"}
-
-
-def _java(home: Path, version: str) -> Path:
-    program = home / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
-    program.chmod(0o755)
-    return home
-
-
-def test_the_java_that_is_passed_in_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The version is that of the given home, before that of JAVA_HOME."""
-    monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path / "env", 'openjdk version "21.0.1"')))
-    assert session.java_major(_java(tmp_path / "given", 'openjdk version "17.0.15"')) == 17
-    assert session.java_major(None) == 21
-
-
-@pytest.mark.parametrize("version", ['java version "1.8.0_402"', 'openjdk version "11.0.2"', "nothing of the kind"])
-def test_an_old_java_is_refused_with_one_sentence(version: str, tmp_path: Path) -> None:
-    """A Java that Spark cannot run on is named, with what to do."""
-    with pytest.raises(JavaUnfitError, match="Spark needs Java 17 or later: set JAVA_HOME to one") as refused:
-        session.java_major(_java(tmp_path, version))
-    assert "\n" not in str(refused.value)
-
-
-def test_no_java_is_refused_with_one_sentence(tmp_path: Path) -> None:
-    """A home without a java is named, with what to do."""
-    with pytest.raises(JavaUnfitError, match=r"cannot be run .* named by JAVA_HOME or on PATH"):
-        session.java_major(tmp_path)
-
-
-def test_judging_without_java_is_an_environment_error(tmp_path: Path) -> None:
-    """`python -m verification` on a machine without Java says so in one line and exits with 5."""
-    (tmp_path / "scenario.json").write_text("{}")
-    environment = {**os.environ, "JAVA_HOME": str(tmp_path / "nowhere"), "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(
-        [sys.executable, "-m", "verification", str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (5, "")
-    assert "Spark needs Java 17 or later" in ended.stderr
-    assert ended.stderr.count("\n") == 1
 
 
 KILLED = """

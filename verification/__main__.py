@@ -3,8 +3,11 @@
 Each RUN_DIR is a whole run's directory, a sweep's, one scenario's or one protocol case's. Of scenarios `verdicts.json`
 and `findings/` are written anew. With `--reference` the plain-Python reference judge runs instead: it needs neither
 Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
-takes no Spark either, and writes nothing, because whoever shows a script judges it. Exit codes are those of
-`verification.verdict`: controls do not count, except that one that is not convicted is an ERROR.
+takes no Spark either, and writes nothing, because whoever shows a script judges it.
+
+Exit codes are those of `verification.verdict`, for the evidence that is there: controls do not count, except that one
+that is not convicted is an ERROR; without any subject that was decided the code is 2. What a run had planned and never
+tried, what its user accepts and what it is compared with is the report's to say: `python -m reports` decides the run.
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from verification.command_line import Parser, end_with
-from verification.errors import SessionError, UnfitEvidenceError
+from verification.errors import SessionError, UnfitEvidenceError, UnknownFloorError
 from verification.judge_scripts import judge_scripts
 from verification.layout import RunDirectory, case_directories, scenario_directories
-from verification.verdict import ExitCode, ScenarioVerdict, Verdict, code_of, exit_code
+from verification.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -80,10 +83,18 @@ def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) ->
     verdicts = judge(session, directories)
     for verdict in verdicts:
         print(_line(verdict))
-    return [code_of(verdict.verdict) for verdict in verdicts]
+    return _codes(verdicts)
+
+
+def _codes(verdicts: Sequence[ScenarioVerdict]) -> list[ExitCode]:
+    """Of each subject, and of each control that is not convicted: the others say nothing about a subject."""
+    counted = [each for each in verdicts if not each.control or each.verdict is not Verdict.PASS]
+    return [code_of(each.verdict) for each in counted if each.verdict is not Verdict.NOT_APPLICABLE]
 
 
 def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
+    from verification.coverage import coverage
+    from verification.decision import Judged, decide
     from verification.evidence import read_run
     from verification.folding import fold
     from verification.reference import judge_rows, summary
@@ -93,15 +104,20 @@ def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
     for directory in directories:
         try:
             evidence = read_run(directory)
-        except UnfitEvidenceError as error:
+            covered = coverage(evidence)
+        except (UnfitEvidenceError, UnknownFloorError) as error:
             print(f"{Verdict.ERROR.name:14} {directory.root.name}: {error}")
             codes.append(ExitCode.ENVIRONMENT)
             continue
         folded = fold(judge_rows(all_rows(evidence)))
         primary = [violation for violations in folded.primary.values() for violation in violations]
+        found = tuple(
+            Finding(anomaly=str(anomaly), count=len(violations), examples=())
+            for anomaly, violations in folded.primary.items()
+        )
+        judged = decide(Judged(experiment=evidence.experiment, findings=found, coverage=covered))
         print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {summary(primary)}")
-        subject = not evidence.experiment.is_control
-        codes.append(ExitCode.VIOLATION if primary and subject else ExitCode.CONFORMANT)
+        codes += _codes([judged])
     return codes
 
 

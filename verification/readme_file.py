@@ -28,9 +28,9 @@ What was tried:
 Run it again:
   {experiment.replay}
 
-Judge this evidence again, and render it, without a cluster; in a checkout of onceproof:
-  python -m verification DIRECTORY
-  python -m reports DIRECTORY
+Judge this evidence again, and render it, without a cluster; in a checkout of onceproof in which tox has run:
+  .tox/shared/bin/python -m verification DIRECTORY
+  .tox/shared/bin/python -m reports DIRECTORY
 
 Files (docs/evidence.md has every field):
 {files}

@@ -21,7 +21,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -31,15 +30,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from verification.errors import JavaUnfitError, SessionError
+from verification.errors import SessionError
+from verification.spark_java import spark_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Spark 4 is compiled for Java 17; older ones refuse its class files.
-JAVA_MIN = 17
-#: `java -version` answers in well under a second; ten times that is a machine in distress.
-JAVA_ANSWER_S = 30.0
 #: Lines of the JVM's output that go into an error message.
 TAIL_LINES = 12
 
@@ -73,30 +69,6 @@ APPLICATION_DEFAULTS: dict[str, str] = {
 }
 
 _LOCK = threading.Lock()
-
-
-def java_major(java_home: Path | None) -> int:
-    """The major version of the Java that Spark's launcher will use: `java_home`, else JAVA_HOME, else PATH.
-
-    Raises JavaUnfitError when there is none, when it does not answer, or when it is older than Spark accepts.
-    """
-    home = java_home or (Path(os.environ["JAVA_HOME"]) if os.environ.get("JAVA_HOME") else None)
-    program = str(home / "bin" / "java") if home else "java"
-    try:
-        answer = subprocess.run(
-            [program, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWER_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise JavaUnfitError(
-            f"{program} cannot be run ({error}); Spark needs Java {JAVA_MIN} or later, named by JAVA_HOME or on PATH"
-        ) from error
-    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
-    if found is None or int(found[1]) < JAVA_MIN:
-        said = (answer.stderr or answer.stdout).splitlines()
-        raise JavaUnfitError(
-            f"{program} is {said[0] if said else 'mute'}; Spark needs Java {JAVA_MIN} or later: set JAVA_HOME to one"
-        )
-    return int(found[1])
 
 
 def _submit_arguments() -> Iterator[str]:
@@ -194,7 +166,7 @@ def start(
 ) -> SparkSession:
     """The session of this process, started when there is none.
 
-    `java_home` is the Java of the driver's JVM and is needed only where JAVA_HOME and PATH name none that fits;
+    `java_home` is the Java of the driver's JVM; without it `spark_java` looks for one;
     `options` are the user's own Spark settings and win over every default. `niceness` (0 to 19) is how far the JVM
     and its workers give way to other processes, which Linux alone can do for one child. `log` is the file for what the
     JVM prints, by default one that nobody finds. Thread-safe, so that it can be started in the background while
@@ -220,7 +192,10 @@ def start(
                 return SparkSession.builder.config(map=dict(chosen)).getOrCreate()
             except Exception as error:
                 raise SessionError(f"the Spark Connect server did not answer: {error}") from error
-        java_major(java_home)
-        if java_home is not None:
-            os.environ["JAVA_HOME"] = str(java_home)
+        home = spark_java(java_home)
+        if home is not None:
+            os.environ["JAVA_HOME"] = str(home)
+        else:
+            # The launcher would prefer it to PATH, and it did not fit.
+            os.environ.pop("JAVA_HOME", None)
         return _launch(chosen, niceness, log)
