@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer
 
-from chaos.cluster import BrokerId, ClusterView, Link, Site, TopicPartition
+from chaos.cluster import BrokerId, Link, TopicPartition
 from fixtures.clusters.docker import DockerCluster
 from fixtures.clusters.docker_engine import CLUSTER_LABEL, OWNER_LABEL, ROLE_LABEL, Engine, Role
 from fixtures.clusters.docker_image import kafka_image
@@ -24,14 +22,23 @@ from fixtures.clusters.releases import default_release, fetch_release
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.progress import Downloads
+from tests.cluster_talk import (
+    APP,
+    OBSERVER,
+    PATIENCE_S,
+    around,
+    await_view,
+    leader_of,
+    make_whole,
+    new_topic,
+    producer_at,
+    writing,
+)
 
 pytestmark = pytest.mark.docker
 
-APP, OBSERVER = Site("app"), Site("observer")
 RELEASE = str(default_release())
 SINGLE_BROKER = ClusterSpec(release=RELEASE, brokers=1, replicas=1, min_in_sync=1)
-# Faults show within 6 s on a quiet machine; tests run on busy ones too.
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -57,72 +64,13 @@ def shared(runtime: DockerRuntime, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def cluster(shared: DockerCluster) -> Iterator[DockerCluster]:
     yield shared
-    for broker in shared.brokers:
-        shared.resume(broker)
-        if not shared.is_running(broker):
-            shared.start(broker)
-    shared.links.heal()
-    await_healthy(shared, PATIENCE_S)
+    make_whole(shared)
 
 
 @pytest.fixture
 def topic(cluster: DockerCluster, request: pytest.FixtureRequest) -> TopicPartition:
     """A topic of one partition with three replicas, named after the test."""
-    name = re.sub(r"\W", "-", request.node.name)
-    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
-    for done in admin.create_topics([NewTopic(name, 1, 3)]).values():
-        done.result(PATIENCE_S)
-    at = TopicPartition(topic=name, partition=0)
-    await_view(cluster, "the topic", lambda view: at in view.partitions and len(view.partitions[at].in_sync) == 3)
-    return at
-
-
-def producer_at(bootstrap: str, **options: str | int) -> Producer:
-    """A producer that notices faults soon."""
-    return Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "socket.timeout.ms": 3000,
-            "reconnect.backoff.max.ms": 500,
-            "topic.metadata.refresh.interval.ms": 1000,
-            "log_level": 0,
-        }
-        | {key.replace("_", "."): value for key, value in options.items()}
-    )
-
-
-def await_view(
-    cluster: DockerCluster,
-    what: str,
-    holds: Callable[[ClusterView], bool],
-    meanwhile: Callable[[], object] = lambda: None,
-) -> ClusterView:
-    """Observe until something holds."""
-    began = time.monotonic()
-    while not holds(view := cluster.view()):
-        waited_s = time.monotonic() - began
-        assert waited_s < PATIENCE_S, f"{what} did not happen within {waited_s:.0f} s; last seen: {view}"
-        meanwhile()
-        time.sleep(0.1)
-    return view
-
-
-def leader_of(cluster: DockerCluster, at: TopicPartition) -> BrokerId:
-    """The leader, which must exist."""
-    leader = cluster.view().partitions[at].leader
-    assert leader is not None
-    return leader
-
-
-def writing(cluster: DockerCluster, at: TopicPartition) -> Callable[[], object]:
-    """A function that writes one more record. ISR changes only show where something is written."""
-    producer = producer_at(cluster.bootstrap(APP), acks="1")
-
-    def write() -> None:
-        producer.produce(at.topic, b"x", partition=at.partition)
-        producer.poll(0)
-
-    return write
+    return new_topic(cluster, re.sub(r"\W", "-", request.node.name))
 
 
 def ours(engine: Engine, cluster: str) -> list[str]:
@@ -200,12 +148,7 @@ def test_a_follower_cut_from_its_leader_leaves_the_in_sync_set(cluster: DockerCl
 def test_a_leader_cut_from_its_peers_loses_its_leadership(cluster: DockerCluster, topic: TopicPartition) -> None:
     """Its process runs on and the witness still reaches it, but believes the majority."""
     leader = leader_of(cluster, topic)
-    around = [
-        link
-        for link in cluster.links.links()
-        if link.source.isdigit() and str(leader) in (link.source, str(link.target))
-    ]
-    cluster.links.cut(*around)
+    cluster.links.cut(*around(cluster.links.links(), leader))
     await_view(
         cluster,
         "the move",

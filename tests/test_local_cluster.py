@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer
 
-from chaos.cluster import BrokerId, ClusterView, Link, Plane, Site, TopicPartition
+from chaos.cluster import Link, Plane, TopicPartition
 from fixtures.clusters.coordinators import GROUPS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from fixtures.clusters.errors import BrokerStateError
 from fixtures.clusters.health import await_healthy, problems
@@ -20,13 +18,21 @@ from fixtures.clusters.local import LocalCluster
 from fixtures.clusters.plan import INTERNAL
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
+from tests.cluster_talk import (
+    APP,
+    OBSERVER,
+    PATIENCE_S,
+    around,
+    await_view,
+    leader_of,
+    make_whole,
+    new_topic,
+    producer_at,
+    writing,
+)
 from tests.real_cluster import RELEASE, launcher
 
 pytestmark = pytest.mark.cluster
-
-APP = Site("app")
-# Faults show within 6 s on a quiet machine; tests run on busy ones too.
-PATIENCE_S = 45.0
 
 
 @pytest.fixture(scope="module")
@@ -38,77 +44,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 @pytest.fixture
 def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
     yield shared
-    shared.links.heal()
-    for broker in shared.brokers:
-        shared.resume(broker)
-        if not shared.is_running(broker):
-            shared.start(broker)
-    await_healthy(shared, PATIENCE_S)
+    make_whole(shared)
 
 
 @pytest.fixture
 def topic(cluster: LocalCluster, request: pytest.FixtureRequest) -> TopicPartition:
     """A topic of one partition with three replicas, named after the test."""
-    name = re.sub(r"\W", "-", request.node.name)
-    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
-    for done in admin.create_topics([NewTopic(name, 1, 3)]).values():
-        done.result(PATIENCE_S)
-    at = TopicPartition(topic=name, partition=0)
-    await_view(cluster, "the topic", lambda view: at in view.partitions and len(view.partitions[at].in_sync) == 3)
-    return at
-
-
-def quick(bootstrap: str, **options: str | int) -> Producer:
-    """A producer that notices faults soon."""
-    return Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "socket.timeout.ms": 3000,
-            "reconnect.backoff.max.ms": 500,
-            "topic.metadata.refresh.interval.ms": 1000,
-            "log_level": 0,
-        }
-        | {key.replace("_", "."): value for key, value in options.items()}
-    )
-
-
-def await_view(
-    cluster: LocalCluster,
-    what: str,
-    holds: Callable[[ClusterView], bool],
-    meanwhile: Callable[[], object] = lambda: None,
-) -> ClusterView:
-    """Observe until something holds."""
-    began = time.monotonic()
-    while not holds(view := cluster.view()):
-        waited_s = time.monotonic() - began
-        assert waited_s < PATIENCE_S, f"{what} did not happen within {waited_s:.0f} s; last seen: {view}"
-        meanwhile()
-        time.sleep(0.05)
-    return view
-
-
-def leader_of(cluster: LocalCluster, at: TopicPartition) -> BrokerId:
-    """The leader, which must exist."""
-    leader = cluster.view().partitions[at].leader
-    assert leader is not None
-    return leader
-
-
-def writing(cluster: LocalCluster, at: TopicPartition) -> Callable[[], object]:
-    """A function that writes one more record. ISR changes only show where something is written."""
-    producer = quick(cluster.bootstrap(APP), acks="1")
-
-    def write() -> None:
-        producer.produce(at.topic, b"x", partition=at.partition)
-        producer.poll(0)
-
-    return write
-
-
-def around(links: tuple[Link, ...], broker: BrokerId) -> list[Link]:
-    """All links between a broker and its peers, in both directions, on both planes."""
-    return [link for link in links if link.source.isdigit() and str(broker) in (link.source, str(link.target))]
+    return new_topic(cluster, re.sub(r"\W", "-", request.node.name))
 
 
 def connections_of(pid: int) -> set[tuple[str, int]]:
@@ -152,7 +94,7 @@ def test_coordinators_are_where_the_hash_of_their_key_says(cluster: LocalCluster
 
 def test_transactions_pass_through_the_links(cluster: LocalCluster, topic: TopicPartition) -> None:
     """What is committed is read, what is aborted is not, and an open transaction makes the cluster unhealthy."""
-    producer = quick(cluster.bootstrap(APP), transactional_id="t-links")
+    producer = producer_at(cluster.bootstrap(APP), transactional_id="t-links")
     producer.init_transactions(PATIENCE_S)
     for value, commit in ((b"aborted", False), (b"committed", True)):
         producer.begin_transaction()
@@ -162,7 +104,7 @@ def test_transactions_pass_through_the_links(cluster: LocalCluster, topic: Topic
         (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE_S)
     consumer = Consumer(
         {
-            "bootstrap.servers": cluster.bootstrap(Site("observer")),
+            "bootstrap.servers": cluster.bootstrap(OBSERVER),
             "group.id": "g-links",
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
@@ -254,7 +196,9 @@ def test_a_killed_broker_comes_back_on_its_addresses(cluster: LocalCluster, topi
         cluster.start(leader)
     await_view(cluster, "coming back", lambda view: len(view.partitions[topic].in_sync) == 3)
     assert cluster.bootstrap(APP) == bootstrap
-    reached = quick(f"127.2.0.{leader}:{cluster.topology.plan.port('APP', leader)}").list_topics(timeout=PATIENCE_S)
+    reached = producer_at(f"127.2.0.{leader}:{cluster.topology.plan.port('APP', leader)}").list_topics(
+        timeout=PATIENCE_S
+    )
     assert set(reached.brokers) == {1, 2, 3}
 
 
