@@ -57,6 +57,10 @@ class Succession:
 class Clients(Protocol):
     """The running clients of a workload, as faults see them. Unknown or ended processes raise chaos.errors."""
 
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """Every transactional id of the workload, sorted: also of processes that have ended."""
+
     def alive(self, role: str | None = None) -> tuple[ClientProcess, ...]:
         """The processes that run, oldest first."""
 

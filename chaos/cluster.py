@@ -17,6 +17,11 @@ from chaos.routes import Endpoint
 BrokerId = NewType("BrokerId", int)
 Site = NewType("Site", str)
 
+#: No broker: the metadata says that a partition has no leader.
+NO_LEADER = -1
+#: No broker either: nobody could say who leads.
+UNSEEN = -2
+
 
 class Plane(StrEnum):
     """The listener that a broker-to-broker link carries."""
@@ -65,7 +70,11 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A partition's ends as its leader states them; `leader` and both offsets are −1 when nobody answered."""
+    """A partition's ends as its leader states them; both offsets are −1 when it did not answer.
+
+    `leader` is what the metadata says whether it answers or not: `NO_LEADER` when there is none, `UNSEEN` when the
+    metadata does not know the partition.
+    """
 
     leader: int
     high_watermark: int
@@ -159,8 +168,11 @@ class Cluster(Protocol):
     def accepts(self, link: Link) -> bool:
         """Whether a connection through a client site's link is accepted right now."""
 
-    def round_trip_ms(self, link: Link) -> float:
-        """Milliseconds from a request through a client site's link to its response; infinite when there is none."""
+    def round_trip_ms(self, link: Link, *, padding_kb: int = 0) -> float:
+        """Milliseconds from a request through a client site's link to its response; infinite when there is none.
+
+        `padding_kb` is how much more both carry at least, so that a link's rate shows.
+        """
 
     def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
         """The coordinator of a transactional id, None while there is none."""

@@ -1,8 +1,8 @@
 """The nemesis applies a schedule, asks each fault for proof that it took hold, and always heals.
 
 Healing happens on every path: at the end of a step, when a fault cannot be applied, when the harness fails and on
-Ctrl-C. A fault that fails to apply is recorded with its error; the run then has a step without confirmation and can
-at best be inconclusive, which is for the judge to say.
+Ctrl-C. A fault that fails to apply, or to heal, is recorded with its error; the run then has a step without
+confirmation and can at best be inconclusive, which is for the judge to say. Healed is only what was seen to heal.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Applied:
 
     `confirmed_ns` and `proof` are None when nothing showed that the fault took hold; nothing may then be concluded from
     surviving it. `error` says what went wrong: the fault could not be applied, was cut short, or could not be healed.
+    `healed_ns` is None when it was not healed, or nobody knows. `processes` are the clients that it struck themselves.
     """
 
     step: int
@@ -49,6 +50,7 @@ class Applied:
     proof: str | None = None
     healed_ns: int | None = None
     error: str | None = None
+    processes: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -68,7 +70,8 @@ class Nemesis:
 
     `wait` sleeps up to so many seconds and raises when the run is being interrupted. `attempted` and `ended`
     count the operations that clients have begun and ended; a confirmed fault stands until it has met `meets` of them,
-    those included that were under way when it struck, within `STANDS_LONGER_S`.
+    those included that were under way when it struck, within `STANDS_LONGER_S`. `await_whole` returns when the cluster
+    is whole again, and raises when it does not become so.
     """
 
     arena: Arena
@@ -78,12 +81,16 @@ class Nemesis:
     attempted: Callable[[], int] = int
     ended: Callable[[], int] = int
     meets: int = 0
+    await_whole: Callable[[], None] = lambda: None
 
     def run(self, schedule: Schedule) -> tuple[Applied, ...]:
         """Apply every step in order; returns what was recorded. Errors of faults are recorded, not raised."""
         return tuple(self._step(number, step) for number, step in enumerate(schedule))
 
     def _step(self, number: int, step: Step) -> Applied:
+        if step.once_whole:
+            self.tell(f"waiting for every replica to be in sync before: {step.fault.describe()}")
+            self.await_whole()
         if step.after_s:
             self.tell(f"waiting {step.after_s:g} s before: {step.fault.describe()}")
             self.wait(step.after_s)
@@ -102,18 +109,23 @@ class Nemesis:
         except ChaosError as error:
             log.note(error=f"{type(error).__name__}: {error}")
             self.tell(f"{step.fault.describe()} failed: {error}")
-            self._undo()
+            whole = self._undo()
+            # What could not be applied is healed when nothing of it is left; what could not be healed is not.
+            if log.applied.applied_ns is None and whole:
+                log.note(healed_ns=time.monotonic_ns())
         except BaseException as error:
             # What was done to the subject belongs into the history also when it was cut short.
             log.note(error=f"cut short: {type(error).__name__}")
             raise
         finally:
-            log.note(healed_ns=time.monotonic_ns())
             self.record(log.applied)
         return log.applied
 
-    def _undo(self) -> None:
-        """A fault of several parts may have failed half-way: open every link and start whoever it had felled."""
+    def _undo(self) -> bool:
+        """A fault of several parts may have failed half-way: open every link and start whoever it had felled.
+
+        Whether that is so now.
+        """
         cluster = self.arena.cluster
         with suppress(ChaosError):
             cluster.links.heal()
@@ -121,11 +133,16 @@ class Nemesis:
             with suppress(ChaosError):
                 if not cluster.is_running(broker):
                     cluster.start(broker)
+        with suppress(ChaosError):
+            return cluster.links.is_healed() and all(cluster.is_running(broker) for broker in cluster.brokers)
+        return False
 
     def _strike(self, step: Step, log: _StepLog, release: Callable[[], None]) -> None:
         needed = self.ended() + self.meets
+        if step.let_go_first:
+            release()
         injection = step.fault.inject(self.arena)
-        log.note(target=injection.target, applied_ns=time.monotonic_ns())
+        log.note(target=injection.target, applied_ns=time.monotonic_ns(), processes=injection.processes)
         self.tell(f"{step.fault.describe()}: {injection.target}")
         try:
             proof = self._await_proof(injection.confirm, step.confirm_within_s)
@@ -140,6 +157,7 @@ class Nemesis:
                 self.tell(f"not confirmed within {step.confirm_within_s:g} s")
         finally:
             injection.heal()
+            log.note(healed_ns=time.monotonic_ns())
 
     def _await_attempts(self, needed: int) -> None:
         deadline = time.monotonic() + STANDS_LONGER_S

@@ -16,7 +16,9 @@ class Step:
     The proof that it took hold is waited for, at most `confirm_within_s`; from then on it lasts `hold_s` seconds,
     so that clients meet the fault itself and not only the way to it. `while_held` makes every transactional producer
     wait at that point, transaction open, from before the fault strikes until it is confirmed; `leaving` of them end
-    after that operation and nobody takes their place, as a job ends after its last commit.
+    after that operation and nobody takes their place, as a job ends after its last commit. `let_go_first` lets them go
+    right before the fault strikes instead, so that it strikes what they then ask for. `once_whole` waits before all
+    else until every broker is back and every replica in sync, as whoever restarts one broker after the other does.
     """
 
     fault: Fault
@@ -25,6 +27,8 @@ class Step:
     confirm_within_s: float = 20.0
     while_held: SyncPoint | None = None
     leaving: int = 0
+    let_go_first: bool = False
+    once_whole: bool = False
 
     def __post_init__(self) -> None:
         reason = self.fault.futility()
@@ -32,12 +36,16 @@ class Step:
             raise FutileFaultError(f"{self.fault.describe()} is refused: {reason}")
         if min(self.after_s, self.hold_s) < 0 or self.confirm_within_s <= 0:
             raise FutileFaultError(f"{self.fault.describe()} has a negative time")
+        if self.let_go_first and self.while_held is None:
+            raise FutileFaultError(f"{self.fault.describe()} lets go of producers that nobody holds")
 
     def describe(self) -> str:
         """The step in words."""
-        held = "" if self.while_held is None else f", while every producer waits at {self.while_held.value}"
+        when = "as every producer goes on from" if self.let_go_first else "while every producer waits at"
+        held = "" if self.while_held is None else f", {when} {self.while_held.value}"
         leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
         after = f"after {self.after_s:g} s: " if self.after_s else ""
+        after = f"once the cluster is whole, {after or 'at once: '}" if self.once_whole else after
         return f"{after}{self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it shows"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.arena import Arena
-from chaos.cluster import BrokerId, TopicPartition
+from chaos.cluster import BrokerId, PartitionView, TopicPartition
 from chaos.errors import UnresolvedTargetError
 
 
@@ -56,6 +56,33 @@ class LeaderOf:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowerOf:
+    """An in-sync follower of one partition: the one with the highest id."""
+
+    topic: str
+    partition: int
+
+    def describe(self) -> str:
+        """The role in words."""
+        return f"follower of {self.topic}-{self.partition}"
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """A broker that replicates the partition now and does not lead it."""
+        seen = _seen(arena, arena.partition(self.topic, self.partition))
+        followers = [broker for broker in seen.in_sync if broker != seen.leader]
+        if not followers:
+            raise UnresolvedTargetError(f"{self.topic}-{self.partition} has no in-sync follower to aim at")
+        return (max(followers),)
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """The in-sync set of the partition is without these brokers."""
+        in_sync = _seen(arena, arena.partition(self.topic, self.partition)).in_sync
+        if set(brokers) & set(in_sync):
+            return None
+        return f"in-sync replicas of {self.topic}-{self.partition} are {list(in_sync)}, without {list(brokers)}"
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderAwayFromCoordinators:
     """The leader of that partition of a topic which coordinates the fewest of the producers' transactional ids.
 
@@ -67,7 +94,7 @@ class LeaderAwayFromCoordinators:
 
     def describe(self) -> str:
         """The role in words."""
-        return f"leader of a partition of {self.topic} that is not the transaction coordinator"
+        return f"leader of a partition of {self.topic} that coordinates the fewest producers"
 
     def choose(self, arena: Arena) -> TopicPartition:
         """The partition whose leader coordinates the fewest producers; the lowest of equals."""
@@ -101,7 +128,10 @@ class LeaderAwayFromCoordinators:
 
 @dataclass(frozen=True, slots=True)
 class TransactionCoordinatorOf:
-    """The transaction coordinator of the n-th producer's transactional id."""
+    """The transaction coordinator of the n-th transactional id of the workload.
+
+    Counted among all ids and not among living processes: whoever ends must not turn the question to another id.
+    """
 
     producer: int = 0
 
@@ -110,9 +140,9 @@ class TransactionCoordinatorOf:
         return f"transaction coordinator of producer {self.producer}"
 
     def _transactional_id(self, arena: Arena) -> str:
-        ids = [each.transactional_id for each in arena.clients.alive() if each.transactional_id is not None]
+        ids = arena.clients.transactional_ids
         if len(ids) <= self.producer:
-            raise UnresolvedTargetError(f"there is no transactional producer {self.producer}; {len(ids)} are running")
+            raise UnresolvedTargetError(f"there is no transactional producer {self.producer}; there are {len(ids)}")
         return ids[self.producer]
 
     def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
@@ -195,8 +225,12 @@ class AllBrokers:
         return None if running else f"no broker process is left of {len(brokers)}"
 
 
-def _leader(arena: Arena, at: TopicPartition) -> BrokerId | None:
+def _seen(arena: Arena, at: TopicPartition) -> PartitionView:
     seen = arena.cluster.view().partitions.get(at)
     if seen is None:
         raise UnresolvedTargetError(f"the witness does not know partition {at}")
-    return seen.leader
+    return seen
+
+
+def _leader(arena: Arena, at: TopicPartition) -> BrokerId | None:
+    return _seen(arena, at).leader

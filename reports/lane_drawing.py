@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from reports.picture import Act, Curve, Lane, Point, Timeline
 from reports.shapes import CHARACTER, LEFT, RIGHT, WIDTH, Box, Drawing, Line, Path, Text
 from reports.words import number, one_line, seconds
+from verification.history import NO_LEADER, UNSEEN
 
 LANE_HEIGHT, LEADER_HEIGHT, OFFSETS_HEIGHT, GAP, TOP = 14, 17, 90, 26, 18
 #: More lanes than this do not fit on a screen; the trace has all of them.
@@ -20,7 +21,8 @@ LANES_MAX, LEADERS_MAX = 40, 6
 #: Strokes shorter than this cannot be seen.
 STROKE_MIN = 1.2
 LABEL_MAX = int((LEFT - 10) / CHARACTER)
-NOBODY = -1
+#: Instead of a broker (`verification.history`): the metadata named none; nobody could say.
+LACKING = {NO_LEADER: "has no leader", UNSEEN: "nobody answered"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +144,11 @@ def _reigns(frame: _Frame, leaders: tuple[Curve, ...]) -> Iterator[Box]:
         y = frame.leaders_top + place * LEADER_HEIGHT + 2
         for began, ended, leader in _segments(curve, frame.end_s):
             start, end = frame.x(began), frame.x(ended)
-            kind = "nobody" if leader == NOBODY else "reign odd" if leader % 2 else "reign"
-            who = "nobody answered" if leader == NOBODY else f"led by broker {leader}"
+            kind = "nobody" if leader in LACKING else "reign odd" if leader % 2 else "reign"
+            who = LACKING.get(leader, f"led by broker {leader}")
             title = f"{curve.place} {who}, {seconds(began)} to {seconds(ended)}"
             # A missing leader is a thin line: a gap is seen without its colour.
-            height = 3 if leader == NOBODY else LEADER_HEIGHT - 4
+            height = 3 if leader in LACKING else LEADER_HEIGHT - 4
             lift = (LEADER_HEIGHT - 4 - height) / 2
             yield Box(x=start, y=y + lift, width=max(round(end - start, 1), 1), height=height, kind=kind, title=title)
 
@@ -158,7 +160,7 @@ def _reign_texts(frame: _Frame, leaders: tuple[Curve, ...]) -> Iterator[Text]:
         for began, ended, leader in _segments(curve, frame.end_s):
             start, end = frame.x(began), frame.x(ended)
             text = f"broker {leader}"
-            if leader != NOBODY and end - start > len(text) * CHARACTER:
+            if leader not in LACKING and end - start > len(text) * CHARACTER:
                 yield Text(x=round((start + end) / 2, 1), y=y, text=text, kind="on")
 
 
@@ -231,7 +233,7 @@ def _description(
 ) -> str:
     parts = [f"{len(lanes)} processes with {sum(len(each.acts) for each in lanes)} operations"]
     for curve in leaders:
-        who = ", ".join("nobody" if each == NOBODY else f"broker {each}" for each in curve.leaders)
+        who = ", ".join("nobody" if each in LACKING else f"broker {each}" for each in curve.leaders)
         parts.append(f"{curve.place} was led by {who}")
     if worst is not None:
         parts.append(

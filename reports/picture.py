@@ -76,7 +76,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What a partition's leader stated; `leader` and offsets are -1 when nobody answered."""
+    """What a partition's leader stated; offsets are −1 when it did not answer, `leader` is below 0 when none was named."""
 
     at_s: float
     leader: int
@@ -99,7 +99,7 @@ class Curve:
 
     @property
     def leaders(self) -> tuple[int, ...]:
-        """The leaders one after the other, -1 while nobody answered."""
+        """The leaders one after the other, below 0 while the metadata named none."""
         seen: list[int] = []
         for point in self.points:
             if not seen or seen[-1] != point.leader:

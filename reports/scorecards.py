@@ -2,8 +2,9 @@
 
 A guarantee is a set of anomalies that must not occur. A scenario has tried it when it decides a requirement that
 forbids one of them. It is refuted by a finding, and otherwise as good as the worst of the scenarios that tried it; a
-scenario that failed for another reason has no say. A pass is "not refuted in so many runs": faults strike at moments
-that nobody can enumerate. Recovery is measured and has no verdict, because no sentence of Kafka promises a time.
+scenario that failed for another reason has no say. It passes only when each of its anomalies was forbidden by a
+requirement that passed: what nobody looked for is not absent. A pass is "not refuted in so many runs": faults strike at
+moments that nobody can enumerate. Recovery is measured and has no verdict, because no sentence of Kafka promises a time.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
         "read_committed shows what was committed, and nothing else.",
         frozenset({Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.HIDDEN_COMMITTED, Anomaly.POLL_SKIP}),
     ),
+    ("Fencing", "A superseded producer writes nothing.", frozenset({Anomaly.ZOMBIE_WRITE})),
     (
-        "Fencing",
-        "A superseded producer writes nothing, and no other one is turned away.",
-        frozenset({Anomaly.ZOMBIE_WRITE, Anomaly.STRANDED_PRODUCER}),
+        "Producers survive",
+        "A producer that nobody superseded is never turned away for good.",
+        frozenset({Anomaly.STRANDED_PRODUCER}),
     ),
     (
         "Order",
@@ -101,6 +103,9 @@ def _card(
     told = [(scenario, verdict) for scenario, verdict in tried if verdict not in (Verdict.FAIL, Verdict.NOT_APPLICABLE)]
     passed = [scenario for scenario, verdict in told if verdict is Verdict.PASS]
     verdict = Verdict.FAIL if refuted else Verdict.worst(each for _, each in told) if told else None
+    untried = anomalies - _forbidden(passed, known) if verdict is Verdict.PASS else frozenset()
+    if untried:
+        verdict = Verdict.INCONCLUSIVE
     if verdict is None and any(each is Verdict.FAIL for _, each in tried):
         verdict = Verdict.INCONCLUSIVE
     return Card(
@@ -108,13 +113,23 @@ def _card(
         about=about,
         verdict=verdict,
         accepted=bool(refuted) and all(each.accepted for _, each in refuted),
-        fact=_fact(passed, len(told) - len(passed), refuted=bool(refuted)),
+        fact=_fact(passed, len(told) - len(passed), refuted=bool(refuted), untried=untried),
         refuted=tuple(refuted),
     )
 
 
-def _fact(passed: list[ScenarioReport], undecided: int, *, refuted: bool) -> str:
+def _forbidden(scenarios: Iterable[ScenarioReport], known: Catalogue) -> frozenset[Anomaly]:
+    """The anomalies of which requirements that passed say that they did not occur."""
+    rows = (row for each in scenarios for row in each.requirements if row.verdict is Verdict.PASS and row.id in known)
+    return frozenset(anomaly for row in rows for anomaly in known[row.id].forbids)
+
+
+def _fact(
+    passed: list[ScenarioReport], undecided: int, *, refuted: bool, untried: frozenset[Anomaly] = frozenset()
+) -> str:
     parts = []
+    if untried:
+        parts.append(f"Nothing tried {', '.join(sorted(untried))}")
     if passed:
         parts.append(f"{'Otherwise n' if refuted else 'N'}{not_refuted(passed)[1:]}")
     if undecided:

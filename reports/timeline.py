@@ -4,9 +4,9 @@ An operation is counted in the bin in which it completed; one that never complet
 heard of it, which is when it decided, else when it invoked. `init` is not counted: it is set-up, not workload. Bins
 are one second wide, or wider so that there are never more than BINS_MAX of them: a chart has room for no more.
 
-The lag is high watermark − last stable offset of the worst partition among the samples of one sampling moment.
-Partitions whose leader did not answer are left out; doubtful therefore is a lag of zero while nobody answers, and
-such moments have no point at all rather than a zero.
+The lag is high watermark − last stable offset of the worst partition. Samples are recorded when something changed, so a
+partition keeps the lag of its last sample until the next one: of an LSO that stands still nothing else is told. What a
+leader did not answer is not known until it answers again; where nothing is known there is no point rather than a zero.
 """
 
 from __future__ import annotations
@@ -93,14 +93,27 @@ def _bins(history: History, origin: int, width_s: float) -> tuple[Bin, ...]:
 
 
 def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
-    """One point per bin width: samples are taken several times a second and a chart cannot show more."""
+    """The worst of each half bin, which is as much as a chart can show, and last how it was at the end."""
+    samples = sorted(history.of(Sample), key=lambda each: each.at_ns)
+    known: dict[tuple[str, int], int] = {}
     worst: dict[int, int] = {}
-    for sample in history.of(Sample):
-        if sample.high_watermark < 0 or sample.last_stable_offset < 0:
-            continue
-        place = int((sample.at_ns - origin) / NS_PER_S / width_s * 2)
-        worst[place] = max(worst.get(place, 0), sample.high_watermark - sample.last_stable_offset)
-    return tuple(Lag(at_s=place * width_s / 2, records=lag) for place, lag in sorted(worst.items()))
+    place = 0
+    for sample in samples:
+        now = int((sample.at_ns - origin) / NS_PER_S / width_s * 2)
+        if known:
+            # What was known has stood since, in the bins between as well.
+            carried = max(known.values())
+            worst |= {each: max(worst.get(each, 0), carried) for each in range(place, now + 1)}
+        place = now
+        if min(sample.high_watermark, sample.last_stable_offset) < 0:
+            known.pop((sample.topic, sample.partition), None)
+        else:
+            known[sample.topic, sample.partition] = max(0, sample.high_watermark - sample.last_stable_offset)
+            worst[now] = max(worst.get(now, 0), *known.values())
+    points = [Lag(at_s=each * width_s / 2, records=lag) for each, lag in sorted(worst.items())]
+    if known:
+        points.append(Lag(at_s=_seconds(samples[-1].at_ns, origin) or 0.0, records=max(known.values())))
+    return tuple(points)
 
 
 def _began_us(history: History, origin: int) -> int:

@@ -52,9 +52,9 @@ class ExternalCluster:
         """Unknown."""
         _refuse(f"try {link}")
 
-    def round_trip_ms(self, link: Link) -> float:
+    def round_trip_ms(self, link: Link, *, padding_kb: int = 0) -> float:
         """Unknown."""
-        _refuse(f"time {link}")
+        _refuse(f"time {link} with {padding_kb} kB")
 
     def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
         """Unknown."""

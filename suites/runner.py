@@ -83,6 +83,7 @@ def strike(trial: Trial) -> None:
         attempted=lambda: trial.workload.progress().attempted,
         ended=lambda: trial.workload.progress().ended,
         meets=trial.floor("attempted_during"),
+        await_whole=lambda: trial.recover(timeout_s=RECOVERY_WITHIN_S),
     )
     try:
         nemesis.run(trial.scenario.schedule)
@@ -118,6 +119,7 @@ def await_after_window(trial: Trial) -> None:
             and now.ok - healed.ok >= trial.floor("ok_after")
             and now.records >= trial.floor("records") * ACKNOWLEDGED_PER_COUNTED
             and now.transactions >= trial.floor("transactions")
+            and now.transactions - healed.transactions >= trial.floor("transactions_after")
             and not trial.input_lag(marks)
         ):
             return

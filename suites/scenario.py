@@ -8,7 +8,7 @@ no assertion, because nothing is judged while it runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pytest
@@ -35,9 +35,16 @@ FLOORS: tuple[Floor, ...] = (
     Floor(name="attempted_during", need=10),
     Floor(name="ok_after", need=50),
     Floor(name="records", need=10_000),
+    # Every step of the schedule, however many there are.
     Floor(name="faults_confirmed", need=1),
+    Floor(name="observers_at_end", need=2),
 )
-TRANSACTIONS = (Floor(name="transactions", need=200), Floor(name="aborted", need=1))
+#: A transaction that spans a fault takes its time; thirty after it are what the shortest after-window of 3 s holds.
+TRANSACTIONS = (
+    Floor(name="transactions", need=200),
+    Floor(name="transactions_after", need=30),
+    Floor(name="aborted", need=1),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,14 @@ class Scenario:
     copies_on: bool = True
     survives: bool = False
     topic_settings: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # One fault that took hold says nothing about the other steps.
+        floors = (
+            replace(each, need=max(each.need, len(self.schedule))) if each.name == "faults_confirmed" else each
+            for each in self.floors
+        )
+        object.__setattr__(self, "floors", tuple(floors))
 
     @property
     def directory_name(self) -> str:

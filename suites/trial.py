@@ -19,7 +19,7 @@ from chaos.cluster import TopicPartition
 from chaos.nemesis import Applied
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.errors import EnvironmentProblemError
+from fixtures.errors import EnvironmentProblemError, SamplingError
 from fixtures.quiescence import Rest
 from fixtures.recorder import Recorder
 from fixtures.sampler import Sampler
@@ -56,6 +56,7 @@ class Trial:
         self.arena: Arena
         self._recorder: Recorder | None = None
         self._sampler: Sampler | None = None
+        self._unsampled: SamplingError | None = None
         self._workload: RunningWorkload | None = None
         self._rest: Rest | None = None
 
@@ -151,12 +152,17 @@ class Trial:
     def drain(self, *, timeout_s: float) -> None:
         """Let the live observers read to the end, then end every client."""
         ends = self.ends()
-        self.workload.drain_observers(
+        behind = self.workload.drain_observers(
             {TopicPartition(topic=end.topic, partition=end.partition): end.last_stable_offset for end in ends},
             timeout_s=timeout_s,
         )
+        if behind:
+            # The judge finds it in the evidence (`observers_at_end`); whoever watches should know who it was.
+            self.tell(f"did not read to the end: {'; '.join(f'{name} at {where}' for name, where in behind.items())}")
         self.workload.close()
         self._stop_sampler()
+        if self._unsampled is not None:
+            raise self._unsampled
         if self.workload.problems:
             raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
 
@@ -302,7 +308,10 @@ class Trial:
 
     def _stop_sampler(self) -> None:
         if self._sampler is not None:
-            self._sampler.stop()
+            try:
+                self._sampler.stop()
+            except SamplingError as error:
+                self._unsampled = error
             self._sampler = None
 
     def _keep_broker_logs(self) -> None:

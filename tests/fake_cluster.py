@@ -8,6 +8,7 @@ cluster on which no fault ever takes hold.
 
 from __future__ import annotations
 
+import math
 import socket
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -39,6 +40,7 @@ class FakeMesh:
     cut_links: set[Link] = field(default_factory=set)
     mute: set[Link] = field(default_factory=set)
     slow: dict[Link, int] = field(default_factory=dict)
+    narrow: dict[Link, int] = field(default_factory=dict)
 
     def links(self) -> tuple[Link, ...]:
         peers = [
@@ -54,9 +56,12 @@ class FakeMesh:
             self.cut_links.discard(link)
             self.mute.discard(link)
             self.slow.pop(link, None)
+            self.narrow.pop(link, None)
 
     def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
-        self.slow[link] = latency_ms
+        self.slow[link] = latency_ms - jitter_ms
+        if rate_kb_s is not None:
+            self.narrow[link] = rate_kb_s
 
     def drop_responses(self, *links: Link) -> None:
         self.mute.update(links)
@@ -82,7 +87,7 @@ class FakeMesh:
         self.led.clear()
 
     def is_healed(self) -> bool:
-        return not (self.cut_links or self.mute or self.slow or self.led)
+        return not (self.cut_links or self.mute or self.slow or self.narrow or self.led)
 
 
 @dataclass
@@ -97,6 +102,8 @@ class FakeCluster:
     brokers: tuple[BrokerId, ...] = BROKERS
     sites: tuple[Site, ...] = SITES
     written: int = 0
+    usual_ms: float = 3.0
+    unreachable: set[Link] = field(default_factory=set)
     single_replica: bool = False
 
     def crash(self, broker: BrokerId) -> None:
@@ -157,8 +164,12 @@ class FakeCluster:
     def accepts(self, link: Link) -> bool:
         return link not in self.links.cut_links
 
-    def round_trip_ms(self, link: Link) -> float:
-        return 2.0 * self.links.slow.get(link, 0) if self.reacts else 0.0
+    def round_trip_ms(self, link: Link, *, padding_kb: int = 0) -> float:
+        if link in self.unreachable:
+            return math.inf
+        rate = self.links.narrow.get(link)
+        slower = 2.0 * self.links.slow.get(link, 0) + (0.0 if rate is None else 2_000 * padding_kb / rate)
+        return self.usual_ms + (slower if self.reacts else 0.0)
 
     def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
         return BROKERS[1] if self.single_replica else self._holder()
@@ -184,6 +195,10 @@ class FakeClients:
     succeeded: set[int] = field(default_factory=set)
     dismissed: set[int] = field(default_factory=set)
     killed: list[int] = field(default_factory=list)
+
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        return ("r-0", "r-1", "r-2")
 
     def alive(self, role: str | None = None) -> tuple[ClientProcess, ...]:
         return tuple(each for each in self.living if role in (None, each.role))

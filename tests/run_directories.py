@@ -15,7 +15,19 @@ from pathlib import Path
 from reports.run_record import Download, Ended, Planned, RunRecord, RunState
 from verification import history, verdict_file
 from verification.experiment import Experiment, Floor, Isolation, Observer, Topic
-from verification.history import Action, Entry, FaultRecord, Intent, Operation, Outcome, Phase, ProcessRecord, Sample
+from verification.history import (
+    NO_LEADER,
+    UNSEEN,
+    Action,
+    Entry,
+    FaultRecord,
+    Intent,
+    Operation,
+    Outcome,
+    Phase,
+    ProcessRecord,
+    Sample,
+)
 from verification.layout import RunDirectory
 from verification.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, Violation
 
@@ -147,7 +159,7 @@ def entries(plan: Plan) -> Iterator[Entry]:
             at_ns=ANCHOR + half * SECOND // 2,
             topic=plan.topic,
             partition=0,
-            leader=-1 if 14 <= half < 16 else 2 if half < 14 else 3,
+            leader={14: NO_LEADER, 15: UNSEEN}.get(half, 2 if half < 14 else 3),
             high_watermark=half * 50,
             last_stable_offset=max(half * 50 - lag, 0),
         )

@@ -76,17 +76,43 @@ def test_listing_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_every_scenario_makes_a_claim_on_known_requirements(tmp_path: Path) -> None:
-    """Each subject names rows of the catalogue."""
+    """Each subject names rows of the catalogue, and only such as the anomalies that a run can show refute."""
     from verification.requirements.catalogue import load
 
     catalogue = load()
-    listed = conformance("--list", "--kafka", "4.3.1", directory=tmp_path).stdout.splitlines()
+    listed = conformance("--list", "--kafka", "4.3.1", "--profile", "nightly", directory=tmp_path).stdout.splitlines()
     heads = [line for line in listed if "≈" in line]
     assert len(heads) >= 24
     for line in heads:
         ids = [each for each in line[line.index("(") + 1 : line.index(")")].split(", ") if each]
         assert "control" in line or ids, line
         assert set(ids) <= set(catalogue), line
+        assert all(catalogue[each].forbids for each in ids), f"nothing that a run shows could refute one of: {line}"
+
+
+def test_every_step_of_a_schedule_must_take_hold() -> None:
+    """One confirmed fault of two says nothing about the other; a control's floors are meant likewise."""
+    from chaos.faults import CrashBroker
+    from chaos.schedule import Step
+    from chaos.targets import Controller
+    from fixtures.workloads import OrderFanOut
+    from suites.scenario import THREE_BROKERS, Scenario
+
+    def needed(steps: int) -> dict[str, int]:
+        scenario = Scenario(
+            name="recovery/s",
+            test_name="test_s",
+            claim="c",
+            requirements=(),
+            cluster=THREE_BROKERS,
+            workload=OrderFanOut(partitions=1),
+            schedule=(Step(fault=CrashBroker(Controller())),) * steps,
+        )
+        return {floor.name: floor.need for floor in scenario.floors}
+
+    assert needed(2)["faults_confirmed"] == 2
+    assert needed(1)["faults_confirmed"] == 1
+    assert needed(2)["ok_after"] == needed(1)["ok_after"] == 50
 
 
 def test_every_control_names_known_anomalies() -> None:

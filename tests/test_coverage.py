@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,13 @@ def test_a_run_without_faults_is_all_before_and_all_after() -> None:
 def test_only_confirmed_faults_count() -> None:
     """A fault that was not seen to take hold proves nothing."""
     assert coverage.faults_confirmed(evidence(fault(1, 2), fault(3, 4, confirmed=False))) == 1
+
+
+def test_a_fault_that_could_not_be_healed_proves_nothing() -> None:
+    """Seen to take hold is not enough: what failed in healing left another world behind than the claim speaks of."""
+    unhealed = replace(fault(3, None), error="InjectionError: no successor of process 3 was initialised within 30 s")
+    run = evidence(transaction(1), unhealed, transaction(9))
+    assert (coverage.faults_confirmed(run), coverage.ok_after(run)) == (0, 0)
 
 
 def test_init_and_empty_copies_are_no_operations() -> None:

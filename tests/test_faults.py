@@ -37,6 +37,7 @@ from chaos.schedule import Step, duration_s
 from chaos.targets import (
     AllBrokers,
     Controller,
+    FollowerOf,
     GroupCoordinator,
     LeaderAwayFromCoordinators,
     LeaderOf,
@@ -59,7 +60,10 @@ EFFECTIVE: list[Fault] = [
     IsolateBrokers(LEADER),
     CutSite(APP),
     CutSite(APP, GroupCoordinator()),
+    CutSite(APP, held=SyncPoint.BEFORE_OFFSETS),
+    CrashBroker(FollowerOf("billing-events", 0)),
     DegradeSite(APP, latency_ms=50, jitter_ms=10),
+    DegradeSite(APP, rate_kb_s=128),
     LoseResponses(APP, "billing-events", 0),
     PausedZombie(site=ZOMBIE, heir_site=APP),
     PartitionedZombie(site=ZOMBIE, heir_site=APP),
@@ -131,6 +135,7 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
     assert healed(on.cluster, on.clients)
 
 
+#: What a process's own end or a refused connection proves needs no reaction of the cluster.
 UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | CrashBroker)]
 
 

@@ -278,7 +278,7 @@ def test_a_fault_that_cannot_be_applied_leaves_nothing(mesh: ToxiproxyMesh) -> N
     fault = TamperFrames(on=FromSite(Site("app")), frames=frames, action=Hold())
     with pytest.raises(InjectionError, match="no message definitions"):
         fault.inject(replace(on, definitions=None))
-    with pytest.raises(UnresolvedTargetError, match="no transactional producer 9; 3 are running"):
+    with pytest.raises(UnresolvedTargetError, match="no transactional producer 9; there are 3"):
         replace(fault, producer=9).inject(on)
     first = fault.inject(on)
     with pytest.raises(LinkError, match="already"):

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from reports import html, scorecards
 from reports.lane_drawing import draw_lanes
 from reports.load import load_run
@@ -31,6 +33,7 @@ from tests.run_directories import (
     found,
     make_run,
 )
+from verification.anomalies import Anomaly
 from verification.history import Action, Entry, FaultRecord, History, Intent, Operation, Outcome, ProcessRecord, Settled
 from verification.verdict import Verdict, Violation
 
@@ -101,6 +104,7 @@ def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
     picture = draw_lanes(drawn, 6.5)
     assert any(line.kind == "violation" for line in picture.lines)
     assert {path.kind for path in picture.paths} >= {"act ok", "act fail", "act info", "high", "stable"}
+    assert any("has no leader" in box.title for box in picture.boxes)
     assert any("nobody answered" in box.title for box in picture.boxes)
     for box in picture.boxes:
         assert box.x >= 0
@@ -179,6 +183,23 @@ def test_each_guarantee_is_judged_by_its_own_anomalies(tmp_path: Path) -> None:
     assert card(run, "Recovery time").measured
     open_ = make_run(tmp_path / "b", (UNDECIDED,))
     assert card(open_, "Fencing").verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_guarantee_passes_only_when_all_of_it_was_tried() -> None:
+    """A pass about one of a guarantee's anomalies says nothing about the others, nor about another guarantee."""
+    titles = {title: anomalies for title, _, anomalies in scorecards.GUARANTEES}
+    assert titles["Fencing"] == {Anomaly.ZOMBIE_WRITE}
+    assert titles["Producers survive"] == {Anomaly.STRANDED_PRODUCER}
+
+
+def test_what_nobody_tried_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One anomaly more than the passing requirements forbid, and the card is inconclusive and names it."""
+    run = make_run(tmp_path, (SMOKE,))
+    assert card(run, "Atomicity").verdict is Verdict.PASS
+    more = frozenset({Anomaly.TORN_TRANSACTION, Anomaly.STRANDED_PRODUCER})
+    monkeypatch.setattr(scorecards, "GUARANTEES", (("Atomicity", "all of it", more),))
+    assert card(run, "Atomicity").verdict is Verdict.INCONCLUSIVE
+    assert "Nothing tried stranded-producer" in card(run, "Atomicity").fact
 
 
 def test_the_matrix_has_a_column_per_subject_and_every_sentence(tmp_path: Path) -> None:

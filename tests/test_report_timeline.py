@@ -53,6 +53,24 @@ def test_the_lag_is_the_worst_partition_and_skips_what_nobody_answered() -> None
     assert all(each.records >= 0 for each in drawn.lags)
 
 
+def test_an_lso_that_stands_still_lags_until_it_moves() -> None:
+    """Samples are recorded on change: a standing partition lags in every bin, and at the end, while others change."""
+    standing = Sample(at_ns=ANCHOR, topic="t", partition=1, leader=1, high_watermark=900, last_stable_offset=0)
+    others = [
+        replace(standing, at_ns=ANCHOR + at_s * SECOND, partition=2, high_watermark=at_s, last_stable_offset=at_s)
+        for at_s in (1, 5, 9)
+    ]
+    bare = History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=(standing, *others))
+    drawn = timeline(bare)
+    assert drawn is not None
+    assert {each.records for each in drawn.lags} == {900}
+    assert (drawn.lags[0].at_s, drawn.lags[-1].at_s) == (0, 9)
+    moved = replace(standing, at_ns=ANCHOR + 9 * SECOND + 1, last_stable_offset=900)
+    drawn = timeline(replace(bare, entries=(*bare.entries, moved)))
+    assert drawn is not None
+    assert [each.records for each in drawn.lags[-2:]] == [900, 0], "at the end it had come to rest"
+
+
 def test_an_unhealed_unconfirmed_fault_is_told_as_such() -> None:
     """No time is invented for a fault that never took hold and never healed."""
     record = FaultRecord(step=2, fault="cut", description="", target="broker 1", began_ns=ANCHOR + 9 * SECOND)

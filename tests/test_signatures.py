@@ -14,7 +14,7 @@ from tests.planted_files import write
 from verification.anomalies import Anomaly
 from verification.evidence import RunEvidence, read_run
 from verification.folding import RawViolation, fold
-from verification.history import FaultRecord, Operation, Outcome, Sample
+from verification.history import NO_LEADER, UNSEEN, FaultRecord, Operation, Outcome, Sample
 from verification.reference import judge_rows
 from verification.rows import all_rows
 from verification.signatures import recognise
@@ -32,6 +32,7 @@ class Story:
     state: str = "Empty"
     release: str = "4.3.1"
     adopted: bool = False
+    leader: int = NO_LEADER
 
 
 def _sample(planted: Planted, place: tuple[int, int], at_ns: int, leader: int) -> Sample:
@@ -51,7 +52,7 @@ def told(story: Story, root: Path) -> RunEvidence:
         decided = operation.decided_ns or 0
         began, ended = story.leaderless
         planted.entries.append(_sample(planted, story.where, decided - 30 * S, 1))
-        planted.entries.append(_sample(planted, story.where, decided + int(began * S), -1))
+        planted.entries.append(_sample(planted, story.where, decided + int(began * S), story.leader))
         if ended is not None:
             planted.entries.append(_sample(planted, story.where, decided + int(ended * S), 2))
     plant = planted.finish()
@@ -94,12 +95,17 @@ def test_the_whole_signature_names_the_bug(story: Story, tmp_path: Path) -> None
         Story(leaderless=(20.0, 25.0)),
         Story(where=MARKED),
         Story(where=(1, 1)),
+        Story(leader=1),
+        Story(leader=UNSEEN),
         Story(release="4.2.1"),
         Story(release="an external service"),
     ],
 )
 def test_a_near_miss_stays_unnamed(story: Story, tmp_path: Path) -> None:
-    """Without a leaderless spell at that time, on that partition, on an affected release, there is no name."""
+    """Without a leaderless spell at that time, on that partition, on an affected release, there is no name.
+
+    A leader that is paused and does not answer is no leaderless spell, and neither is a moment without any broker.
+    """
     assert name_of(told(story, tmp_path / "run")) == {Anomaly.HUNG_TRANSACTION: None}
 
 

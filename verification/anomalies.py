@@ -134,7 +134,8 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "The last stable offset that it holds back is not reported again as stuck-lso.",
     ),
     Anomaly.STUCK_LSO: (
-        "The last stable offset stays below the high watermark beyond its bound although no transaction is open.",
+        "The last stable offset stays below the high watermark beyond its bound although no transaction may be open"
+        " any more.",
         "Every committed record has to become visible within a bounded time; a standing last stable offset hides all"
         " later ones.",
         "",

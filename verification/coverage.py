@@ -10,14 +10,14 @@ Free of pyspark.
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from verification import exposure
 from verification.errors import UnknownFloorError
 from verification.evidence import RunEvidence
+from verification.exposure import last_heal_ns, transactional
 from verification.history import Action, FaultRecord, Intent, Operation, Outcome
 from verification.verdict import CoverageItem
 
@@ -37,12 +37,6 @@ def worked(evidence: RunEvidence) -> tuple[Operation, ...]:
 
 def _ok(evidence: RunEvidence) -> tuple[Operation, ...]:
     return tuple(each for each in worked(evidence) if each.outcome is Outcome.OK)
-
-
-def _transactional(operation: Operation) -> bool:
-    return operation.action is Action.TRANSACTION or (
-        operation.action is Action.COPY and operation.transactional_id is not None
-    )
 
 
 def ok_before(evidence: RunEvidence) -> int:
@@ -67,11 +61,8 @@ def attempted_during(evidence: RunEvidence) -> int:
 
 def ok_after(evidence: RunEvidence) -> int:
     """Operations that were invoked after the last fault was healed and completed ok."""
-    healed = [each.healed_ns for each in evidence.history.of(FaultRecord)]
-    if None in healed:
-        return 0
-    last = max((each for each in healed if each is not None), default=None)
-    return sum(1 for each in _ok(evidence) if last is None or each.invoked_ns > last)
+    last = last_heal_ns(evidence)
+    return sum(1 for each in _ok(evidence) if last is not None and each.invoked_ns > last)
 
 
 def records(evidence: RunEvidence) -> int:
@@ -81,17 +72,18 @@ def records(evidence: RunEvidence) -> int:
 
 def transactions(evidence: RunEvidence) -> int:
     """Transactions that ended as they were meant to."""
-    return sum(1 for each in _ok(evidence) if _transactional(each))
+    return sum(1 for each in _ok(evidence) if transactional(each))
 
 
 def aborted(evidence: RunEvidence) -> int:
     """Transactions that were aborted on purpose and confirmed."""
-    return sum(1 for each in _ok(evidence) if _transactional(each) and each.intent is Intent.ABORT)
+    return sum(1 for each in _ok(evidence) if transactional(each) and each.intent is Intent.ABORT)
 
 
 def faults_confirmed(evidence: RunEvidence) -> int:
-    """Faults that were seen to take hold."""
-    return sum(1 for each in evidence.history.of(FaultRecord) if each.confirmed_ns is not None)
+    """Faults that were seen to take hold, and were applied and healed without an error."""
+    faults = evidence.history.of(FaultRecord)
+    return sum(1 for each in faults if each.confirmed_ns is not None and each.error is None)
 
 
 def _successions(evidence: RunEvidence) -> Mapping[str, list[tuple[int, int]]]:
@@ -127,15 +119,6 @@ def epoch_bumps(evidence: RunEvidence) -> int:
     return sum(max(by_id.get(name, 0), len(told[name]) - 1) for name in {*by_id, *told})
 
 
-def observed(evidence: RunEvidence) -> int:
-    """Records that live observers were given."""
-    count = 0
-    for path in evidence.observations.values():
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            count += sum(len(json.loads(line)["records"]) for line in lines)
-    return count
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """One thing that is counted; `text` is what a report calls it."""
@@ -155,7 +138,37 @@ MEASURES: dict[str, Measure] = {
     "faults_confirmed": Measure(count=faults_confirmed, text="faults seen to take hold"),
     "fenced_answers": Measure(count=fenced_answers, text="requests of an old instance answered as fenced"),
     "epoch_bumps": Measure(count=epoch_bumps, text="changes of a transactional id's owner or epoch"),
-    "observed": Measure(count=observed, text="records given to live observers"),
+    "observed": Measure(count=exposure.observed, text="records given to live observers"),
+    "transactions_after": Measure(
+        count=exposure.transactions_after, text="transactions that ended as meant after the last fault was healed"
+    ),
+    "struck_after": Measure(
+        count=exposure.struck_after, text="of those, by each client that was struck or its successor at least"
+    ),
+    "copied_past": Measure(
+        count=exposure.copied_past, text="input partitions copied past where they stood when the last fault was healed"
+    ),
+    "refused_members": Measure(
+        count=exposure.refused_members, text="copies refused because the group had gone on without the member"
+    ),
+    "lso_stood": Measure(
+        count=exposure.lso_stood, text="partitions whose LSO stood at a transaction that a killed client had left open"
+    ),
+    "undecided_at_strike": Measure(
+        count=exposure.undecided_at_strike, text="commits and aborts asked for and unanswered when a fault had struck"
+    ),
+    "committed_while_leaderless": Measure(
+        count=exposure.committed_while_leaderless, text="commits answered ok while a partition had no leader"
+    ),
+    "held_up": Measure(
+        count=exposure.held_up, text=f"operations that a fault kept from ending for {exposure.HELD_UP_S:g} s or more"
+    ),
+    "observed_during": Measure(
+        count=exposure.observed_during, text="records given to live observers while a fault stood"
+    ),
+    "observers_at_end": Measure(
+        count=exposure.observers_at_end, text="live observers that read to the end of every partition"
+    ),
 }
 
 

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 FORMAT = 1
+#: Instead of a broker id: the metadata says that the partition has no leader; nobody could say who leads.
+NO_LEADER = -1
+UNSEEN = -2
 
 
 class Outcome(StrEnum):
@@ -124,7 +127,8 @@ class ProcessRecord:
 class FaultRecord:
     """One step of the schedule: when it struck, whom, and the proof that it took hold.
 
-    A fault whose `confirmed_ns` is None was not seen to take hold; nothing may be concluded from surviving it.
+    A fault whose `confirmed_ns` is None was not seen to take hold; nothing may be concluded from surviving it. One
+    with an `error` could not be applied or healed. `processes` are the clients that it struck themselves.
     """
 
     step: int
@@ -137,6 +141,7 @@ class FaultRecord:
     proof: str | None = None
     healed_ns: int | None = None
     error: str | None = None
+    processes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +156,11 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """High watermark and last stable offset of a partition as its leader stated them; -1 when nobody answered."""
+    """High watermark and last stable offset of a partition as its leader stated them; −1 when it did not answer.
+
+    `leader` is what the brokers' metadata says, `NO_LEADER` or `UNSEEN` where it names none. Older evidence has
+    `NO_LEADER` also for leaders that did not answer.
+    """
 
     at_ns: int
     topic: str
@@ -239,6 +248,8 @@ def _entry(body: dict[str, Any]) -> Entry:
             values[name] = enum(values[name])
     if "inputs" in values:
         values["inputs"] = tuple(InputRange(**each) for each in values["inputs"])
+    if "processes" in values:
+        values["processes"] = tuple(values["processes"])
     entry: Entry = entry_type(**values)
     return entry
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from verification import samples
 from verification.evidence import RunEvidence
 from verification.experiment import Isolation
 from verification.history import Action, Operation, Settled
@@ -61,9 +62,14 @@ def _ends(run: RunEvidence) -> Iterator[Row]:
 
 
 def _settled(run: RunEvidence) -> Iterator[Row]:
+    """Waits for the LSO, as the run recorded them, and those for abandoned transactions, as its samples tell them."""
     for each in run.history.of(Settled):
         watermarks = {"high_watermark": each.high_watermark, "last_stable_offset": each.last_stable_offset}
         yield from _placed(run, each.topic, each.partition, before_fencing=each.before_fencing, **watermarks)
+    for late in samples.overdue(run):
+        topic_index, partition = late.place
+        watermarks = {"high_watermark": late.high_watermark, "last_stable_offset": late.last_stable_offset}
+        yield {"run": run.run, "topic_index": topic_index, "partition": partition, "before_fencing": True, **watermarks}
 
 
 def _open_producers(run: RunEvidence) -> Iterator[Row]:

@@ -5,9 +5,9 @@ look the same. A violation without the signature stays unnamed.
 
 `marker-dropped-while-leaderless` (KB-16) asks for three things at once: a partition of the transaction holds its data
 without a marker of its own (see `without_marker`); that partition
-was seen without a leader between the moment when the end of the transaction was asked for and `MARKER_S` after its
-answer; and the coordinator has nothing open for the transactional id any more. Markers are written after the answer,
-therefore the span beyond it.
+was without a leader by the brokers' own metadata, which a leader that does not answer is not, between the moment when
+the end of the transaction was asked for and `MARKER_S` after its answer; and the coordinator has nothing open for the
+transactional id any more. Markers are written after the answer, therefore the span beyond it.
 
 `refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and before that one of
 its requests had arrived late, after its own transaction, and had been verified and not appended: because that transaction
@@ -24,40 +24,20 @@ from pathlib import Path
 from verification import known_bugs
 from verification.evidence import RunEvidence
 from verification.folding import Partition, RawViolation
-from verification.history import FaultRecord, Operation, Sample
+from verification.history import FaultRecord, Operation
 from verification.known_bugs import KnownBug, Signature
 from verification.requirements.errors import ReleaseError
+from verification.samples import leaderless
 
 #: How long after EndTxn was answered a marker may still be under way: a coordinator that was restarted loads its
 #: partition and sends what it finds in Prepare within seconds.
 MARKER_S = 10.0
-#: Partitions are sampled twice a second, so a leader may have been gone this long before a sample says so.
-SAMPLED_S = 0.6
 #: Coordinator states in which markers are still to come (KIP-664 names).
 RUNNING = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 NS = 1_000_000_000
 
 #: A row of the log as this module needs it: topic index, partition, offset, control, process, operation.
 LogRow = tuple[int, int, int, str | None, int | None, int | None]
-
-
-def leaderless(evidence: RunEvidence, partition: Partition) -> list[tuple[int, int | None]]:
-    """When the partition was seen without a leader: [from, until) in ns, None while it never got one again."""
-    name = evidence.topic(partition[0])
-    samples = sorted(
-        (each.at_ns, each.leader)
-        for each in evidence.history.of(Sample)
-        if each.topic == name and each.partition == partition[1]
-    )
-    spans: list[tuple[int, int | None]] = []
-    began: int | None = None
-    for at_ns, leader in samples:
-        if leader < 0 and began is None:
-            began = at_ns - int(SAMPLED_S * NS)
-        elif leader >= 0 and began is not None:
-            spans.append((began, at_ns))
-            began = None
-    return spans if began is None else [*spans, (began, None)]
 
 
 @lru_cache(maxsize=256)

@@ -55,7 +55,7 @@ class KillClient:
             gone = all(each.process != victim.process for each in arena.clients.alive())
             return f"process {victim.process} died at {self.at.value}" if gone else None
 
-        return Injection(target=f"process {victim.process}", confirm=confirm, heal=heal)
+        return Injection(target=f"process {victim.process}", confirm=confirm, heal=heal, processes=(victim.process,))
 
 
 def oldest(arena: Arena, role: str) -> ClientProcess:

@@ -16,11 +16,16 @@ from chaos.arena import Arena
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """A fault in force. `confirm` gives a sentence as soon as there is proof; `heal` may be called more than once."""
+    """A fault in force. `confirm` gives a sentence as soon as there is proof; `heal` may be called more than once.
+
+    `processes` are the clients that it strikes themselves; a pass needs that they, or whoever takes their place, work
+    again.
+    """
 
     target: str
     confirm: Callable[[], str | None]
     heal: Callable[[], None]
+    processes: tuple[int, ...] = ()
 
 
 class Fault(Protocol):

@@ -29,7 +29,7 @@ class TamperFrames:
     """Do `action` to the `frames` that travel on the links of `on`.
 
     The selector's partition is named as the scenario names it, or by its real name (`__transaction_state`). `producer`
-    is the place of a transactional producer among those that run; its transactional id becomes the selector's.
+    is the place of a transactional id among those of the workload; it becomes the selector's.
     """
 
     on: LinkTarget
@@ -61,11 +61,9 @@ class TamperFrames:
         if frames.partition is not None and frames.partition.topic in arena.topics:
             frames = replace(frames, partition=arena.partition(frames.partition.topic, frames.partition.partition))
         if self.producer is not None:
-            ids = [each.transactional_id for each in arena.clients.alive() if each.transactional_id is not None]
+            ids = arena.clients.transactional_ids
             if len(ids) <= self.producer:
-                raise UnresolvedTargetError(
-                    f"there is no transactional producer {self.producer}; {len(ids)} are running"
-                )
+                raise UnresolvedTargetError(f"there is no transactional producer {self.producer}; there are {len(ids)}")
             frames = replace(frames, transactional_id=ids[self.producer])
         return frames
 

@@ -54,7 +54,9 @@ class LateDuplicate:
             undo.callback(arena.clients.release, (owner,))
             kept = undo.pop_all()
         course = _Course(arena=arena, owner=owner, relay=relay, rule=rule)
-        return Injection(target=str(owner.transactional_id), confirm=course.confirm, heal=kept.close)
+        return Injection(
+            target=str(owner.transactional_id), confirm=course.confirm, heal=kept.close, processes=(owner.process,)
+        )
 
 
 @dataclass(slots=True, kw_only=True)

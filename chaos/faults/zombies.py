@@ -1,10 +1,11 @@
 """Zombies: a producer that lives on after somebody else has taken over its transactional id.
 
 The shape is always the same. The zombie is held with an open transaction whose records are acknowledged. It is then
-made to lose touch, by stopping its process or by cutting its site, for longer than its transaction timeout. A
-successor with the same transactional id initialises elsewhere: the coordinator aborts what was open and raises the
-epoch. Then the zombie wakes and tries to commit. What proves the attack is not that the zombie woke, but that a broker
-answered one of its requests with a fencing error after the successor's initialisation (KIP-98, KIP-447, KIP-588).
+made to lose touch, by stopping its process or by cutting its site, for as long as the schedule says: past its own
+transaction timeout, where that is the claim. A successor with the same transactional id initialises elsewhere: the
+coordinator aborts what was open and raises the epoch. Then the zombie comes back and tries to commit. What proves the
+attack is not that it came back, but that a broker answered one of its requests with a fencing error after the
+successor's initialisation (KIP-98, KIP-447, KIP-588).
 """
 
 from __future__ import annotations
@@ -58,8 +59,7 @@ class PausedZombie:
         try:
             paused = time.monotonic()
             heir = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
-            # The one thing to wait for is the clock itself: the zombie must sleep past its own transaction timeout.
-            time.sleep(max(0.0, self.past_s - (time.monotonic() - paused)))
+            outlive(paused, self.past_s)
         finally:
             arena.clients.resume(zombie)
             arena.clients.release((zombie,))
@@ -67,15 +67,20 @@ class PausedZombie:
             target=f"process {zombie.process}",
             confirm=lambda: fenced_after(arena, zombie, heir),
             heal=lambda: None,
+            processes=(zombie.process,),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionedZombie:
-    """Cut a producer's site from all brokers, let a successor take over elsewhere, restore the site."""
+    """Cut a producer's site from all brokers, let a successor take over elsewhere, restore the site.
+
+    `past_s` is the transaction timeout that the cut must outlive; the zombie asks for its commit all that time.
+    """
 
     site: Site
     heir_site: Site
+    past_s: float = 0.0
 
     def describe(self) -> str:
         """The fault and its target in words."""
@@ -90,17 +95,26 @@ class PartitionedZombie:
         zombie = producer_at(arena, self.site)
         links = tuple(Link(source=str(self.site), target=broker) for broker in arena.cluster.brokers)
         arena.clients.hold(SyncPoint.BEFORE_COMMIT, processes=(zombie,), timeout_s=SYNC_S)
-        arena.cluster.links.cut(*links)
         try:
+            arena.cluster.links.cut(*links)
+            cut = time.monotonic()
             arena.clients.release((zombie,))
             heir = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+            outlive(cut, self.past_s)
         finally:
+            arena.clients.release((zombie,))
             arena.cluster.links.restore(*links)
         return Injection(
             target=f"process {zombie.process}",
             confirm=lambda: fenced_after(arena, zombie, heir),
             heal=lambda: arena.cluster.links.restore(*links),
+            processes=(zombie.process,),
         )
+
+
+def outlive(since_s: float, past_s: float) -> None:
+    """Wait until `past_s` seconds after `since_s` (CLOCK_MONOTONIC): the one thing to wait for is the clock itself."""
+    time.sleep(max(0.0, past_s - (time.monotonic() - since_s)))
 
 
 def producer_at(arena: Arena, site: Site) -> ClientProcess:

@@ -25,7 +25,7 @@ def test_coordinator_crash_while_committing(run: Run) -> None:
     )
 
 
-@requirement("COORD-04", "REC-13", "TXN-25")
+@requirement("COORD-04", "TXN-25")
 def test_controller_crash_while_committing(run: Run) -> None:
     """Losing the active controller delays transactions; it changes the outcome of none."""
     run(

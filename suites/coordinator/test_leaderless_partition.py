@@ -10,6 +10,7 @@ from chaos.schedule import Step
 from chaos.targets import LeaderAwayFromCoordinators
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+from verification.experiment import Floor
 
 Run = Callable[..., None]
 
@@ -29,5 +30,5 @@ def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
                 leaving=4,
             ),
         ),
-        floors=(*FLOORS, *TRANSACTIONS),
+        floors=(*FLOORS, *TRANSACTIONS, Floor(name="committed_while_leaderless", need=1)),
     )

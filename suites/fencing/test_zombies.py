@@ -13,8 +13,9 @@ from verification.experiment import Floor
 
 Run = Callable[..., None]
 
-#: Surviving a zombie proves nothing unless a broker refused it after its successor had been initialised.
-FENCED = (*FLOORS, *TRANSACTIONS, Floor(name="fenced_answers", need=1))
+#: Surviving a zombie proves nothing unless a broker refused it after its successor had been initialised, and the
+#: successor could work.
+FENCED = (*FLOORS, *TRANSACTIONS, Floor(name="fenced_answers", need=1), Floor(name="struck_after", need=1))
 #: Long enough for a transaction under load (0.1 s), short enough for the coordinator to time it out within the fault.
 TIMEOUT_S = 6.0
 
@@ -33,10 +34,10 @@ def test_paused_zombie(run: Run) -> None:
 
 @requirement("FENCE-01", "FENCE-02", "FENCE-09")
 def test_partitioned_zombie(run: Run) -> None:
-    """A producer that was partitioned while its successor took over is fenced when it comes back."""
+    """A producer partitioned past its transaction timeout and succeeded meanwhile is fenced when it comes back."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, zombie=True, transaction_timeout_s=TIMEOUT_S),
-        schedule=(Step(fault=PartitionedZombie(Site("zombie"), Site("app")), hold_s=1),),
+        schedule=(Step(fault=PartitionedZombie(Site("zombie"), Site("app"), past_s=TIMEOUT_S), hold_s=1),),
         floors=FENCED,
     )

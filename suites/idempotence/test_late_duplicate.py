@@ -10,6 +10,7 @@ from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, nightly, requirement
+from verification.experiment import Floor
 
 Run = Callable[..., None]
 
@@ -30,6 +31,6 @@ def test_late_duplicate(run: Run) -> None:
             Step(fault=LateDuplicate(on=FromSite(Site("app"))), hold_s=3, confirm_within_s=60),
             Step(fault=LateDuplicate(on=FromSite(Site("app")), producer=1), hold_s=3, confirm_within_s=60),
         ),
-        floors=(*FLOORS, *TRANSACTIONS),
+        floors=(*FLOORS, *TRANSACTIONS, Floor(name="struck_after", need=1)),
         survives=True,
     )

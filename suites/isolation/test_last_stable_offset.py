@@ -9,6 +9,7 @@ from chaos.faults import KillClient
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from verification.experiment import Floor
 
 Run = Callable[..., None]
 
@@ -20,5 +21,5 @@ def test_producer_killed_with_an_open_transaction(run: Run) -> None:
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, transaction_timeout_s=5.0),
         schedule=(Step(fault=KillClient("producer", SyncPoint.BEFORE_COMMIT, replaced=False), hold_s=2),),
-        floors=(*FLOORS, *TRANSACTIONS),
+        floors=(*FLOORS, *TRANSACTIONS, Floor(name="lso_stood", need=1)),
     )

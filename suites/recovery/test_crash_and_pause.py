@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.clients import SyncPoint
 from chaos.faults import CrashBroker, PauseBroker
 from chaos.schedule import Step
 from chaos.targets import AllBrokers, LeaderOf
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from verification.experiment import Floor
 
 Run = Callable[..., None]
 
@@ -19,8 +21,15 @@ def test_all_brokers_killed_and_restarted(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, producers=12),
-        schedule=(Step(fault=CrashBroker(AllBrokers()), hold_s=1),),
-        floors=(*FLOORS, *TRANSACTIONS),
+        schedule=(
+            Step(
+                fault=CrashBroker(AllBrokers()),
+                hold_s=1,
+                while_held=SyncPoint.BEFORE_COMMIT,
+                let_go_first=True,
+            ),
+        ),
+        floors=(*FLOORS, *TRANSACTIONS, Floor(name="undecided_at_strike", need=1)),
     )
 
 

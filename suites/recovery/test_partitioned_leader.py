@@ -9,6 +9,7 @@ from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from verification.experiment import Floor
 
 Run = Callable[..., None]
 
@@ -20,7 +21,7 @@ def test_all_followers_cut_from_the_leader(run: Run) -> None:
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=2, spread=2, producers=8),
         schedule=(Step(fault=CutFollowers("billing-events", 0), hold_s=4),),
-        floors=(*FLOORS, *TRANSACTIONS),
+        floors=(*FLOORS, *TRANSACTIONS, Floor(name="held_up", need=1)),
     )
 
 
@@ -31,5 +32,5 @@ def test_leader_cut_from_its_peers(run: Run) -> None:
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
         schedule=(Step(fault=IsolateBrokers(LeaderOf("billing-events", 0)), hold_s=4),),
-        floors=(*FLOORS, *TRANSACTIONS),
+        floors=(*FLOORS, *TRANSACTIONS, Floor(name="observed_during", need=1)),
     )

@@ -58,8 +58,9 @@ def hung_transaction(facts: Facts) -> DataFrame:
 def stuck_lso(facts: Facts) -> DataFrame:
     """LSO below the high watermark at quiescence or when the bound ran out, while nothing hangs there.
 
-    Also when only fencing the producers released it: nobody fences for users. One violation per (topic, partition); the
-    offset is the LSO.
+    Also when only fencing the producers released it: nobody fences for users; and when it moved by itself, but later
+    than an abandoned transaction may be open (`verification.samples`). One violation per (topic, partition); the offset
+    is the LSO.
     """
     columns = (*PARTITION, "last_stable_offset", "high_watermark")
     behind = "last_stable_offset < high_watermark"

@@ -1,0 +1,25 @@
+"""A link that delays and throttles loses nothing by itself; what a client makes of the delay must not either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.cluster import Site
+from chaos.faults import DegradeSite
+from chaos.schedule import Step
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
+
+Run = Callable[..., None]
+
+
+@nightly
+@requirement("TXN-25")
+def test_slow_and_narrow_link(run: Run) -> None:
+    """Behind a slow and narrow link transactions take long, and end as their clients were told."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=DegradeSite(Site("app"), latency_ms=150, jitter_ms=100, rate_kb_s=128), hold_s=6),),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )

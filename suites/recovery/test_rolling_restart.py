@@ -1,0 +1,29 @@
+"""What operators do every week: each broker is stopped cleanly and comes back, while everybody works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.faults import StopBroker
+from chaos.schedule import Step
+from chaos.targets import Controller, LeaderOf, TransactionCoordinatorOf
+from fixtures.workloads import OrderFanOut
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
+
+Run = Callable[..., None]
+
+
+@nightly
+@requirement("COORD-04", "TXN-25")
+def test_rolling_restart(run: Run) -> None:
+    """Clean stops of a leader, a coordinator and the controller, one after the other, cost time and no transaction."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(
+            Step(fault=StopBroker(LeaderOf("billing-events", 0)), hold_s=2),
+            Step(fault=StopBroker(TransactionCoordinatorOf(0)), once_whole=True, after_s=1, hold_s=2),
+            Step(fault=StopBroker(Controller()), once_whole=True, after_s=1, hold_s=2),
+        ),
+        floors=(*FLOORS, *TRANSACTIONS),
+    )

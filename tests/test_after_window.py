@@ -1,0 +1,62 @@
+"""The after-window is full when every floor that counts from the heal on is met, not when time has passed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixtures.workloads.progress import Progress
+from suites import runner
+
+FLOORS = {"ok_after": 5, "transactions_after": 3, "records": 10, "transactions": 4}
+
+
+class Trial:
+    """A trial whose workload makes one step per look."""
+
+    def __init__(self, steps: list[Progress]) -> None:
+        self.steps = steps
+        self.looks = 0
+        self.scenario = SimpleNamespace(observe_s=0.0)
+        self.workload = SimpleNamespace(progress=self.progress)
+
+    def progress(self) -> Progress:
+        """How far it has come; at the end it stays there."""
+        self.looks += 1
+        return self.steps[min(self.looks, len(self.steps)) - 1]
+
+    def floor(self, name: str) -> int:
+        """As a scenario would need it."""
+        return FLOORS[name]
+
+    def input_ends(self) -> tuple[()]:
+        """Nobody copies."""
+        return ()
+
+    def input_lag(self, marks: tuple[()]) -> int:
+        """Nobody is behind."""
+        return len(marks)
+
+
+def looks(*steps: Progress, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often progress was looked at until the window was full."""
+    monkeypatch.setattr(runner.time, "sleep", lambda _: None)
+    trial: Any = Trial(list(steps))
+    runner.await_after_window(trial)
+    return int(trial.looks)
+
+
+def test_appends_do_not_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A feeder that goes on alone is waited out until transactions are back, however many there were before."""
+    healed = Progress(ok=100, transactions=90, records=1_000)
+    alone = Progress(ok=150, transactions=92, records=2_000)
+    back = Progress(ok=160, transactions=93, records=2_000)
+    assert looks(healed, alone, alone, back, monkeypatch=monkeypatch) == 4
+
+
+def test_it_ends_although_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too little coverage is for the judge to say, within a bound."""
+    monkeypatch.setattr(runner, "AFTER_WINDOW_WITHIN_S", 0.01)
+    assert looks(Progress(ok=100), monkeypatch=monkeypatch) > 1

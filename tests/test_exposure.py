@@ -1,0 +1,200 @@
+"""Exposure is counted from the evidence: each measure sees its own proof and is not content with something like it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.planted import Planted
+from tests.planted_files import write
+from tests.test_coverage import S, evidence, fault, initialised, transaction
+from verification import exposure, samples
+from verification.captures import Captures, GroupOffset
+from verification.evidence import RunEvidence, read_run
+from verification.experiment import Topic, TopicRole
+from verification.history import UNSEEN, Action, Entry, InputRange, Intent, Outcome, ProcessRecord, Sample
+from verification.rows import small_rows
+
+TIMEOUT_S = 5.0
+
+
+def sample(at_s: float, high: int = 0, stable: int = 0, *, leader: int = 1, topic: str = "out") -> Sample:
+    """How partition 0 of a topic stood."""
+    return Sample(
+        at_ns=int(at_s * S), topic=topic, partition=0, leader=leader, high_watermark=high, last_stable_offset=stable
+    )
+
+
+def process(number: int, ended_s: float = 99, *, end: str = "stopped", transactional_id: str | None = "tx") -> Entry:
+    """A client instance."""
+    return ProcessRecord(
+        process=number,
+        role="producer",
+        client="confluent",
+        site="app",
+        started_ns=0,
+        ended_ns=int(ended_s * S),
+        end=end,
+        transactional_id=transactional_id,
+    )
+
+
+def told(*entries: Entry, offset: int = -1) -> RunEvidence:
+    """A run with one output and one input partition, of which the group committed `offset`."""
+    plain = evidence(*entries)
+    topics = (
+        Topic(name="out", partitions=1, replication=3, min_in_sync=2),
+        Topic(name="in", partitions=1, replication=3, min_in_sync=2, role=TopicRole.INPUT),
+    )
+    experiment = replace(plain.experiment, topics=topics, group="g", transaction_timeout_s=TIMEOUT_S)
+    captures = Captures(group_offsets=(GroupOffset(group="g", topic="in", partition=0, offset=offset),))
+    return replace(plain, experiment=experiment, captures=captures)
+
+
+def test_transactions_after_are_no_appends_and_not_of_before() -> None:
+    """A feeder's appends fill every window; they are no transactions, and neither is a copy of nothing."""
+    append = transaction(8, action=Action.APPEND, intent=None, transactional_id=None)
+    empty = transaction(8.5, action=Action.COPY, records=0)
+    assert exposure.transactions_after(told(fault(3, 5), transaction(4), append, empty, transaction(9))) == 1
+    assert exposure.transactions_after(told(fault(3, None), transaction(9))) == 0
+
+
+def test_who_was_struck_must_work_again_himself_or_by_his_successor() -> None:
+    """The transactions of clients that nothing had struck prove nothing; of several struck the laziest counts."""
+    struck = replace(fault(3, 5), processes=(0,))
+    own = transaction(8, process=3)
+    other = transaction(9, process=1, transactional_id="other")
+    both = (process(0), process(1, transactional_id="other"), process(3))
+    assert exposure.struck_after(told(struck, *both, other)) == 0
+    assert exposure.struck_after(told(struck, *both, own, other)) == 1
+    assert exposure.struck_after(told(replace(struck, processes=(0, 1)), *both, own, own)) == 0
+    assert exposure.struck_after(told(fault(3, 5), *both, own)) == 0, "nobody was struck himself"
+
+
+@pytest.mark.parametrize(("offset", "count"), [(10, 0), (11, 1), (-1, 0)])
+def test_inputs_are_copied_past_where_they_stood_at_the_heal(offset: int, count: int) -> None:
+    """What was committed must lie beyond the input's end at the last heal, not at its beginning."""
+    inputs = [sample(at_s, end, end, topic="in") for at_s, end in ((1, 4), (4.8, 10), (9, 30))]
+    assert exposure.copied_past(told(fault(3, 5), *inputs, offset=offset)) == count
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "count"),
+    [(22, "ILLEGAL_GENERATION", 1), (25, "", 1), (-1000, "CommitFailedException", 1), (90, "PRODUCER_FENCED", 0)],
+)
+def test_a_member_is_refused_by_its_group(code: int, name: str, count: int) -> None:
+    """Only the group's own refusal shows that it had gone on without the member."""
+    refused = transaction(4, action=Action.COPY, outcome=Outcome.FAIL, error_code=code, error_name=name)
+    assert exposure.refused_members(told(refused)) == count
+
+
+def abandoned(*looks: Sample, others_struck: bool = False) -> RunEvidence:
+    """A producer killed at 10 s with an open transaction, and what the looks at its partition said."""
+    left = transaction(9.5, outcome=Outcome.INFO, decided_ns=None)
+    struck = replace(fault(9, 12), processes=() if others_struck else (0,))
+    return told(left, process(0, 10, end="killed"), struck, sample(9, 20, 20), *looks)
+
+
+MOVING = tuple(sample(at_s, 30 + 10 * int(at_s), 20) for at_s in (10.2, 11, 13, 15))
+
+
+def test_the_lso_stands_at_what_a_killed_client_left_open() -> None:
+    """It must stay below what was written by the client's death for half a timeout; a passing lag is not that."""
+    assert exposure.lso_stood(abandoned(*MOVING, sample(15.5, 200, 200))) == 1
+    assert exposure.lso_stood(abandoned(MOVING[0], sample(11, 140, 140))) == 0
+    assert exposure.lso_stood(told(process(0, 10, end="killed"), *MOVING)) == 0, "nothing was left open"
+
+
+@pytest.mark.parametrize(("released_s", "late"), [(15.5, False), (19.5, False), (20.5, True), (25, True)])
+def test_an_abandoned_transaction_that_is_aborted_too_late_is_stuck(released_s: float, late: bool) -> None:
+    """Timeout, abort interval, 3 s and a sampling width after the client's death the bound has run out."""
+    run = abandoned(*MOVING, sample(released_s, 200, 200))
+    (settled,) = [*small_rows(run)["settled"], None][:1]
+    assert (settled is not None) is late
+    if settled is not None:
+        assert (settled["topic_index"], settled["partition"], settled["before_fencing"]) == (0, 0, True)
+        assert settled["last_stable_offset"] < settled["high_watermark"]
+
+
+def test_lateness_is_told_by_looks_alone() -> None:
+    """Where nobody looked, where the leader was silent, or where brokers were struck as well, nothing is told."""
+    assert list(samples.overdue(abandoned(*MOVING))) == [], "nobody saw it move"
+    silent = sample(19, -1, -1)
+    assert list(samples.overdue(abandoned(*MOVING, silent, sample(25, 200, 200)))) == []
+    assert list(samples.overdue(abandoned(*MOVING, sample(25, 200, 200), others_struck=True))) == []
+
+
+def test_a_strike_in_mid_commit_leaves_commits_unanswered() -> None:
+    """Asked for before the blow had fallen and answered after it; what was answered, or not yet asked for, is not."""
+    struck = replace(fault(3, 5), applied_ns=int(3.2 * S))
+    asked = {"decided_ns": int(3.1 * S)}
+    assert exposure.undecided_at_strike(told(struck, transaction(3, **asked))) == 1
+    assert exposure.undecided_at_strike(told(struck, transaction(3, lasts_s=0.15, **asked))) == 0
+    assert exposure.undecided_at_strike(told(struck, transaction(3, decided_ns=int(3.3 * S)))) == 0
+    assert exposure.undecided_at_strike(told(struck, transaction(3))) == 0
+
+
+@pytest.mark.parametrize(
+    ("decided_s", "count"), [(4.1, 1), (5, 1), (3.9, 0), (6.8, 0)], ids=["proven", "sampled", "before", "after"]
+)
+def test_commits_while_leaderless_lie_within_what_was_seen(decided_s: float, count: int) -> None:
+    """From the proof of the fault until the look before the leader was back; a silent leader is still one."""
+    proven = replace(fault(3, 9), confirmed_ns=4 * S, proof="billing-events-0 has no leader")
+    looks = (sample(3.8, 9, 9), sample(4.3, -1, -1, leader=-1), sample(7, 9, 9))
+    commit = transaction(decided_s - 0.1, lasts_s=0.3, decided_ns=int(decided_s * S))
+    assert exposure.committed_while_leaderless(told(proven, *looks, commit)) == count
+    silent = tuple(replace(each, leader=1) for each in looks)
+    assert exposure.committed_while_leaderless(told(proven, *silent, commit)) == 0
+    assert exposure.committed_while_leaderless(told(proven, *looks, replace(commit, intent=Intent.ABORT))) == 0
+
+
+def test_a_moment_at_which_nobody_could_say_is_not_leaderless() -> None:
+    """All brokers being dead says nothing about leaders, and ends what was known before."""
+    run = told(sample(1), sample(2, -1, -1, leader=UNSEEN), sample(4), sample(5, leader=-1), sample(6, leader=UNSEEN))
+    assert samples.leaderless(run, (0, 0)) == [(int((5 - samples.SAMPLED_S) * S), 6 * S)]
+
+
+def test_held_up_is_what_a_fault_kept_from_ending() -> None:
+    """Under way for the last two seconds of a fault and beyond it; a fault that was never proven held nothing up."""
+    long, short = transaction(4, lasts_s=5), transaction(4, lasts_s=1)
+    assert exposure.held_up(told(fault(3, 8), long, short, transaction(7, lasts_s=3))) == 1
+    assert exposure.held_up(told(fault(3, 8, confirmed=False), long)) == 0
+    assert exposure.held_up(told(fault(3, 4.5), transaction(1, lasts_s=5))) == 0, "the fault stood too short"
+
+
+def test_observers_count_while_a_fault_stands(tmp_path: Path) -> None:
+    """Records that were given before or after it are none of its."""
+    path = tmp_path / "o.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as lines:
+        for at_s in (1, 4, 6):
+            lines.write(json.dumps({"poll": at_s, "received_ns": at_s * S, "records": [[0, 0, at_s, ""]]}) + "\n")
+    run = replace(told(fault(3, 5)), observations={"o": path})
+    assert (exposure.observed(run), exposure.observed_during(run)) == (3, 1)
+
+
+def test_an_observer_that_stopped_early_is_not_at_the_end(tmp_path: Path) -> None:
+    """Every partition counts, to the last record that the observer's isolation shows."""
+    planted = Planted(run="story")
+    client = planted.client("tx-0")
+    planted.transaction(client, ((0, 0), (1, 0)))
+    planted.transaction(client, ((0, 0),))
+    plant = planted.finish()
+    run = read_run(write(plant, tmp_path / "whole"))
+    assert exposure.observers_at_end(run) == len(run.experiment.observers) == 2
+    last = max(row["received_ns"] for row in plant.rows["observations"] if row["observer_index"] == 0)
+    plant.rows["observations"] = [
+        row for row in plant.rows["observations"] if row["observer_index"] or row["received_ns"] < last
+    ]
+    assert exposure.observers_at_end(read_run(write(plant, tmp_path / "early"))) == 1
+
+
+def test_input_ranges_make_a_copy_of_nothing_else() -> None:
+    """A copy with inputs is work, also where all of them were filtered away."""
+    copied = transaction(
+        9, action=Action.COPY, records=0, inputs=(InputRange(topic="in", partition=0, first=0, end=1),)
+    )
+    assert exposure.transactions_after(told(fault(3, 5), copied, initialised(9.5, 0))) == 1

@@ -1,0 +1,210 @@
+"""Exposure: whether the faults of a run met what its claim is about, counted from the evidence.
+
+That a fault took hold is not enough. A broker may be killed at a moment at which nobody commits; a client may be cut
+off between two transactions; the work after a fault may be that of clients which nothing had struck. Each measure here
+counts what shows the opposite, and a scenario that claims it has a floor for it (`verification.coverage`).
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from verification import samples
+from verification.evidence import RunEvidence
+from verification.experiment import Isolation
+from verification.history import Action, FaultRecord, Intent, Operation, Outcome, ProcessRecord, Told
+
+NS = samples.NS
+#: Answers by which a group refuses a member that it has gone on without: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+#: REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (KIP-447); the java client has one exception without a code for them.
+REFUSED_MEMBER = frozenset({22, 25, 27, 82})
+REFUSED_MEMBER_NAME = "CommitFailedException"
+#: An operation of any workload ends within a fraction of this when nothing is in its way.
+HELD_UP_S = 2.0
+#: How the proof of a fault says that it left a partition without a leader (`chaos.targets`).
+_LEADERLESS = "has no leader"
+
+
+def transactional(operation: Operation) -> bool:
+    """Whether an operation is a transaction, or a copy in one."""
+    return operation.action is Action.TRANSACTION or (
+        operation.action is Action.COPY and operation.transactional_id is not None
+    )
+
+
+def last_heal_ns(evidence: RunEvidence) -> int | None:
+    """When the last fault was healed; 0 for a run without faults, None when one never was."""
+    healed = [each.healed_ns for each in evidence.history.of(FaultRecord)]
+    known = [each for each in healed if each is not None]
+    return None if len(known) < len(healed) else max(known, default=0)
+
+
+def _done_after(evidence: RunEvidence) -> Iterator[Operation]:
+    """Transactions that were begun after the last heal and ended as meant; copies that had something to copy."""
+    since = last_heal_ns(evidence)
+    for each in evidence.history.of(Operation):
+        done = each.outcome is Outcome.OK and transactional(each)
+        worked = bool(each.inputs or each.records or each.action is not Action.COPY)
+        if done and worked and since is not None and each.invoked_ns > since:
+            yield each
+
+
+def transactions_after(evidence: RunEvidence) -> int:
+    """Transactions that were begun after the last fault was healed and ended as meant."""
+    return sum(1 for _ in _done_after(evidence))
+
+
+def struck_after(evidence: RunEvidence) -> int:
+    """Transactions after the faults, of that struck client, or its successor, which ended the fewest; 0 without any."""
+    owner = {each.process: each.transactional_id for each in evidence.history.of(ProcessRecord)}
+    struck = {owner.get(process) for each in evidence.history.of(FaultRecord) for process in each.processes} - {None}
+    done = [each.transactional_id for each in _done_after(evidence)]
+    return min((done.count(each) for each in struck), default=0)
+
+
+def copied_past(evidence: RunEvidence) -> int:
+    """Input partitions of which the group committed more than was there to read when the last fault was healed."""
+    since = last_heal_ns(evidence)
+    committed = {
+        (each.topic, each.partition): each.offset
+        for each in evidence.captures.group_offsets
+        if each.group == evidence.experiment.group
+    }
+    count = 0
+    for place in samples.inputs(evidence):
+        then = None if since is None else samples.last_before(evidence, place, since)
+        offset = committed.get((evidence.topic(place[0]) or "", place[1]), -1)
+        count += then is not None and offset > then.last_stable_offset
+    return count
+
+
+def refused_members(evidence: RunEvidence) -> int:
+    """Copies that were refused because the group had gone on without the member."""
+    return sum(
+        1
+        for each in evidence.history.of(Operation)
+        if each.action is Action.COPY and (each.error_code in REFUSED_MEMBER or each.error_name == REFUSED_MEMBER_NAME)
+    )
+
+
+def lso_stood(evidence: RunEvidence) -> int:
+    """Partitions whose LSO stood for half a transaction timeout or more at what a killed client had left open."""
+    least_s = evidence.experiment.transaction_timeout_s / 2
+    killed = samples.abandoned_ns(evidence)
+    return sum(
+        any(samples.stood_s(evidence, place, each) >= least_s for each in killed) for place in samples.outputs(evidence)
+    )
+
+
+def undecided_at_strike(evidence: RunEvidence) -> int:
+    """Commits and aborts that had been asked for and were not answered when a fault had struck."""
+    struck = [each.applied_ns for each in evidence.history.of(FaultRecord) if each.applied_ns is not None]
+    return sum(
+        1
+        for each in evidence.history.of(Operation)
+        if each.decided_ns is not None
+        and any(each.decided_ns <= at and (each.completed_ns is None or each.completed_ns > at) for at in struck)
+    )
+
+
+def _surely_leaderless(evidence: RunEvidence) -> Iterator[tuple[int, int]]:
+    """When a partition was without a leader, no longer than it was seen to be; from the proof of a fault on if earlier."""
+    told = [
+        each.confirmed_ns
+        for each in evidence.history.of(FaultRecord)
+        if each.confirmed_ns is not None and _LEADERLESS in (each.proof or "")
+    ]
+    slack = int(samples.SAMPLED_S * NS)
+    for place in samples.outputs(evidence):
+        for began, ended in samples.leaderless(evidence, place):
+            if ended is not None:
+                seen = began + slack
+                yield min((each for each in told if began <= each <= seen), default=seen), ended - slack
+
+
+def committed_while_leaderless(evidence: RunEvidence) -> int:
+    """Commits that were asked for and answered ok while a partition had no leader."""
+    spans = tuple(_surely_leaderless(evidence))
+    return sum(
+        1
+        for each in evidence.history.of(Operation)
+        if each.told is Told.COMMITTED
+        and each.intent is Intent.COMMIT
+        and each.decided_ns is not None
+        and each.completed_ns is not None
+        and any(began <= each.decided_ns and each.completed_ns <= ended for began, ended in spans)
+    )
+
+
+def held_up(evidence: RunEvidence) -> int:
+    """Operations that could not end while a fault stood: under way for its last `HELD_UP_S` and until it was healed."""
+    windows = [
+        (each.confirmed_ns, each.healed_ns)
+        for each in evidence.history.of(FaultRecord)
+        if each.confirmed_ns is not None and each.healed_ns is not None
+    ]
+    return sum(
+        1
+        for each in evidence.history.of(Operation)
+        if each.action is not Action.INIT
+        and any(
+            max(each.invoked_ns, confirmed) <= healed - HELD_UP_S * NS
+            and (each.completed_ns is None or each.completed_ns >= healed)
+            for confirmed, healed in windows
+        )
+    )
+
+
+def _polls(path: Path) -> Iterator[tuple[int, list[Any]]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            body = json.loads(line)
+            yield body["received_ns"], body["records"]
+
+
+def observed(evidence: RunEvidence) -> int:
+    """Records that live observers were given."""
+    return sum(len(records) for path in evidence.observations.values() for _, records in _polls(path))
+
+
+def observed_during(evidence: RunEvidence) -> int:
+    """Records that live observers were given while a fault was seen to stand."""
+    windows = [(each.confirmed_ns, each.healed_ns) for each in evidence.history.of(FaultRecord)]
+    return sum(
+        len(records)
+        for path in evidence.observations.values()
+        for at_ns, records in _polls(path)
+        if any(began is not None and healed is not None and began <= at_ns <= healed for began, healed in windows)
+    )
+
+
+def _visible_ends(folder: Path) -> dict[samples.Place, int]:
+    """The last offset of each partition that a capture holds."""
+    import pyarrow.dataset as ds
+
+    table = ds.dataset(folder, format="parquet").to_table(columns=["topic_index", "partition", "offset"])
+    grouped = table.group_by(["topic_index", "partition"]).aggregate([("offset", "max")]).to_pylist()
+    return {(row["topic_index"], row["partition"]): row["offset_max"] for row in grouped}
+
+
+def observers_at_end(evidence: RunEvidence) -> int:
+    """Live observers that were given the last record of every partition which a reader of their isolation can see."""
+    directory, mine = evidence.directory, set(samples.outputs(evidence))
+    count = 0
+    for observer in evidence.experiment.observers:
+        reached: dict[samples.Place, int] = defaultdict(lambda: -1)
+        for _, records in _polls(evidence.observations[observer.name]):
+            for topic_index, partition, offset, _text in records:
+                place = (topic_index, partition)
+                reached[place] = max(reached[place], offset)
+        everything = observer.isolation is Isolation.UNCOMMITTED and evidence.experiment.has_log
+        ends = _visible_ends(directory.uncommitted if everything else directory.committed)
+        count += all(reached[place] >= end for place, end in ends.items() if place in mine)
+    return count
