@@ -23,12 +23,11 @@ os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
-from suites.config import add_options, from_options
+from suites.config import SUITES, add_options, from_options
 from suites.console import Console
 from suites.waivers import acceptances
 
 pytest_plugins = ["fixtures.spark", "suites.fixtures"]
-SUITES = Path(__file__).resolve().parent / "suites"
 PROTOCOL = SUITES / "protocol"
 REGRESSIONS = SUITES / "regressions"
 

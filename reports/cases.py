@@ -2,8 +2,8 @@
 
 A violation failed. ERROR and INCONCLUSIVE are neither passed nor failed, and formats that have no word for "nobody
 knows" must not turn green for them; so is a control that was not convicted. NOT_APPLICABLE, untested and accepted
-cases are skipped with their reason. Problems of the run itself are cases too, so that nothing that keeps the run from
-GO can be overlooked.
+cases are skipped with their reason, unless something else is wrong beneath what was accepted. Problems of the run
+itself are cases too, so that nothing that keeps the run from GO can be overlooked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reports.model import Report, RequirementRow, ScenarioReport
-from reports.script_case import ScriptCase
+from reports.script_case import ScriptCase, Tried
 from reports.words import requirement_word, scenario_word
 from verification.verdict import Verdict
 
@@ -59,7 +59,7 @@ class TestCase:
 def cases(report: Report) -> Iterator[TestCase]:
     """Every case in the order of the report, suite by suite."""
     for scenario in report.scenarios:
-        yield _scenario("scenarios", scenario, Ending.SKIPPED if scenario.accepted else ENDING[scenario.verdict])
+        yield _scenario("scenarios", scenario, _ending(scenario))
     for case in report.cases:
         yield _case(case)
     for control in report.controls:
@@ -83,6 +83,12 @@ def cases(report: Report) -> Iterator[TestCase]:
         yield _of_run("nothing was run", report.judgement.why)
 
 
+def _ending(tried: Tried) -> Ending:
+    """A violation that was accepted is skipped, unless something else is wrong beneath it."""
+    clean = tried.accepted and tried.counts_as <= Verdict.PASS
+    return Ending.SKIPPED if clean else ENDING[tried.counts_as]
+
+
 def _of_run(name: str, text: str) -> TestCase:
     return TestCase(suite="run", name=name, ending=Ending.UNDECIDED, word="ERROR", message=text)
 
@@ -101,7 +107,7 @@ def _scenario(suite: str, scenario: ScenarioReport, ending: Ending) -> TestCase:
 
 
 def _case(case: ScriptCase) -> TestCase:
-    ending = Ending.SKIPPED if case.accepted else ENDING[case.verdict]
+    ending = _ending(case)
     word = scenario_word(case)
     return TestCase(
         suite="cases",

@@ -3,7 +3,7 @@
 The table of exit codes and the rule for GO are those of `verification.verdict`; this file only says what counts:
 
 * a subject's scenario or protocol case counts with its verdict; a violation that the user accepted leaves the exit code
-  alone;
+  to what lies beneath it: a crash or too little coverage is not accepted with it;
 * a control never counts towards the subject, but one that was not convicted makes the run ERROR: a suite that does
   not notice a subject known to be bad proves nothing by its silence;
 * a problem (something missing, cut or foreign) and an interruption are the environment's;
@@ -46,14 +46,19 @@ class Facts:
         scripted = {isinstance(each, ScriptCase) for each in self.tried}
         return "scenario or case" if len(scripted) > 1 else "case" if True in scripted else "scenario"
 
-    def having(self, verdict: Verdict, *, accepted: bool = False) -> list[Tried]:
-        """What was tried on the subject and has a verdict."""
-        return [each for each in self.tried if each.verdict is verdict and each.accepted is accepted]
+    @property
+    def accepted(self) -> list[Tried]:
+        """What was violated and accepted."""
+        return [each for each in self.tried if each.accepted]
+
+    def having(self, verdict: Verdict) -> list[Tried]:
+        """What was tried on the subject and counts as this verdict."""
+        return [each for each in self.tried if each.counts_as is verdict]
 
     def weigh(self) -> Iterator[tuple[Verdict, ExitCode]]:
         """Each fact as a verdict with the exit code that it asks for."""
         for one in self.tried:
-            yield one.verdict, code_of(one.verdict, accepted=one.accepted)
+            yield one.verdict, code_of(one.counts_as)
         if all(one.verdict is Verdict.NOT_APPLICABLE for one in self.tried):
             yield Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE
         for control in self.escaped:
@@ -168,17 +173,19 @@ def _inconclusive(facts: Facts) -> str:
         return f"{_of(0, len(facts.tried), facts.noun)} applied to the subject, so nothing is known about it."
     if not open_:
         return f"No {facts.noun} of the subject was run, so nothing is known about it."
+    proven = "No violation was proven, but" if not facts.accepted else "What was proven was accepted, but"
     return (
         f"{_of(len(open_), len(facts.tried), facts.noun)} could not be decided: {_keys(open_)}. "
-        "No violation was proven, but too little was seen to call it a pass."
+        f"{proven} too little was seen to call it a pass."
     )
 
 
 def _conformant(facts: Facts) -> str:
-    sentence = f"{_of(len(facts.having(Verdict.PASS)), len(facts.tried), facts.noun)} passed"
+    passed = [each for each in facts.having(Verdict.PASS) if not each.accepted]
+    sentence = f"{_of(len(passed), len(facts.tried), facts.noun)} passed"
     if inapplicable := len(facts.having(Verdict.NOT_APPLICABLE)):
         sentence += f", {inapplicable} did not apply"
-    if accepted := facts.having(Verdict.FAIL, accepted=True):
+    if accepted := facts.accepted:
         sentence += f", and the violations of {len(accepted)} were accepted beforehand: {_found(accepted)}"
     if count := len(facts.controls):
         were = "was convicted, as it" if count == 1 else "were convicted, as they"

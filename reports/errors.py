@@ -4,7 +4,7 @@
     ├── UnfitRunError           the path is no run directory of this suite, or nothing in it can be read
     ├── UnfitRunRecordError     `run.json` is missing, cut, foreign or of another format
     ├── UnfitBaselineError      a baseline is missing, cut, foreign or of another format
-    └── RetentionError          asked to keep fewer than one run
+    └── RetentionError          asked to keep fewer than one run, or something stands where `latest` belongs
 
 A run directory that is damaged in part is no error: the report is made and names the damage.
 """
@@ -29,4 +29,4 @@ class UnfitBaselineError(ReportError):
 
 
 class RetentionError(ReportError):
-    """The number of runs to keep makes no sense."""
+    """The number of runs to keep makes no sense, or `latest` is no symlink."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reports.acceptance import covers_case
 from reports.exchange import exchange_row, statement_row
-from reports.load_scenario import Surroundings, claimed, nothing_of
+from reports.load_scenario import Surroundings, claimed, nothing_of, reason_with
 from reports.model import Problem
 from reports.run_record import Ended, Planned
 from reports.script_case import KnownRow, ScriptCase
@@ -90,13 +90,15 @@ def _told(script: Script, around: Surroundings, path: str) -> ScriptCase:
     judged = scripts.judge(script)
     known = _known(script, judged)
     accepted = judged.verdict is Verdict.FAIL and covers_case(around.accepted, known, judged.requirements)
+    lacking = judged.beneath[0] > Verdict.PASS
     began_ns = script.exchanges[0].sent_ns if script.exchanges else 0
     return ScriptCase(
         key=script.case,
         claim=script.claim,
         verdict=judged.verdict,
-        reason=judged.reason,
+        reason=reason_with(judged.reason, judged.beneath[1]) if accepted and lacking else judged.reason,
         accepted=accepted,
+        beneath=judged.beneath[0],
         requirements=judged.requirements,
         generation=script.generation,
         cluster=script.cluster,
@@ -115,6 +117,8 @@ def _told(script: Script, around: Surroundings, path: str) -> ScriptCase:
 def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
     """With what the run's record alone knows: the whole time, and an error that came after the script."""
     report = replace(report, actual_s=ended.seconds)
+    if ended.error and report.accepted and report.beneath < Verdict.ERROR:
+        return replace(report, beneath=Verdict.ERROR, reason=reason_with(report.reason, ended.error))
     if not ended.error or report.verdict >= Verdict.ERROR:
         return report
     return replace(

@@ -2,7 +2,8 @@
 
 Nothing here raises for bad evidence. The verdict is the judge's, unless something that he could not know of makes it
 worse: a scenario that was not judged, or whose files do not fit together, is ERROR, and INCONCLUSIVE when the run was
-interrupted before it ended. A violation that was proven stays FAIL whatever else is broken.
+interrupted before it ended. A violation that was proven stays FAIL whatever else is broken; one that was accepted
+covers nothing but itself, so a crash or an unmet floor beneath it is told and counts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from reports.scenario_files import ScenarioFiles, read_files
 from reports.subject import protocol_of
 from reports.surroundings import Around
 from reports.vocabulary import Catalogue, definition_of, note_on
+from verification import verdict as verdicts
 from verification.experiment import Experiment
 from verification.layout import RunDirectory
 from verification.verdict import Finding, RequirementVerdict, Verdict
@@ -54,15 +56,18 @@ def load_scenario(
     timeline = timelines.timeline(files.history) if files.history else None
     findings, damaged = _findings(files, around, directory)
     judged = files.judged
+    accepted = verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings)
+    beneath, missing = _beneath(files, ended) if accepted else (Verdict.PASS, "")
     report = ScenarioReport(
         key=directory.root.name,
         scenario=planned.scenario if planned else directory.root.name,
         claim=planned.claim if planned else "",
         verdict=verdict,
-        reason=reason,
+        reason=reason_with(reason, missing),
         control=_is_control(files, planned),
         convicted=judged.convicted if judged else None,
-        accepted=verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings),
+        accepted=accepted,
+        beneath=beneath,
         client=planned.client if planned else "",
         requirements=_requirements(files, planned, verdict, reason),
         coverage=judged.coverage if judged else (),
@@ -84,6 +89,8 @@ def load_scenario(
 def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedScenario:
     """A planned scenario that left no directory; it is reported all the same."""
     left = nothing_of(planned, ended, interrupted=interrupted)
+    # A scenario that was passed over says nothing about its requirements: they are untested.
+    ids = () if left.verdict is Verdict.NOT_APPLICABLE else planned.requirements
     report = ScenarioReport(
         key=planned.key,
         scenario=planned.scenario,
@@ -92,7 +99,7 @@ def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool
         reason=left.reason,
         control=planned.control,
         client=planned.client,
-        requirements=claimed(planned.requirements, left.verdict, left.reason),
+        requirements=claimed(ids, left.verdict, left.reason),
         expected_s=planned.expected_s,
         actual_s=ended.seconds if ended else None,
         replay=planned.replay,
@@ -110,7 +117,9 @@ class Nothing:
 
 
 def nothing_of(planned: Planned, ended: Ended | None, *, interrupted: bool) -> Nothing:
-    """An error, unless an interruption explains it; without any explanation a problem of the run as well."""
+    """An error, unless it was passed over or an interruption explains it; unexplained, a problem of the run as well."""
+    if ended is not None and ended.inapplicable:
+        return Nothing(verdict=Verdict.NOT_APPLICABLE, reason=ended.inapplicable)
     if ended is not None and ended.error:
         return Nothing(verdict=Verdict.ERROR, reason=ended.error)
     if interrupted and ended is None:
@@ -157,6 +166,19 @@ def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) ->
     if broken and files.judged.verdict < Verdict.ERROR:
         return Verdict.ERROR, broken
     return files.judged.verdict, files.judged.reason
+
+
+def _beneath(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdict, str]:
+    """What is left of a scenario when what was found is set aside."""
+    broken = (ended.error if ended is not None else "") or (files.problems[0].text if files.problems else "")
+    if broken or files.judged is None:
+        return Verdict.ERROR, broken
+    return verdicts.beneath(files.judged.crashed, files.judged.coverage)
+
+
+def reason_with(reason: str, missing: str) -> str:
+    """The reason of an accepted violation, with what is missing besides."""
+    return f"{reason}; accepted, but {missing}" if missing else reason
 
 
 def claimed(ids: tuple[str, ...], verdict: Verdict, reason: str) -> tuple[RequirementVerdict, ...]:

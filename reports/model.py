@@ -101,7 +101,8 @@ class Evidence:
 class ScenarioReport:
     """One scenario or control of the run.
 
-    `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted.
+    `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted; `beneath` is
+    then what is left without them.
     `convicted` is None for a subject; `expects` are the anomalies that a control must show.
     `part` is the run that it belongs to in a merged report.
     """
@@ -115,6 +116,7 @@ class ScenarioReport:
     convicted: bool | None = None
     expects: tuple[str, ...] = ()
     accepted: bool = False
+    beneath: Verdict = Verdict.PASS
     run: str = ""
     seed: int | None = None
     client: str = ""
@@ -136,6 +138,11 @@ class ScenarioReport:
     judged_s: float | None = None
     replay: str = ""
     part: str = ""
+
+    @property
+    def counts_as(self) -> Verdict:
+        """The verdict, or what lies beneath a violation that was accepted."""
+        return self.beneath if self.accepted else self.verdict
 
     @property
     def proven(self) -> tuple[str, ...]:

@@ -55,11 +55,15 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A planned scenario that ended: seconds it took, and a sentence when the environment broke it."""
+    """A planned scenario that ended: seconds it took, and a sentence when the environment broke it.
+
+    `inapplicable` says why it was not tried at all on this kind of cluster.
+    """
 
     key: str
     seconds: float
     error: str = ""
+    inapplicable: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,10 @@ class Tried(Protocol):
         """Whether all that was violated was accepted beforehand."""
 
     @property
+    def counts_as(self) -> Verdict:
+        """What decides the exit code: the verdict, or what lies beneath a violation that was accepted."""
+
+    @property
     def requirements(self) -> tuple[RequirementVerdict, ...]:
         """What it says about the rows of the catalogue."""
 
@@ -114,7 +118,8 @@ class ScriptCase:
 
     `key` names its directory and its anchor. `script` is the path of its script relative to the directory that was
     loaded, empty when there is none; `run` tells this performance from every other. `accepted` is True when the
-    violation is accepted. `part` is the run that it belongs to in a merged report.
+    violation is accepted; `beneath` is then what is left without it. `part` is the run that it belongs to in a merged
+    report.
     """
 
     key: str
@@ -122,6 +127,7 @@ class ScriptCase:
     verdict: Verdict
     reason: str
     accepted: bool = False
+    beneath: Verdict = Verdict.PASS
     requirements: tuple[RequirementVerdict, ...] = ()
     generation: str = ""
     cluster: str = ""
@@ -136,6 +142,11 @@ class ScriptCase:
     replay: str = ""
     part: str = ""
     seed: int | None = None
+
+    @property
+    def counts_as(self) -> Verdict:
+        """The verdict, or what lies beneath a violation that was accepted."""
+        return self.beneath if self.accepted else self.verdict
 
     @property
     def clear(self) -> bool:

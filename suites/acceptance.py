@@ -3,8 +3,10 @@
 Each cell of the matrix is one `tox -e conformance` in a process of its own with its own run directory. What has been
 run is kept as one JSON line per cell, so that a matrix that was stopped goes on where it stopped; `docs/acceptance.md`
 is rendered from those lines after every cell. A cell is acceptable when every control was convicted, nothing was
-inconclusive or an error, and every violation carries the name of a known bug of that release. One that was not is run
-again only when the product has changed: at the same commit its answer stands.
+inconclusive or an error, every violation carries the name of a known bug of that release, and the run's own exit code
+and decision say the same. One that was not is run again only when the product has changed: at the same commit its
+answer stands. An acceptable one stands at whatever commit it was run; the table names those of earlier commits. A line
+goes when its cell has been run again, never before.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from fixtures.errors import OnceproofError
 from verification.command_line import Parser, end_with
 from verification.known_bugs import affects
 from verification.known_bugs import load as load_known_bugs
-from verification.verdict import ExitCode
+from verification.verdict import Decision, ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES = ROOT / "reports" / "out" / "acceptance.jsonl"
@@ -56,9 +58,14 @@ MATRIX: tuple[Cell, ...] = (
     Cell(release="4.3.1", runtime="local", client="confluent", seed=3),
     Cell(release="4.3.1", runtime="docker", client="confluent", seed=1),
     Cell(release="4.3.1", runtime="local", client="java", seed=1),
+    Cell(release="4.4.0", runtime="local", client="confluent", seed=1),
     Cell(release="4.2.1", runtime="local", client="confluent", seed=1),
     Cell(release="3.9.2", runtime="local", client="confluent", seed=1),
 )
+
+
+#: How an acceptable run ends: nothing was found, or known bugs were. Whatever else means that something was not decided.
+ENDS = {int(ExitCode.CONFORMANT): str(Decision.GO), int(ExitCode.VIOLATION): str(Decision.NO_GO)}
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -98,6 +105,9 @@ def objections(line: dict[str, Any]) -> list[str]:
             found.append(f"{each['key']} is {each['verdict']}")
         elif each["verdict"] == "FAIL" and (unnamed or not each["known_bugs"]):
             found.append(f"{each['key']} fails without a known bug of {line['release']}")
+    code, decision = line["exit_code"], line["decision"]
+    if ENDS.get(code) != decision:
+        found.append(f"the run ended with exit code {code} and {decision}")
     return found
 
 
@@ -108,11 +118,12 @@ def render(lines: list[dict[str, Any]]) -> str:
         "",
         "Whole runs of the quick profile, written by `tox -e acceptance`. Violations are named by the known bug whose",
         "signature is in the evidence.",
+        *_of_what(lines),
     ]
     for line in lines:
         text += [
             "",
-            f"## Kafka {line['release']}, {line['runtime']}, {line['client']}, seed {line['seed']}",
+            f"## {_titled(line)}",
             "",
             f"commit {line['commit']}, {line['date']}: **{line['decision']}**, exit code {line['exit_code']}, "
             f"{line['seconds']} s. {'; '.join(objections(line)) or 'Acceptable'}.",
@@ -126,6 +137,40 @@ def render(lines: list[dict[str, Any]]) -> str:
             bugs = "" if each["convicted"] else ", ".join(bug or "unnamed" for bug in dict.fromkeys(each["known_bugs"]))
             text.append(f"| {each['key']} | {word} | {bugs} | {each['seconds']:.0f} |")
     return "\n".join(text) + "\n"
+
+
+def _of_what(lines: list[dict[str, Any]]) -> list[str]:
+    """Which rows are of another commit than the newest one, and which cells were never run."""
+    told = []
+    # Lines stand in the order in which they were run.
+    newest = lines[-1]["commit"] if lines else ""
+    if older := [f"{_titled(line)} ({line['commit']})" for line in lines if line["commit"] != newest]:
+        told += ["", f"The newest row is of commit {newest}. Of other commits: {'; '.join(older)}."]
+    if missing := never_run(lines):
+        told += ["", f"Not run yet: {'; '.join(_titled(asdict(cell)) for cell in missing)}."]
+    return told
+
+
+def _titled(cell: dict[str, Any]) -> str:
+    return f"Kafka {cell['release']}, {cell['runtime']}, {cell['client']}, seed {cell['seed']}"
+
+
+def never_run(lines: list[dict[str, Any]]) -> list[Cell]:
+    """The cells of the matrix that have no line at all."""
+    return [cell for cell in MATRIX if not any(_is_of(line, cell) for line in lines)]
+
+
+def wanted(lines: list[dict[str, Any]], commit: str, *, again: bool, only: str) -> list[Cell]:
+    """The cells to run now: those without an answer, or with `again` all of them, whose name contains a text."""
+    cells = list(MATRIX) if again else outstanding(lines, commit)
+    return [cell for cell in cells if only in cell.name]
+
+
+def exit_of(lines: list[dict[str, Any]]) -> ExitCode:
+    """The exit code of the whole matrix: any objection is a violation, a cell that was never run is inconclusive."""
+    if any(map(objections, lines)):
+        return ExitCode.VIOLATION
+    return ExitCode.INCONCLUSIVE if never_run(lines) else ExitCode.CONFORMANT
 
 
 def outstanding(lines: list[dict[str, Any]], commit: str) -> list[Cell]:
@@ -162,15 +207,13 @@ def _done() -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what has no answer yet; exit code 1 when any cell has objections, 5 when one could not be run."""
+    """Run what has no answer yet; exit code 1 when any cell has objections, 2 when one is missing, 5 when one broke."""
     parser = Parser(prog="python -m suites.acceptance", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--again", action="store_true", help="run every cell, also those that have been run")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
-    lines = [] if options.again else _done()
-    for cell in outstanding(lines, _commit()):
-        if options.only not in cell.name:
-            continue
+    lines = _done()
+    for cell in wanted(lines, _commit(), again=options.again, only=options.only):
         try:
             ran = run_cell(cell)
         except CellError as error:
@@ -180,7 +223,9 @@ def main(arguments: list[str] | None = None) -> int:
         LINES.parent.mkdir(parents=True, exist_ok=True)
         LINES.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         TABLE.write_text(render(lines), encoding="utf-8")
-    return int(ExitCode.VIOLATION if any(objections(line) for line in lines) else ExitCode.CONFORMANT)
+    for cell in never_run(lines):
+        print(f"{cell.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
+    return int(exit_of(lines))
 
 
 if __name__ == "__main__":

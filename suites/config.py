@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
+SUITES = ROOT / "suites"
 OUT = ROOT / "reports" / "out"
 DEFAULT_CLIENT = "confluent"
 

@@ -66,7 +66,7 @@ class Console:
             if self._status is None:
                 continue
             if self.live:
-                text = self._status()[: self.width - 1]
+                text = fitted(self._status(), self.width)
                 with self._lock:
                     self._erase()
                     self.out.write(text)
@@ -80,3 +80,9 @@ class Console:
         if self._drawn:
             self.out.write("\r\x1b[2K")
             self._drawn = False
+
+
+def fitted(text: str, width: int) -> str:
+    """The text in one line of a terminal, whose last column stays free: a cursor there would wrap."""
+    line = " ".join(text.split())
+    return line if len(line) < width else f"{line[: width - 2]}…"

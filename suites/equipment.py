@@ -18,8 +18,9 @@ from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release
 from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
 from fixtures.clusters.spec import ClusterSpec
+from fixtures.errors import EnvironmentProblemError
 from fixtures.progress import Downloaded, Downloads
-from fixtures.tools import Java, check_machine, find_java, spark_java_home
+from fixtures.tools import Java, check_machine, find_java, machine_report, spark_java_home
 from suites.config import RunConfig, Runtime
 from suites.console import Console
 
@@ -78,6 +79,14 @@ class Equipment:
         return self.brokers.launch(spec, self.clusters_directory / f"cluster-{number}", keep_data=self.keep_data)
 
 
+def look_around(config: RunConfig, console: Console) -> dict[str, str]:
+    """What is on this machine, by name; printed before anything is fetched or started."""
+    found = {fact.name: fact.value for fact in machine_report(config.release)}
+    for name, value in found.items():
+        console.say(f"{name}: {value}")
+    return found
+
+
 def prepare(config: RunConfig, console: Console) -> Equipment:
     """Fetch and find everything; raises fixtures.errors with one sentence for what cannot be had."""
     check_machine(evidence=config.directory)
@@ -128,7 +137,8 @@ def _containers(
 ) -> ClusterRuntime | None:
     """Containers on the engine; None without one, or when they are not to be had and were not demanded either.
 
-    Raises EngineError when they are demanded and not to be had.
+    An image is built of things that processes of this machine may not need, a Java runtime of its own first of all.
+    Raises EnvironmentProblemError (EngineError of the engine itself) when they are demanded and not to be had.
     """
     if engine is None:
         return None
@@ -136,7 +146,7 @@ def _containers(
 
     try:
         return DockerRuntime.prepare(files, downloads=downloads, engine=engine)
-    except EngineError as error:
+    except EnvironmentProblemError as error:
         if runtime is Runtime.DOCKER:
             raise
         downloads.say(f"no containers: {error.sentence}")

@@ -127,11 +127,13 @@ class ExternalTrial(Trial):
         }
 
     def close(self) -> None:
-        """End clients, then the mock, then seal the evidence."""
-        super().close()
-        if self.mock is not None:
-            self.mock.close()
-            self.mock = None
+        """End clients, seal the evidence, then end the mock, whatever became of the others."""
+        try:
+            super().close()
+        finally:
+            if self.mock is not None:
+                self.mock.close()
+                self.mock = None
 
     def ends(self) -> tuple[PartitionEnd, ...]:
         """As a consumer is told them: the wire client and the mock do not understand each other."""

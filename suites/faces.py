@@ -11,31 +11,44 @@ from typing import TYPE_CHECKING
 
 from fixtures.errors import RunDirectoryError
 from reports import retention
+from reports.errors import RetentionError
 from reports.load import BASELINE, load_run
 from reports.run_record import Download
 from reports.write import write_all
 from suites.config import OUT, RunConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fixtures.progress import Downloaded
     from reports.model import Report
 
 
-def leave_faces(config: RunConfig) -> Report:
+def leave_faces(config: RunConfig, say: Callable[[str], None]) -> Report:
     """Read the run's directory and write every face of its report into it; `latest` points there.
 
+    The report is there before older runs are looked at: what is wrong with those is said, and is no error of this run.
     Raises OSError when the directory cannot be written.
     """
     directory = config.directory
     report = load_run(directory)
     write_all(report, directory)
     if directory.parent == OUT:
-        retention.keep_last(OUT, config.retain, current=directory)
-        retention.point_latest(OUT, directory)
+        with _told(say):
+            retention.keep_last(OUT, config.retain, current=directory)
+        with _told(say):
+            retention.point_latest(OUT, directory)
     return report
+
+
+@contextlib.contextmanager
+def _told(say: Callable[[str], None]) -> Iterator[None]:
+    """Say what went wrong beside the report that is written already."""
+    try:
+        yield
+    except (RetentionError, OSError) as error:
+        say(f"the report is written all the same: {error}")
 
 
 def keep_baseline(config: RunConfig) -> None:

@@ -106,6 +106,11 @@ class Laboratory:
         self._abandoned = True
         kill(self.spark())
 
+    def hurry(self) -> None:
+        """Do not wait for what is being judged: its evidence is kept and can be judged again."""
+        if self._spark.done() and not self._spark.cancelled() and self._spark.exception() is None:
+            self.abandon_judge()
+
     def close(self) -> None:
         """End everything. What was handed to the judge is still judged: its evidence is complete, and it takes seconds."""
         for _, verdict in self._unjudged:

@@ -28,6 +28,8 @@ FAMILIES = (
     "recovery",
 )
 CONTROLS = "controls"
+#: The marker of scenarios whose faults need brokers that are processes of this machine.
+LOCAL_ONLY = "local_only"
 #: The client that scenarios about librdkafka itself are run with, whichever was asked for.
 LIBRDKAFKA = "confluent"
 

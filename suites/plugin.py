@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.runner import runtestprotocol
 
+from suites.config import SUITES
+from suites.interrupts import deferred
 from suites.planning import in_order, in_profile
 from suites.planning import variants as variants_of
+from suites.selection import code_of_listing, narrowed_by, only_lists
 from suites.session import ConformanceSession
 from verification.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SESSION = pytest.StashKey[ConformanceSession]()
 JUDGEMENT = pytest.StashKey[Future[ScenarioVerdict]]()
@@ -51,6 +54,8 @@ class ConformancePlugin:
 
     def __init__(self, session: ConformanceSession) -> None:
         self.session = session
+        self._outside: list[pytest.Item] = []
+        self._deselected = 0
 
     def pytest_report_header(self) -> list[str]:
         """The configuration, before anything starts."""
@@ -65,21 +70,27 @@ class ConformancePlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item], config: pytest.Config) -> None:
-        """Keep what the profile runs; a run that `-k` narrows afterwards is PARTIAL."""
+        """Keep what the profile runs; a run that is narrowed afterwards is PARTIAL."""
         kept = [item for item in items if in_profile(self.session.config, {mark.name for mark in item.iter_markers()})]
         dropped = [item for item in items if item not in kept]
+        self._outside = dropped
         if dropped:
             config.hook.pytest_deselected(items=dropped)
         items[:] = in_order(kept)
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Whatever leaves scenarios of the profile out (`-k`, `-m`, `--deselect`) makes the run PARTIAL."""
+        self._deselected += sum(1 for item in items if item not in self._outside)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """What is left after `-k` is what this run means to execute."""
+        self.session.narrowed_by = narrowed_by(session.config, SUITES, self._deselected, "scenarios")
         self.session.plan(session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run each item; log it when its verdict is there."""
-        if session.config.option.collectonly or self.session.listing:
+        if only_lists(session.config, listing=self.session.listing):
             self.session.list_scenarios(session.items)
             return True
         if session.testsfailed:
@@ -87,9 +98,10 @@ class ConformancePlugin:
         if session.items and not self.session.equip():
             return True
         waiting: deque[Awaiting] = deque()
+        items = [item for item in session.items if not self.session.passes_over(item)]
         try:
-            for number, item in enumerate(session.items):
-                following = session.items[number + 1] if number + 1 < len(session.items) else None
+            for number, item in enumerate(items):
+                following = items[number + 1] if number + 1 < len(items) else None
                 waiting.append(Awaiting(item))
                 waiting[-1].reports = runtestprotocol(item, log=False, nextitem=following)
                 self._log(waiting, wait=False)
@@ -123,9 +135,14 @@ class ConformancePlugin:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Iterator[None]:
         """After every fixture is torn down and before the terminal's summary: write the report, set the exit code."""
-        yield
-        if not self.session.listing:
-            session.exitstatus = self.session.finish(exitstatus)
+        if only_lists(session.config, listing=self.session.listing):
+            yield
+            session.exitstatus = code_of_listing(exitstatus)
+            return
+        before = int(exitstatus == pytest.ExitCode.INTERRUPTED)
+        with deferred(asked=before, again=self.session.hurry) as interrupts:
+            yield
+            session.exitstatus = self.session.finish(exitstatus, interrupts)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The decision, the table, the path of the report."""

@@ -11,6 +11,8 @@ faults are healed, clients end, and the evidence so far is sealed.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chaos.nemesis import Nemesis
@@ -56,9 +58,21 @@ def conduct(trial: Trial) -> RunDirectory:
             trial.pin()
             capture(trial.laboratory.spark(), trial.directory, **trial.capture_arguments())
             trial.clear()
-    finally:
-        trial.close()
+    except BaseException as error:
+        with _beside(error):
+            trial.close()
+        raise
+    trial.close()
     return trial.directory
+
+
+@contextmanager
+def _beside(first: BaseException) -> Iterator[None]:
+    """Whatever goes wrong now, what went wrong first is what is told; this becomes a note on it."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - nothing is swallowed: it is told with the first one
+        first.add_note(f"closing: {error}")
 
 
 def await_steady(trial: Trial) -> None:

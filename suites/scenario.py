@@ -24,6 +24,7 @@ both_clients = pytest.mark.both_clients
 convict = pytest.mark.convict
 nightly = pytest.mark.nightly
 librdkafka = pytest.mark.librdkafka
+local_only = pytest.mark.local_only
 
 #: A cluster without its release: the run says which one.
 ClusterMaker = Callable[..., ClusterSpec]

@@ -10,7 +10,6 @@ import contextlib
 import time
 from concurrent.futures import Future, wait
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,15 +18,14 @@ from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from fixtures.processes import ProcessError
-from fixtures.tools import machine_report
 from reports import terminal
 from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
-from suites.config import RunConfig
+from suites.config import RunConfig, Runtime
 from suites.console import Console
-from suites.equipment import Equipment, prepare
+from suites.equipment import Equipment, look_around, prepare
 from suites.faces import download, keep_baseline, leave_faces, written_to
 from suites.laboratory import Laboratory
-from suites.planning import Variant, listed, planned_of, summed_up
+from suites.planning import LOCAL_ONLY, Variant, listed, planned_of, summed_up
 from suites.runner import conduct
 from suites.scenario import Scenario
 from verification.errors import VerificationError
@@ -36,6 +34,8 @@ from wire.errors import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from suites.interrupts import Interrupts
 
 #: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
 JUDGED_WITHIN_S = 600.0
@@ -50,6 +50,8 @@ class ConformanceSession:
         self.config = config
         self.console = console
         self.listing = False
+        self.narrowed_by = ""
+        self.machine: dict[str, str] = {}
         self.began = time.monotonic()
         self._planned: dict[str, Planned] = {}
         self._ended: dict[str, Ended] = {}
@@ -60,11 +62,6 @@ class ConformanceSession:
         self._equipment: Equipment | None = None
         self._unequipped: OnceproofError | None = None
         self._closing: list[str] = []
-
-    @cached_property
-    def machine(self) -> dict[str, str]:
-        """What was found on the machine, looked at once."""
-        return {fact.name: fact.value for fact in machine_report(self.config.release)}
 
     # -- planning ----------------------------------------------------------------------------------------------
 
@@ -84,13 +81,12 @@ class ConformanceSession:
             self.console.say(line)
 
     def header(self) -> list[str]:
-        """What is about to be done, with what was found, and how long it will take."""
+        """What is about to be done; what the machine has is looked at when the scenarios are known."""
         config = self.config
         return [
             f"onceproof: Kafka {config.release.version}, runtime {config.runtime}, client {config.client}, "
             f"profile {config.profile}, seed {config.seed}",
             f"evidence and report: {config.directory}",
-            *(f"{name}: {value}" for name, value in self.machine.items()),
         ]
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -128,12 +124,17 @@ class ConformanceSession:
             laboratory = self._open()
             trial = (ExternalTrial if scenario.mock else Trial)(scenario, laboratory)
             shown = trial.status
-            self.console.follow(lambda: f"{place} {shown()}")
+            expected_s = self._planned[key].expected_s
+            self.console.follow(lambda: f"{place} {shown(expected_s)}")
             directory = conduct(trial)
             return laboratory.judge_later(directory)
         except ENVIRONMENT_ERRORS as problem:
-            error = f"{trial.phase_name if trial else 'opening the laboratory'}: {problem}"
+            where = trial.phase_name if trial else "opening the laboratory"
+            error = "; ".join([f"{where}: {problem}", *getattr(problem, "__notes__", ())])
             self._broken[key] = error
+            raise
+        except KeyboardInterrupt as interruption:
+            self._problems += getattr(interruption, "__notes__", [])
             raise
         finally:
             self.console.unfollow()
@@ -147,6 +148,7 @@ class ConformanceSession:
         cannot be met as it was written, which leaves no directory behind.
         """
         directory = self.config.directory
+        self.machine = look_around(self.config, self.console)
         try:
             with written_to(directory):
                 directory.mkdir(parents=True, exist_ok=True)
@@ -162,6 +164,17 @@ class ConformanceSession:
             self._unequipped = error
             self._ended = {key: Ended(key=key, seconds=0.0, error=f"not run: {error}") for key in self._planned}
             return False
+        return True
+
+    def passes_over(self, item: pytest.Item) -> bool:
+        """Whether a scenario cannot be tried on the runtime of this run; that is said, and is in the report."""
+        equipped = self._equipment
+        if equipped is None or equipped.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
+            return False
+        key = planned_of(item, self.config).key
+        reason = f"not run on {equipped.runtime}: it needs brokers that are processes of this machine (--runtime local)"
+        self._ended[key] = Ended(key=key, seconds=0.0, inapplicable=reason)
+        self.console.say(f"NOT APPLICABLE {key}: {reason}")
         return True
 
     def _open(self) -> Laboratory:
@@ -207,16 +220,20 @@ class ConformanceSession:
 
     # -- ending ------------------------------------------------------------------------------------------------
 
+    def hurry(self) -> None:
+        """Somebody asked twice: what is being judged is not waited for; clusters and clients are ended all the same."""
+        if self._laboratory is not None:
+            self._laboratory.hurry()
+
     def close(self) -> None:
         """End clusters, Spark and the judge."""
         if self._laboratory is not None:
             self._laboratory.close()
             self._laboratory = None
 
-    def finish(self, exitstatus: int) -> int:
+    def finish(self, exitstatus: int, interrupts: Interrupts) -> int:
         """Close everything, write every face of the report, and return the exit code."""
-        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-        if interrupted and self._laboratory is not None:
+        if interrupts.asked and self._laboratory is not None:
             self.console.say("interrupted: what is being judged is finished, then the brokers are stopped")
         try:
             self.close()
@@ -227,10 +244,12 @@ class ConformanceSession:
         if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
             self._problems.append("the harness failed; its traceback stands above")
         if not self._planned:
-            return ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE
+            if interrupts.asked:
+                self._closing = ["Interrupted before anything was planned: nothing was started, there is no report."]
+            return ExitCode.ENVIRONMENT if interrupts.asked or self._problems else ExitCode.INCONCLUSIVE
         try:
             with written_to(self.config.directory):
-                return self._report(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
+                return self._report(RunState.INTERRUPTED if interrupts.asked else RunState.FINISHED)
         except RunDirectoryError as error:
             self._closing = [f"There is no report: {self._unequipped or error}"]
             return ExitCode.ENVIRONMENT
@@ -239,7 +258,7 @@ class ConformanceSession:
         directory = self.config.directory
         directory.mkdir(parents=True, exist_ok=True)
         self._write(state)
-        report = leave_faces(self.config)
+        report = leave_faces(self.config, self.console.say)
         page = directory / "report.html"
         if self._unequipped is None:
             colour = terminal.colour_wanted(self.console.out)
@@ -267,7 +286,7 @@ class ConformanceSession:
             clients=tuple(sorted({each.client for each in self._planned.values()})),
             planned=tuple(self._planned.values()),
             state=state,
-            narrowed_by=config.keyword,
+            narrowed_by=self.narrowed_by,
             accepted=self._acceptances,
             ended=tuple(self._ended.values()),
             problems=tuple(self._problems),

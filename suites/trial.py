@@ -10,7 +10,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -195,18 +195,22 @@ class Trial:
                 self._rest.delete_topics(self.topics())
 
     def close(self) -> None:
-        """End clients, heal links, seal the evidence, return the cluster. Never raises for what is already gone."""
-        self._stop_sampler()
-        if self._workload is not None:
-            self._workload.close()
-        if self._rest is not None:
-            self._rest.close()
+        """End clients, heal links, seal the evidence. Never raises for what is already gone.
+
+        Each of them is done whatever becomes of the others; then the last error is raised.
+        """
         cluster = getattr(self, "cluster", None)
-        if cluster is not None:
-            cluster.links.heal()
-            self._keep_broker_logs()
-        if self._recorder is not None:
-            self._recorder.seal()
+        with ExitStack() as last_first:
+            if self._recorder is not None:
+                last_first.callback(self._recorder.seal)
+            if cluster is not None:
+                last_first.callback(self._keep_broker_logs)
+                last_first.callback(cluster.links.heal)
+            if self._rest is not None:
+                last_first.callback(self._rest.close)
+            if self._workload is not None:
+                last_first.callback(self._workload.close)
+            last_first.callback(self._stop_sampler)
 
     # -- what the phases ask -----------------------------------------------------------------------------------
 
@@ -297,11 +301,20 @@ class Trial:
         self.fault_text = text
         self.laboratory.console.detail(text)
 
-    def status(self) -> str:
-        """The live line."""
-        clients = "" if self._workload is None else f" │ {self._workload.progress()}"
+    def status(self, expected_s: float = 0.0) -> str:
+        """The live line: what changes comes first, because a narrow terminal cuts the end."""
         elapsed_s = time.monotonic() - self.began
-        return f"{self.scenario.name} │ {self.phase_name} │ {self.fault_text}{clients} │ {elapsed_s:.0f} s"
+        return " │ ".join(
+            each
+            for each in (
+                f"{elapsed_s:.0f} of {expected_s:.0f} s" if expected_s else f"{elapsed_s:.0f} s",
+                "" if self._workload is None else self._workload.progress().brief,
+                self.phase_name,
+                self.scenario.name,
+                self.fault_text,
+            )
+            if each
+        )
 
     def _stuck(self) -> bool:
         return any(end.last_stable_offset < end.high_watermark for end in self.ends())

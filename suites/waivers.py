@@ -43,14 +43,16 @@ def _read(path: Path) -> tuple[Acceptance, ...]:
         body = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"The waiver file {path} cannot be read: {error}.") from error
-    return tuple(_waiver(path, each) for each in body.get("accept", []))
+    waivers = body.get("accept", [])
+    return tuple(_waiver(path, each) for each in (waivers if isinstance(waivers, list) else [waivers]))
 
 
-def _waiver(path: Path, body: dict[str, object]) -> Acceptance:
-    until = body.get("until")
-    if not (isinstance(body.get("id"), str) and body.get("reason") and isinstance(until, datetime.date)):
+def _waiver(path: Path, body: object) -> Acceptance:
+    given = body if isinstance(body, dict) else {}
+    until = given.get("until")
+    if not (isinstance(given.get("id"), str) and given.get("reason") and isinstance(until, datetime.date)):
         raise UsageError(
             f"A waiver in {path} lacks id, reason or end date: {body}.",
             hint='Write id = "KB-16", reason = "…", until = 2027-03-31.',
         )
-    return Acceptance(id=str(body["id"]), reason=str(body["reason"]), until=until.isoformat())
+    return Acceptance(id=str(given["id"]), reason=str(given["reason"]), until=until.isoformat())

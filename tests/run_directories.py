@@ -55,6 +55,7 @@ class Plan:
     present: bool = True
     ended: bool = True
     error: str = ""
+    crashed: tuple[str, ...] = ()
     seed: int = 7
     release: str = "4.3.1"
     started: str = STARTED
@@ -210,6 +211,7 @@ def judged(plan: Plan) -> ScenarioVerdict:
         convicted=plan.convicted,
         counts=(("records", 12000), ("transactions", 240)),
         judged_s=3.4,
+        crashed=plan.crashed,
     )
 
 

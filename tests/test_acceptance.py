@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from suites.acceptance import MATRIX, Cell, objections, outstanding, render
+from fixtures.clusters.releases import default_release
+from suites import acceptance
+from suites.acceptance import MATRIX, Cell, main, objections, outstanding, render
+from verification.verdict import ExitCode
 
 CELL = Cell(release="4.3.1", runtime="local", client="confluent", seed=1)
 
@@ -18,16 +23,20 @@ def row(verdict: str, *known_bugs: str, convicted: bool | None = None) -> dict[s
 
 
 def line(
-    *scenarios: dict[str, Any], control: dict[str, Any] | None = None, cell: Cell = CELL, commit: str = "c0ffee"
+    *scenarios: dict[str, Any],
+    control: dict[str, Any] | None = None,
+    cell: Cell = CELL,
+    commit: str = "c0ffee",
+    end: tuple[int, str] = (1, "NO-GO"),
 ) -> dict[str, Any]:
     """What is kept of a run."""
     return {
         **asdict(cell),
         "commit": commit,
         "date": "2026-01-02",
-        "exit_code": 1,
+        "exit_code": end[0],
         "seconds": 700,
-        "decision": "NO-GO",
+        "decision": end[1],
         "scenarios": list(scenarios) or [row("PASS")],
         "controls": [control or row("FAIL", "", convicted=True)],
     }
@@ -44,10 +53,17 @@ def line(
         (line(row("INCONCLUSIVE")), "a is INCONCLUSIVE"),
         (line(row("ERROR")), "a is ERROR"),
         (line(control=row("PASS", convicted=False)), "control a was not convicted"),
+        (line(end=(0, "GO")), None),
+        (line(end=(0, "UNDECIDED")), "the run ended with exit code 0 and UNDECIDED"),
+        (line(end=(5, "UNDECIDED")), "the run ended with exit code 5 and UNDECIDED"),
+        (line(end=(2, "UNDECIDED")), "the run ended with exit code 2 and UNDECIDED"),
     ],
 )
 def test_only_known_bugs_of_the_release_are_acceptable(ran: dict[str, Any], complaint: str | None) -> None:
-    """A violation needs the name of a bug that the release has; nothing may be undecided, no control may go free."""
+    """A violation needs the name of a bug that the release has; nothing may be undecided, no control may go free.
+
+    A run that broke outside of any scenario says so with its exit code alone.
+    """
     assert objections(ran) == ([] if complaint is None else [complaint])
 
 
@@ -58,6 +74,58 @@ def test_what_has_an_answer_is_not_run_again() -> None:
     assert outstanding([line(commit="0ld")], "c0ffee") == rest
     assert outstanding([line(row("ERROR"))], "c0ffee") == rest
     assert outstanding([line(row("ERROR"), commit="0ld")], "c0ffee") == list(MATRIX)
+
+
+def test_the_table_says_which_rows_are_of_other_commits_and_which_are_missing() -> None:
+    """Whoever reads it knows what was not run with this very product."""
+    other = MATRIX[1]
+    text = render([line(commit="0ld"), line(cell=other)])
+    assert "The newest row is of commit c0ffee. Of other commits: Kafka 4.3.1, local, confluent, seed 1 (0ld)." in text
+    assert "Not run yet: Kafka 4.3.1, local, confluent, seed 3; " in text
+    whole = render([line(cell=cell) for cell in MATRIX])
+    assert "Of other commits" not in whole
+    assert "Not run yet" not in whole
+
+
+def test_the_default_release_is_in_the_matrix() -> None:
+    """What the README's one command runs has an acceptance run of its own."""
+    assert str(default_release()) in {cell.release for cell in MATRIX}
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    """The cells that are run from here on; files lie in a directory of the test, at commit c0ffee."""
+    cells: list[Cell] = []
+
+    def run(cell: Cell) -> dict[str, Any]:
+        cells.append(cell)
+        return line(cell=cell)
+
+    monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
+    monkeypatch.setattr(acceptance, "TABLE", tmp_path / "acceptance.md")
+    monkeypatch.setattr(acceptance, "run_cell", run)
+    monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
+    return cells
+
+
+def test_running_one_cell_again_keeps_the_others(ran: list[Cell]) -> None:
+    """`--again --only X` replaces what is of X; the table still has every other cell."""
+    kept = [line(cell=cell, commit="0ld") for cell in MATRIX]
+    acceptance.LINES.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
+    assert main(["--again", "--only", CELL.name]) == ExitCode.CONFORMANT
+    assert ran == [CELL]
+    lines = [json.loads(each) for each in acceptance.LINES.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == len(MATRIX)
+    assert [each["commit"] for each in lines].count("0ld") == len(MATRIX) - 1
+
+
+def test_a_matrix_with_holes_is_not_accepted(ran: list[Cell], capsys: pytest.CaptureFixture[str]) -> None:
+    """A cell that was never run is named, and the exit code is that of nothing known about it."""
+    assert main(["--only", CELL.name]) == ExitCode.INCONCLUSIVE
+    assert ran == [CELL]
+    assert f"{MATRIX[1].name} was never run" in capsys.readouterr().err
+    assert main([]) == ExitCode.CONFORMANT
+    assert ran == list(MATRIX)
 
 
 def test_the_table_names_bugs_of_subjects_and_not_of_controls() -> None:

@@ -70,6 +70,14 @@ def test_environments_and_options_exist(path: Path) -> None:
             assert set(re.findall(r"--[a-z-]+", rest)) <= known
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_a_nightly_run_tries_everything(path: Path) -> None:
+    """Runners have a Docker engine, and some scenarios of the night are tried on processes of the machine alone."""
+    for environment, rest in COMMAND.findall(path.read_text(encoding="utf-8")):
+        if environment == "conformance" and "--profile nightly" in rest:
+            assert "--runtime local" in rest
+
+
 def test_what_is_kept_is_what_a_run_leaves(example: Path) -> None:
     """Paths of reports name the directory that runs are kept in, and files that a run writes."""
     text = example.read_text(encoding="utf-8")

@@ -65,6 +65,13 @@ def test_a_selection_of_nothing_is_inconclusive(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stdout
 
 
+def test_a_listing_of_nothing_is_inconclusive(tmp_path: Path) -> None:
+    """Pytest's own code for it means an environment error here."""
+    done = conformance("--list", "-k", "no_such_scenario", directory=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert not (tmp_path / "run").exists()
+
+
 def test_listing_starts_nothing(tmp_path: Path) -> None:
     """`--list` shows ids, requirements, claims and estimates, and leaves no trace."""
     done = conformance("--list", "--kafka", "4.3.1", "--seed", "5", directory=tmp_path)

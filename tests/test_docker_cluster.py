@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from fixtures.clusters.docker import DockerCluster
 from fixtures.clusters.docker_engine import CLUSTER_LABEL, OWNER_LABEL, ROLE_LABEL, Engine, Role
 from fixtures.clusters.docker_image import kafka_image
 from fixtures.clusters.docker_runtime import DockerRuntime
-from fixtures.clusters.errors import BrokerStateError, ClusterStartError, EngineUnavailableError, ImageError
+from fixtures.clusters.errors import BrokerStateError, ClusterStartError, ImageError
 from fixtures.clusters.health import await_healthy, problems
 from fixtures.clusters.releases import default_release, fetch_release
 from fixtures.clusters.runtime import RunningCluster
@@ -34,6 +33,7 @@ from tests.cluster_talk import (
     producer_at,
     writing,
 )
+from tests.engines import answering
 
 pytestmark = pytest.mark.docker
 
@@ -43,13 +43,9 @@ SINGLE_BROKER = ClusterSpec(release=RELEASE, brokers=1, replicas=1, min_in_sync=
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[DockerRuntime]:
-    """An engine and images. Without an engine the tests are skipped, unless ONCEPROOF_REQUIRE_DOCKER says otherwise."""
-    try:
-        made = DockerRuntime.prepare(fetch_release(default_release()), downloads=Downloads())
-    except EngineUnavailableError as error:
-        if os.environ.get("ONCEPROOF_REQUIRE_DOCKER") == "1":
-            raise
-        pytest.skip(str(error))
+    """An engine and images."""
+    engine = answering()
+    made = DockerRuntime.prepare(fetch_release(default_release()), downloads=Downloads(), engine=engine)
     yield made
     made.close()
 

@@ -1,6 +1,6 @@
 """The main job in small, for real: a cluster, a fault, a control, verdicts, one report; and Ctrl-C in the middle of it.
 
-One conformance run with the smoke profile is shared by the tests of this module.
+One conformance run with the smoke profile for each way to run brokers is shared by the tests of this module.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from tests.engines import answering, standing_on
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.cluster
@@ -50,47 +54,63 @@ def processes_of(directory: Path) -> list[str]:
     return found
 
 
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
-    """A whole run of the smoke profile: its directory, exit code and output."""
+class Smoke(NamedTuple):
+    """A run that has ended; `left` are the containers and networks that outlived it."""
+
+    directory: Path
+    code: int
+    output: str
+    runtime: str
+    left: frozenset[str]
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
+def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Smoke:
+    """A whole run of the smoke profile, as processes and in containers."""
+    runtime: str = request.param
     directory = tmp_path_factory.mktemp("smoke") / "run"
-    process = start(directory, "--runtime", "local", "--seed", "1")
-    try:
-        output, _ = process.communicate(timeout=SMOKE_WITHIN_S)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    return directory, process.returncode, output
+    with closing(answering()) if runtime == "docker" else nullcontext() as engine:
+        before = standing_on(engine) if engine else set()
+        process = start(directory, "--runtime", runtime, "--seed", "1")
+        try:
+            output, _ = process.communicate(timeout=SMOKE_WITHIN_S)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        left = frozenset(standing_on(engine) - before if engine else ())
+    return Smoke(directory=directory, code=process.returncode, output=output, runtime=runtime, left=left)
 
 
-def test_the_smoke_profile_ends_go(smoke: tuple[Path, int, str]) -> None:
+def test_the_smoke_profile_ends_go(smoke: Smoke) -> None:
     """On a healthy release the subject passes, the control is convicted, and the decision is GO."""
-    directory, code, output = smoke
+    directory, code, output, runtime, _ = smoke
     results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS"], output
     assert [each["convicted"] for each in results["controls"]] == [True], output
     assert results["decision"] == "GO"
+    assert results["subject"]["runtime"] == runtime
     assert code == 0
 
 
-def test_every_face_of_the_report_is_written(smoke: tuple[Path, int, str]) -> None:
+def test_every_face_of_the_report_is_written(smoke: Smoke) -> None:
     """A run leaves report.html, results.json, junit.xml and summary.md, and says where."""
-    directory, _, output = smoke
+    directory, output = smoke.directory, smoke.output
     for name in ("report.html", "results.json", "junit.xml", "summary.md"):
         assert (directory / name).stat().st_size > 0
     assert str(directory / "report.html") in output
 
 
-def test_a_run_leaves_nothing_behind(smoke: tuple[Path, int, str]) -> None:
-    """When a run has ended none of its processes lives, and brokers' data is gone."""
-    directory, _, _ = smoke
-    assert processes_of(directory) == []
-    assert not list((directory / "clusters").glob("*/data"))
+def test_a_run_leaves_nothing_behind(smoke: Smoke) -> None:
+    """When a run has ended none of its processes lives, brokers' data is gone, and so are containers and networks."""
+    assert processes_of(smoke.directory) == []
+    assert smoke.left == frozenset()
+    assert not list((smoke.directory / "clusters").glob("*/data"))
 
 
-def test_saved_evidence_is_judged_the_same_again(smoke: tuple[Path, int, str]) -> None:
+@pytest.mark.parametrize("smoke", ["local"], indirect=True)
+def test_saved_evidence_is_judged_the_same_again(smoke: Smoke) -> None:
     """`python -m verification` needs no cluster and comes to the same verdicts."""
-    directory, _, _ = smoke
+    directory = smoke.directory
     before = {path: json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("runs/*/verdicts.json")}
     assert before
     done = subprocess.run(
@@ -107,9 +127,10 @@ def test_saved_evidence_is_judged_the_same_again(smoke: tuple[Path, int, str]) -
         assert {**again, "judged_s": 0} == {**verdict, "judged_s": 0}
 
 
-def test_the_report_is_rendered_the_same_again(smoke: tuple[Path, int, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("smoke", ["local"], indirect=True)
+def test_the_report_is_rendered_the_same_again(smoke: Smoke, tmp_path: Path) -> None:
     """`python -m reports` needs neither Spark nor a cluster and gives the same bytes twice."""
-    directory, _, _ = smoke
+    directory = smoke.directory
     pages = []
     for number in range(2):
         out = tmp_path / str(number)

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from fixtures.clusters import lockfile
 from fixtures.clusters.releases import LOCKS, default_release
 from tests import planted_writes
+from tests.engines import answering, standing_on
 from tests.local_server import LocalServer, Page
 from tests.planted_files import write
 from tests.whole_commands import BARE, Command, Ended, conformance, python
@@ -124,6 +126,53 @@ def test_while_fetching(start: Start, slow_repository: LocalServer, tmp_path: Pa
         assert "Traceback" not in ended.output
 
 
+#: Stand-ins that make a moment of a run long enough to be met, and say that it has come.
+LONGER = """import pathlib, time
+from {module} import {owner} as owner
+real = owner.{name}
+def longer(*given, **named):
+    pathlib.Path({mark!r}).touch()
+    time.sleep({seconds})
+    return real(*given, **named)
+owner.{name} = longer"""
+
+
+def nothing_to_run_on(start: Start, place: Path, moment: str, *, seconds: float) -> Command:
+    """A run that finds no Docker engine and ends at once, but for one moment of it, in which it is now."""
+    module, owner, name = moment.rsplit(".", 2)
+    mark = place / "now"
+    patch = LONGER.format(module=module, owner=owner, name=name, mark=str(mark), seconds=seconds)
+    command = start(
+        *conformance(place, "--runtime", "docker", patch=patch), DOCKER_HOST=f"unix://{place}/no-engine.sock"
+    )
+    command.wait_for(mark.exists, moment, within_s=PHASE_WITHIN_S)
+    return command
+
+
+def test_while_looking_at_the_machine(start: Start, tmp_path: Path) -> None:
+    """Before anything is fetched or started there is a report already, of scenarios that were not begun."""
+    command = nothing_to_run_on(start, tmp_path, "suites.equipment.machine_report", seconds=60)
+    ended = interrupted(command, within_s=QUICK_END_WITHIN_S)
+    Evidence(tmp_path / "run").was_interrupted()
+    assert "Traceback" not in ended.output
+
+
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [("suites.session.ConformanceSession.close", True), ("suites.faces.write_all", False)],
+    ids=["closing", "writing"],
+)
+def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: bool) -> None:
+    """It is ended and the report is written first, which says `interrupted` when it was not begun before."""
+    command = nothing_to_run_on(start, tmp_path, moment, seconds=1)
+    ended = interrupted(command, within_s=QUICK_END_WITHIN_S)
+    assert "Traceback" not in ended.output
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    assert (results["interrupted"], results["exit_code"]) == (told, 5)
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert f"report: {tmp_path / 'run' / 'report.html'}" in ended.output
+
+
 @pytest.mark.spark
 def test_while_judging_saved_evidence(start: Start, tmp_path: Path) -> None:
     """`python -m verification` ends with one line and its JVM; evidence and earlier verdicts stay as they are."""
@@ -152,6 +201,21 @@ def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
     run.was_interrupted()
     assert run.is_sealed()
     assert log.stat().st_size > 0
+
+
+@pytest.mark.docker
+def test_containers_while_clients_work(start: Start, tmp_path: Path) -> None:
+    """Brokers in containers end as processes do: the history is sealed, no container and no network is left."""
+    run = Evidence(tmp_path / "run")
+    with closing(answering()) as engine:
+        before = standing_on(engine)
+        command = start(*conformance(tmp_path, "--runtime", "docker"))
+        command.wait_for(lambda: '"transaction"' in run.history, "a transaction", within_s=PHASE_WITHIN_S)
+        assert standing_on(engine) - before
+        interrupted(command)
+        assert standing_on(engine) - before == set()
+    run.was_interrupted()
+    assert run.is_sealed()
 
 
 @pytest.mark.cluster

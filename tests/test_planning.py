@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fixtures.clients.registry import CLIENTS
+from suites import session as sessions
 from suites.config import Profile
-from suites.planning import CONTROLS, FAMILIES, in_order, in_profile, variants
+from suites.console import Console
+from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
+from suites.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
+from suites.session import ConformanceSession
 
 
 def test_a_family_that_nobody_ordered_runs_before_the_controls() -> None:
@@ -42,3 +48,29 @@ def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) 
     for marks in ({"librdkafka", "convict"}, {"librdkafka", "nightly"}, {"librdkafka", "both_clients"}):
         assert [each.client for each in variants(config, marks)] == ["confluent"]  # type: ignore[arg-type]
     assert client in {each.client for each in variants(config, {"convict"})}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "marker", "passed_over"),
+    [("docker", LOCAL_ONLY, True), ("local", LOCAL_ONLY, False), ("docker", "nightly", False)],
+)
+def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
+    runtime: str, marker: str, passed_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fault would never take hold there, and the run could never be a GO; it is said, and kept in the record."""
+    console = Console(out=io.StringIO(), live=False)
+    config: Any = SimpleNamespace(directory=tmp_path)
+    session = ConformanceSession(config, console, ())
+    equipment: Any = SimpleNamespace(runtime=runtime)
+    session._equipment = equipment
+    monkeypatch.setattr(sessions, "planned_of", lambda *_: SimpleNamespace(key="late-duplicate-confluent-1"))
+    item: Any = SimpleNamespace(get_closest_marker=lambda name: True if name == marker else None)
+    assert session.passes_over(item) is passed_over
+    said = console.out.getvalue()  # type: ignore[attr-defined]
+    assert said.startswith("NOT APPLICABLE late-duplicate-confluent-1: not run on docker: ") is passed_over
+    assert [each.inapplicable != "" for each in session._ended.values()] == [True] * passed_over
+
+
+def test_frames_are_redirected_in_the_local_runtime_only() -> None:
+    """The scenario whose fault leads a link to this process says so."""
+    assert LOCAL_ONLY in {mark.name for mark in late_duplicate.pytestmark}  # type: ignore[attr-defined]

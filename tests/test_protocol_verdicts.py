@@ -13,12 +13,12 @@ import pytest
 from fixtures.clusters.releases import parse_release
 from fixtures.errors import OnceproofError
 from reports.run_record import read as read_record
-from suites.config import OUT, Profile, RunConfig, Runtime
+from suites.config import Profile, RunConfig, Runtime
 from suites.console import Console
 from suites.protocol.answers import Answer, NoAnswerError
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
-from suites.protocol.plugin import ProtocolPlugin, narrowed_by
+from suites.protocol.plugin import ProtocolPlugin
 from suites.protocol.recording import Recording
 from suites.protocol.sweep import Case, Sweep
 from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
@@ -153,6 +153,21 @@ def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(1 for each in tmp_path.iterdir() if each.name != "latest") == 10
 
 
+def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of old runs has one, links followed: the report is written, its code stands, and one line says what it is."""
+    monkeypatch.setattr("suites.faces.OUT", tmp_path)
+    (tmp_path / "latest").mkdir()
+    plugin = plugin_of(tmp_path / "20261121-protocol", PASSED)
+    make_case(tmp_path / "20261121-protocol" / "runs" / PASSED.case, PASSED)
+    plugin.journal.ended(PASSED.case, 0.1)
+    assert finish(plugin)[0] == 0
+    assert (tmp_path / "20261121-protocol" / "report.html").is_file()
+    assert isinstance(plugin.console.out, io.StringIO)
+    (note,) = plugin.console.out.getvalue().splitlines()
+    assert "the report is written all the same" in note
+    assert "latest exists and is no symlink" in note
+
+
 def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
     sweep = object.__new__(Sweep)
@@ -175,22 +190,6 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     inapplicable = sweep._inapplicable(_case(PASSED), "nothing of it applies")
     assert inapplicable.verdict is Verdict.NOT_APPLICABLE
     assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "keyword", "deselected", "said"),
-    [
-        (["suites/protocol"], "", 0, ""),
-        (["suites/protocol"], "gap", 90, "gap"),
-        (["suites/protocol"], "", 3, "3 cases deselected"),
-        (["suites/protocol/test_idempotence.py"], "", 0, "suites/protocol/test_idempotence.py"),
-        (["suites/protocol/test_fencing.py::test_a"], "tv1", 1, "suites/protocol/test_fencing.py::test_a, tv1"),
-    ],
-)
-def test_what_narrows_a_sweep_is_told(arguments: list[str], keyword: str, deselected: int, said: str) -> None:
-    """Only the whole directory without any selection is a whole sweep."""
-    root = OUT.parent.parent
-    assert narrowed_by([str(root / each) for each in arguments], keyword, deselected) == said
 
 
 def test_an_answer_that_never_came_decides_nothing() -> None:

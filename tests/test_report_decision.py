@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reports.cases import Ending, cases
 from reports.errors import UnfitRunError
 from reports.load import load_run
 from reports.model import Report
@@ -103,6 +104,16 @@ def test_a_planned_scenario_that_vanished_is_an_error_by_name(tmp_path: Path) ->
     assert [problem.place for problem in report.problems] == [f"runs/{OTHER.key}"]
 
 
+def test_what_was_passed_over_is_told_and_leaves_its_requirements_untested(tmp_path: Path) -> None:
+    """A scenario that this kind of cluster cannot be asked to try is no pass, no error, and no evidence."""
+    plan = replace(OTHER, present=False, requirements=("IDEMP-28",))
+    passed_over = (Ended(key=SMOKE.key, seconds=1.0), Ended(key=OTHER.key, seconds=0.0, inapplicable="not on docker"))
+    report = load_run(make_run(tmp_path, (SMOKE, plan), ended=passed_over))
+    assert outcome(report) == (Verdict.PASS, Decision.GO, ExitCode.CONFORMANT)
+    assert (report.scenarios[1].verdict, report.scenarios[1].reason) == (Verdict.NOT_APPLICABLE, "not on docker")
+    assert next(row for row in report.requirements if row.id == "IDEMP-28").verdict is None
+
+
 def test_an_environment_error_is_the_reason_of_its_scenario(tmp_path: Path) -> None:
     """What the harness says about a scenario that could not be carried out is what the reader is told."""
     broken = replace(OTHER, verdict=None, error="broker 2 did not start within 30 s")
@@ -131,6 +142,33 @@ def test_acceptance_covers_what_it_names_and_nothing_else(
     report = load_run(make_run(tmp_path, (SMOKE, plan), accepted=(Acceptance(id=accepted),)))
     assert report.judgement.exit_code is code
     assert report.judgement.verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("changes", "beneath", "code", "said"),
+    [
+        ({}, Verdict.PASS, ExitCode.CONFORMANT, "accepted beforehand"),
+        ({"coverage_have": 12}, Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE, "too little was tried: during 12 of 50"),
+        ({"crashed": ("check duplicate crashed: x",)}, Verdict.ERROR, ExitCode.ENVIRONMENT, "check duplicate crashed"),
+        ({"error": "broker 2 did not stop"}, Verdict.ERROR, ExitCode.ENVIRONMENT, "broker 2 did not stop"),
+    ],
+    ids=["nothing else", "an unmet floor", "a crashed check", "a broken environment"],
+)
+def test_an_accepted_violation_covers_nothing_but_itself(
+    tmp_path: Path, changes: dict[str, object], beneath: Verdict, code: ExitCode, said: str
+) -> None:
+    """What lies beneath it decides the exit code, is told as the reason, and is no skipped case of a dashboard."""
+    plan = replace(FAILED, **changes)  # type: ignore[arg-type]
+    report = load_run(make_run(tmp_path, (SMOKE, plan), accepted=(Acceptance(id="KB-16"),)))
+    one = report.scenarios[1]
+    assert (one.verdict, one.accepted, one.beneath) == (Verdict.FAIL, True, beneath)
+    decision = Decision.GO if code is ExitCode.CONFORMANT else Decision.UNDECIDED
+    assert outcome(report) == (Verdict.FAIL, decision, code)
+    assert said in f"{one.reason} {report.judgement.why}"
+    ending = next(each.ending for each in cases(report) if each.name == plan.key)
+    assert ending is (Ending.SKIPPED if code is ExitCode.CONFORMANT else Ending.UNDECIDED)
+    if code is not ExitCode.CONFORMANT:
+        assert plan.key in report.judgement.why
 
 
 def test_a_requirement_can_be_accepted(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -34,7 +35,7 @@ from tests.sweep_directories import (
     sweep_record,
 )
 from tests.test_report_faces import HOSTILE, SCHEMA, page_of
-from verification.script import Script, judge
+from verification.script import Script, Statement, judge
 from verification.verdict import Decision, ExitCode, Verdict
 
 NAMES = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json")
@@ -168,6 +169,29 @@ def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, a
     assert report.acceptances[0].findings == (code == 0)
     assert report.cases[1].verdict is Verdict.FAIL
     assert ("FAIL, accepted" in page_of(run).text) == (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "missing", "error", "code"),
+    [
+        ({"broke": "broker 1 closed the connection"}, (), "", ExitCode.ENVIRONMENT),
+        ({}, (said(3, "the end is seen", True, False, required=True),), "", ExitCode.INCONCLUSIVE),
+        ({}, (), "the cluster did not stop", ExitCode.ENVIRONMENT),
+    ],
+    ids=["broke off", "no ground", "broken environment"],
+)
+def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
+    tmp_path: Path, lacking: dict[str, Any], missing: tuple[Statement, ...], error: str, code: int
+) -> None:
+    """A case that broke off after its accepted violation is not conformant, and its reason says why."""
+    case = replace(VIOLATED, **lacking, statements=(*VIOLATED.statements, *missing))
+    ended = (Ended(key=case.case, seconds=1.0, error=error),)
+    report, _ = swept(tmp_path, (PASSED, case), accepted=(Acceptance(id="KB-05"),), ended=ended)
+    assert (report.judgement.exit_code, report.judgement.decision) == (code, Decision.UNDECIDED)
+    one = next(each for each in report.cases if each.key == case.case)
+    assert (one.verdict, one.accepted) == (Verdict.FAIL, True)
+    assert "; accepted, but " in one.reason
+    assert case.case in report.judgement.why
 
 
 def test_a_bug_that_does_not_name_the_case_accepts_nothing(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from verification.verdict import (
     Finding,
     ScenarioVerdict,
     Verdict,
+    beneath,
     code_of,
     exit_code,
 )
@@ -74,6 +75,14 @@ def test_a_subjects_run_is_decided_by_the_worst_that_was_proven(
 ) -> None:
     """A finding beats everything, a crash beats missing coverage, missing coverage beats a pass."""
     assert judged(*findings, coverage=(coverage,), crashed=crashed).verdict is verdict
+
+
+def test_what_crashed_is_kept_beneath_a_violation() -> None:
+    """Whoever sets the violation aside is left with the crash, or with the floor that was missed."""
+    assert judged(finding("lost-write"), crashed=CRASH).crashed == CRASH
+    assert beneath(CRASH, (TOO_LITTLE,)) == (Verdict.ERROR, CRASH[0])
+    assert beneath((), (TOO_LITTLE,)) == (Verdict.INCONCLUSIVE, "too little was tried: records 9 of 10")
+    assert beneath((), (ENOUGH,)) == (Verdict.PASS, "")
 
 
 def test_a_reason_says_what_and_how_much() -> None:

@@ -14,7 +14,7 @@ from verification.experiment import Experiment
 from verification.requirements import catalogue
 from verification.requirements.catalogue import Decided, Level, Requirement
 from verification.requirements.errors import ReleaseError
-from verification.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict
+from verification.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, beneath
 
 #: `Experiment.versions` names the finalized transaction.version under this key, where the release has it.
 TRANSACTION_VERSION = "transaction.version"
@@ -46,19 +46,14 @@ def _found(findings: tuple[Finding, ...]) -> str:
     )
 
 
-def _short(coverage: tuple[CoverageItem, ...]) -> str:
-    return ", ".join(f"{each.name} {each.have} of {each.need}" for each in coverage if not each.met)
-
-
 def outcome(judged: Judged) -> tuple[Verdict, str]:
     """The verdict on a subject's run, with its reason in one sentence."""
     if judged.findings:
         return Verdict.FAIL, f"found {_found(judged.findings)}"
-    if judged.crashed:
-        return Verdict.ERROR, "; ".join(judged.crashed)
-    if short := _short(judged.coverage):
-        return Verdict.INCONCLUSIVE, f"nothing was found, but too little was tried: {short}"
-    return Verdict.PASS, "nothing was found and every coverage floor was reached"
+    verdict, reason = beneath(judged.crashed, judged.coverage)
+    if verdict is Verdict.INCONCLUSIVE:
+        reason = f"nothing was found, but {reason}"
+    return verdict, reason or "nothing was found and every coverage floor was reached"
 
 
 def _control(judged: Judged) -> ScenarioVerdict:
@@ -80,6 +75,7 @@ def _control(judged: Judged) -> ScenarioVerdict:
         control=True,
         convicted=right,
         counts=judged.counts,
+        crashed=judged.crashed,
     )
 
 
@@ -153,4 +149,5 @@ def decide(judged: Judged) -> ScenarioVerdict:
         coverage=judged.coverage,
         requirements=tuple(verdicts),
         counts=judged.counts,
+        crashed=judged.crashed,
     )

@@ -172,35 +172,40 @@ def _fits(path: Path, script: Script) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptVerdict:
-    """The judgement of one script; `violated` are the claims that do not hold."""
+    """The judgement of one script; `violated` are the claims that do not hold.
+
+    `beneath` is what the script is worth apart from them, with the reason.
+    """
 
     case: str
     verdict: Verdict
     reason: str
     violated: tuple[Statement, ...]
     requirements: tuple[RequirementVerdict, ...]
+    beneath: tuple[Verdict, str] = (Verdict.PASS, "")
 
 
 def judge(script: Script) -> ScriptVerdict:
     """Decide from the statements alone. A violated claim outweighs whatever else went wrong."""
     violated = tuple(each for each in script.statements if not each.required and not each.holds)
-    verdict, reason = _decide(script, violated)
+    beneath = _beneath(script)
+    verdict, reason = (Verdict.FAIL, str(violated[0])) if violated else beneath
     return ScriptVerdict(
         case=script.case,
         verdict=verdict,
         reason=reason,
         violated=violated,
         requirements=tuple(RequirementVerdict(id=each, verdict=verdict, reason=reason) for each in script.requirements),
+        beneath=beneath,
     )
 
 
-def _decide(script: Script, violated: tuple[Statement, ...]) -> tuple[Verdict, str]:
+def _beneath(script: Script) -> tuple[Verdict, str]:
+    """What the script is worth where no claim is violated."""
     claims = [each for each in script.statements if not each.required]
     unmet = next((each for each in script.statements if each.required and not each.holds), None)
     if script.inapplicable:
         return Verdict.NOT_APPLICABLE, script.inapplicable
-    if violated:
-        return Verdict.FAIL, str(violated[0])
     if unmet is not None:
         return Verdict.INCONCLUSIVE, f"the ground for the claim was missing: {unmet}"
     if script.broke:

@@ -7,7 +7,7 @@ needs evidence that something was tried: too little coverage is INCONCLUSIVE, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -116,7 +116,10 @@ class RequirementVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioVerdict:
-    """The judgement of one run. For a control, `convicted` says whether exactly the named anomalies were found."""
+    """The judgement of one run. For a control, `convicted` says whether exactly the named anomalies were found.
+
+    `crashed` says which checks did not come to their end, and why: what they would have found is unknown.
+    """
 
     scenario: str
     run: str
@@ -129,6 +132,16 @@ class ScenarioVerdict:
     convicted: bool | None = None
     counts: tuple[tuple[str, int], ...] = ()
     judged_s: float = 0.0
+    crashed: tuple[str, ...] = ()
+
+
+def beneath(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -> tuple[Verdict, str]:
+    """What a run is worth apart from what was found in it, with the reason; a pass has none."""
+    if crashed:
+        return Verdict.ERROR, "; ".join(crashed)
+    if short := ", ".join(f"{each.name} {each.have} of {each.need}" for each in coverage if not each.met):
+        return Verdict.INCONCLUSIVE, f"too little was tried: {short}"
+    return Verdict.PASS, ""
 
 
 def exit_code(codes: Iterable[ExitCode]) -> ExitCode:
@@ -137,10 +150,8 @@ def exit_code(codes: Iterable[ExitCode]) -> ExitCode:
     return next((code for code in PRECEDENCE if code in present), ExitCode.INCONCLUSIVE)
 
 
-def code_of(verdict: Verdict, *, accepted: bool = False) -> ExitCode:
-    """The exit code that one subject's verdict asks for; `accepted` violations leave the exit code alone."""
-    if verdict is Verdict.FAIL and accepted:
-        return ExitCode.CONFORMANT
+def code_of(verdict: Verdict) -> ExitCode:
+    """The exit code that one subject's verdict asks for."""
     return {
         Verdict.NOT_APPLICABLE: ExitCode.CONFORMANT,
         Verdict.PASS: ExitCode.CONFORMANT,

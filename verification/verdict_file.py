@@ -66,6 +66,7 @@ def _scenario_verdict(body: dict[str, Any]) -> ScenarioVerdict:
     values["findings"] = tuple(_finding(each) for each in body["findings"])
     values["coverage"] = tuple(CoverageItem(**each) for each in body["coverage"])
     values["requirements"] = tuple(_requirement(each) for each in body["requirements"])
+    values["crashed"] = tuple(str(each) for each in body.get("crashed", ()))
     values["counts"] = tuple((str(name), int(count)) for name, count in body["counts"])
     return ScenarioVerdict(**values)
 

@@ -9,7 +9,7 @@ from chaos.faults import LateDuplicate
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, nightly, requirement
+from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, local_only, nightly, requirement
 from verification.experiment import Floor
 
 Run = Callable[..., None]
@@ -20,6 +20,7 @@ SOCKET_TIMEOUT_MS = 1500
 
 @nightly
 @librdkafka
+@local_only
 @requirement("TXN-31", "IDEMP-28", "TXN-25")
 def test_late_duplicate(run: Run) -> None:
     """A producer one of whose requests arrives again after its transaction goes on with the next transaction."""

@@ -7,11 +7,9 @@ a case that left no script is missed by name.
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fixtures.errors import OnceproofError, RunDirectoryError
-from fixtures.tools import machine_report
 from reports import terminal
 from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from suites.config import RunConfig
@@ -20,8 +18,8 @@ from verification.verdict import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TextIO
 
+    from suites.console import Console
     from suites.equipment import Equipment
     from suites.protocol.sweep import Case
 
@@ -34,6 +32,7 @@ class Journal:
     def __init__(self, config: RunConfig, acceptances: tuple[Acceptance, ...] = ()) -> None:
         self.config = config
         self.narrowed_by = ""
+        self.machine: dict[str, str] = {}
         self.unequipped: OnceproofError | None = None
         self._acceptances = acceptances
         self._equipment: Equipment | None = None
@@ -41,11 +40,6 @@ class Journal:
         self._ended: list[Ended] = []
         self._problems: list[str] = []
         self._began = time.monotonic()
-
-    @cached_property
-    def machine(self) -> dict[str, str]:
-        """What was found on the machine, looked at once."""
-        return {fact.name: fact.value for fact in machine_report(self.config.release)}
 
     @property
     def command(self) -> str:
@@ -90,21 +84,21 @@ class Journal:
         """Something outside of any case went wrong."""
         self._problems.append(problem)
 
-    def finish(self, *, interrupted: bool, out: TextIO) -> tuple[ExitCode, list[str]]:
-        """Write the report; the exit code and what is printed last. `out` decides about colour alone."""
+    def finish(self, *, interrupted: bool, console: Console) -> tuple[ExitCode, list[str]]:
+        """Write the report; the exit code and what is printed last."""
         if not self._planned:
             return (ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE), ["no case"]
         try:
             with written_to(self.config.directory):
                 self.config.directory.mkdir(parents=True, exist_ok=True)
                 self._write(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
-                report = leave_faces(self.config)
+                report = leave_faces(self.config, console.say)
         except RunDirectoryError as error:
             return ExitCode.ENVIRONMENT, [f"There is no report: {self.unequipped or error}"]
         page, code = self.config.directory / "report.html", report.judgement.exit_code
         if self.unequipped is not None:
             return code, [f"Nothing was started (exit code {int(code)}): {self.unequipped}", f"report: {page}"]
-        return code, terminal.render(report, page=page, colour=terminal.colour_wanted(out)).splitlines()
+        return code, terminal.render(report, page=page, colour=terminal.colour_wanted(console.out)).splitlines()
 
     def _write(self, state: RunState) -> None:
         config, equipped = self.config, self._equipment

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures.errors import OnceproofError
-from suites.config import ROOT, RunConfig
+from suites.config import RunConfig
 from suites.console import Console
-from suites.equipment import Equipment, prepare
+from suites.equipment import Equipment, look_around, prepare
 from suites.faces import written_to
+from suites.interrupts import Interrupts, deferred
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
 from suites.protocol.journal import Journal
 from suites.protocol.lanes import Lanes, queues
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep
+from suites.selection import code_of_listing, narrowed_by, only_lists
 from verification.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -50,7 +52,6 @@ class ProtocolPlugin:
         return [
             f"onceproof: protocol of Kafka {self.config.release.version}, runtime {self.config.runtime}",
             f"scripts and report: {self.config.directory}",
-            *(f"{name}: {value}" for name, value in self.journal.machine.items()),
         ]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -80,16 +81,17 @@ class ProtocolPlugin:
         cases = [case_of(item, self.config) for item in session.items]
         if len({each.key for each in cases}) < len(cases):
             raise pytest.UsageError("Two protocol cases have one name; rename one of the functions.")
-        self.journal.narrowed_by = narrowed_by(session.config.args, self.config.keyword, self._deselected)
+        self.journal.narrowed_by = narrowed_by(session.config, _HERE, self._deselected, "cases")
         self.journal.plan(cases)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Have everything that the sweep needs, or say in one sentence what is missing."""
-        if session.config.option.collectonly or self.listing:
+        if only_lists(session.config, listing=self.listing):
             self._list(session.items)
             return True
         if session.testsfailed or not session.items:
             return None
+        self.journal.machine = look_around(self.config, self.console)
         try:
             with written_to(self.config.directory):
                 self.config.directory.mkdir(parents=True, exist_ok=True)
@@ -133,38 +135,29 @@ class ProtocolPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """End the cluster, write the report, and leave with its exit code."""
+        if only_lists(session.config, listing=self.listing):
+            session.exitstatus = code_of_listing(exitstatus)
+            return
+        with deferred(asked=int(exitstatus == pytest.ExitCode.INTERRUPTED)) as interrupts:
+            self._finish(session, exitstatus, interrupts)
+
+    def _finish(self, session: pytest.Session, exitstatus: int, interrupts: Interrupts) -> None:
         try:
             if self._lanes is not None:
                 self._lanes.close()
         except ENVIRONMENT_ERRORS as error:
             self.journal.broken(f"closing down: {error}")
-        if self.listing or session.config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:
+        if exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
         if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
             self.journal.broken("the harness failed; its traceback stands above")
-        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-        code, self._closing = self.journal.finish(interrupted=interrupted, out=self.console.out)
+        code, self._closing = self.journal.finish(interrupted=interrupts.asked > 0, console=self.console)
         session.exitstatus = int(code)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """What came of it, last."""
         for line in self._closing:
             terminalreporter.write_line(line)
-
-
-def narrowed_by(arguments: Sequence[str], keyword: str, deselected: int) -> str:
-    """What left cases out of a sweep; empty when it is the whole suite."""
-    whole = any(Path(each.partition("::")[0]).resolve() == _HERE and "::" not in each for each in arguments)
-    paths = [] if whole else [_told(each) for each in arguments]
-    options = [keyword or f"{deselected} cases deselected"] if keyword or deselected else []
-    return ", ".join([*paths, *options])
-
-
-def _told(argument: str) -> str:
-    """An argument as it can be repeated from the root of the checkout."""
-    place, colons, name = argument.partition("::")
-    path = Path(place).resolve()
-    return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}{colons}{name}"
 
 
 def _needs(item: pytest.Item) -> Needs:

@@ -1,0 +1,44 @@
+"""Ctrl-C while a run is ending: noted instead of raised.
+
+A KeyboardInterrupt in the middle of closing clusters or writing the report would leave a stack trace, half of what was
+started, and no report. Ending is bounded, so it is finished; the exception is what may last, and whoever asks a second
+time does not want to wait for that. Should something hang all the same, insisting helps.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+#: Nobody presses Ctrl-C so often who can still wait.
+OBEYED_AT = 4
+
+
+@dataclass
+class Interrupts:
+    """How often somebody asked the run to end; `again` is called each time but the first."""
+
+    again: Callable[[], None]
+    asked: int = 0
+
+    def note(self, *_: object) -> None:
+        """A signal handler. It may not print: the interrupted code may be in the middle of doing so."""
+        self.asked += 1
+        if self.asked >= OBEYED_AT:
+            raise KeyboardInterrupt
+        if self.asked > 1:
+            self.again()
+
+
+@contextmanager
+def deferred(*, asked: int = 0, again: Callable[[], None] = lambda: None) -> Iterator[Interrupts]:
+    """Note SIGINT and SIGTERM instead of raising KeyboardInterrupt; `asked` is how often that was done before."""
+    interrupts = Interrupts(again=again, asked=asked)
+    handlers = {number: signal.signal(number, interrupts.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupts
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

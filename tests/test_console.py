@@ -1,0 +1,75 @@
+"""The live line: what changes is seen on a narrow terminal, and a log without a terminal gets the whole of it."""
+
+from __future__ import annotations
+
+import io
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixtures.workloads.progress import Progress
+from suites import console as consoles
+from suites.console import Console, fitted
+from suites.trial import Trial
+
+PROGRESS = Progress(ok=1234, aborted=56, fail=7, info=8, records=40_000)
+FAULT = "Crash the leader of billing-events-0 (SIGKILL), restart it after 8 s"
+
+
+def trial(elapsed_s: float) -> Trial:
+    """A trial with a long name, in a phase with a long name, under a fault that takes many words."""
+    made = object.__new__(Trial)
+    made.began = time.monotonic() - elapsed_s
+    made.scenario = SimpleNamespace(name="coordinator/commit-while-a-partition-has-no-leader")  # type: ignore[assignment]
+    made.phase_name, made.fault_text = "await LSO = high watermark", FAULT
+    workload: Any = SimpleNamespace(progress=lambda: PROGRESS)
+    made._workload = workload
+    return made
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_time_counts_and_phase_fit_a_terminal(width: int) -> None:
+    """At 80 columns as well one sees how far it is, what clients were answered, and in which phase."""
+    shown = fitted(f"[12/28] {trial(12).status(25)}", width)
+    assert shown.startswith("[12/28] 12 of 25 s │ 1234 ok, 56 aborted, 7 failed, 8 unknown │ await ")
+    assert len(shown) < width
+
+
+def test_the_whole_line_has_scenario_and_fault() -> None:
+    """What is cut last on a wide terminal, or not at all, is what goes wrong on purpose."""
+    assert trial(3).status(25).endswith(f"coordinator/commit-while-a-partition-has-no-leader │ {FAULT}")
+    assert trial(3).status().startswith("3 s │ ")
+
+
+def shown_on(*, live: bool, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a console writes that follows a status for some looks."""
+    monkeypatch.setattr(consoles, "LIVE_EVERY_S", 0.01)
+    monkeypatch.setattr(consoles, "HEARTBEAT_EVERY_S", 0.02)
+    out = io.StringIO()
+    console = Console(out=out, live=live, width=20)
+    console.follow(lambda: f"12 of 25 s │ {FAULT}")
+    deadline = time.monotonic() + 10
+    while "12 of 25 s" not in out.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    console.say("PASS")
+    console.unfollow()
+    return out.getvalue()
+
+
+def test_a_terminal_has_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cut to the width with a mark, erased for a line that stays, and gone in the end."""
+    text = shown_on(live=True, monkeypatch=monkeypatch)
+    assert "12 of 25 s │ Crash" in text
+    assert FAULT not in text
+    assert "…" in text
+    assert "\r\x1b[2KPASS\n" in text
+    assert text.endswith(("PASS\n", "\r\x1b[2K"))
+
+
+def test_a_log_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be rewritten the whole line is said from time to time."""
+    text = shown_on(live=False, monkeypatch=monkeypatch)
+    assert f"    … 12 of 25 s │ {FAULT}\n" in text
+    assert "\x1b" not in text

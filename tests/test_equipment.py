@@ -1,0 +1,92 @@
+"""Which runtime a run gets: containers where they are to be had, processes where nobody insists, and never silently."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures import fetch
+from fixtures.clusters.docker_engine import Engine
+from fixtures.clusters.docker_runtime import DockerRuntime
+from fixtures.clusters.errors import EngineUnavailableError, ImageError
+from fixtures.errors import EnvironmentProblemError, ToolUnavailableError, UsageError, WheelError
+from fixtures.progress import Downloads
+from suites import equipment
+from suites.config import Runtime
+
+UNBUILDABLE = [
+    ImageError("The image is not on the engine."),
+    WheelError("The Java runtime could not be fetched by pip."),
+    ToolUnavailableError("The fetched Java runtime does not start on this machine."),
+]
+
+
+def containers(runtime: Runtime, error: Exception, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is said when an engine answers and its images cannot be had; there are no containers then."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(DockerRuntime, "prepare", refuse)
+    stream = io.StringIO()
+    anything: Any = object()
+    assert equipment._containers(runtime, anything, anything, Downloads(stream=stream)) is None
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("error", UNBUILDABLE, ids=lambda error: type(error).__name__)
+def test_processes_are_run_where_images_cannot_be_had(
+    error: EnvironmentProblemError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody demanded containers, so whatever keeps them away is one visible sentence and no end of the run."""
+    assert containers(Runtime.AUTO, error, monkeypatch).splitlines() == [f"no containers: {error.sentence}"]
+
+
+@pytest.mark.parametrize("error", UNBUILDABLE, ids=lambda error: type(error).__name__)
+def test_containers_that_are_demanded_are_had_or_the_run_ends(
+    error: EnvironmentProblemError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run never goes on with something else than it was told to use."""
+    with pytest.raises(type(error)):
+        containers(Runtime.DOCKER, error, monkeypatch)
+
+
+def test_a_request_that_cannot_be_is_not_taken_for_a_missing_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake of usage is the user's to mend, whatever the runtime."""
+    with pytest.raises(UsageError):
+        containers(Runtime.AUTO, UsageError("No such release."), monkeypatch)
+
+
+class SomeEngine:
+    """An engine that answers."""
+
+    def close(self) -> None:
+        """Nothing was left on it."""
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_cache_is_filled_for_images_where_they_can_be_built(
+    answers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images are built with the self-contained Java, which a machine with a Java of its own never fetches otherwise."""
+    fetched: list[str] = []
+
+    def connect() -> SomeEngine:
+        if not answers:
+            raise EngineUnavailableError("there is none")
+        return SomeEngine()
+
+    def remember(name: str) -> Any:
+        return lambda *_, **__: fetched.append(name)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(Engine, "connect", connect)
+    monkeypatch.setattr(fetch, "machine_report", lambda *_, **__: [])
+    for name in ("check_machine", "find_java", "fetch_release", "definition_jars", "fetch_toxiproxy", "fetch_java"):
+        monkeypatch.setattr(fetch, name, remember(name))
+    assert fetch.main([]) == 0
+    assert fetched.count("find_java") == 1
+    assert fetched.count("fetch_java") == answers

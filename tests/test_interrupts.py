@@ -1,0 +1,53 @@
+"""Ctrl-C while a run is ending: noted, and a second one hurries what may last."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from suites.interrupts import OBEYED_AT, deferred
+from suites.laboratory import Laboratory
+from verification import session as spark
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_noted_and_not_raised(number: signal.Signals) -> None:
+    """What is being closed or written is finished; afterwards Ctrl-C means what it did before."""
+    before = signal.getsignal(number)
+    with deferred() as interrupts:
+        assert interrupts.asked == 0
+        signal.raise_signal(number)
+        assert interrupts.asked == 1
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(("before", "hurried"), [(0, 1), (1, 2)])
+def test_whoever_asks_twice_is_in_a_hurry(before: int, hurried: int) -> None:
+    """The first Ctrl-C may have come while scenarios were running."""
+    hurries: list[int] = []
+    with deferred(asked=before, again=lambda: hurries.append(1)):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert len(hurries) == hurried
+
+
+def test_whoever_insists_is_obeyed() -> None:
+    """Something may hang that nobody thought of."""
+    with deferred(asked=OBEYED_AT - 1), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_the_judge_is_not_waited_for_in_a_hurry(running: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its JVM is ended; one that is still starting answers nobody yet, and is waited for."""
+    killed: list[object] = []
+    monkeypatch.setattr(spark, "kill", killed.append)
+    laboratory = object.__new__(Laboratory)
+    laboratory._spark = Future[Any]()
+    if running:
+        laboratory._spark.set_result("session")
+    laboratory.hurry()
+    assert killed == ["session"] * running

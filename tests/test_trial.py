@@ -1,0 +1,81 @@
+"""How a trial ends when things go wrong: everything is given back, and what went wrong first is what is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from chaos.errors import LinkError
+from fixtures.clients.errors import DriverSilentError
+from fixtures.recorder import Recorder
+from suites.external import ExternalTrial
+from suites.runner import conduct
+from suites.trial import Trial
+from verification.layout import RunDirectory
+
+
+class Part:
+    """Something of a trial that is given back, and may refuse."""
+
+    def __init__(self, name: str, done: list[str], error: Exception | None = None) -> None:
+        self.name, self.done, self.error = name, done, error
+
+    def close(self) -> None:
+        self.done.append(self.name)
+        if self.error is not None:
+            raise self.error
+
+    heal = stop = close
+
+
+def trial_of(directory: Path, done: list[str], **errors: Exception) -> ExternalTrial:
+    """A trial whose parts are told to end; those that are named refuse."""
+    trial = object.__new__(ExternalTrial)
+    trial.directory = RunDirectory(directory / "run")
+    trial._recorder = Recorder(trial.directory, run="a1b2c3d4e5f6")
+    (directory / "cluster" / "brokers").mkdir(parents=True)
+    (directory / "cluster" / "brokers" / "broker-1.log").write_text("said", encoding="utf-8")
+    parts: dict[str, Any] = {
+        name: Part(name, done, errors.get(name)) for name in ("sampler", "workload", "rest", "links", "mock")
+    }
+    trial._sampler, trial._workload, trial._rest, trial.mock = (
+        parts[name] for name in ("sampler", "workload", "rest", "mock")
+    )
+    trial.cluster = SimpleNamespace(links=parts["links"], directory=directory / "cluster")
+    return trial
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        {"workload": DriverSilentError("driver 3 does not answer")},
+        {"links": LinkError("links are not healed after 30 s")},
+        {"workload": DriverSilentError("driver 3 does not answer"), "links": LinkError("links are not healed")},
+    ],
+    ids=["a mute driver", "a link that stays cut", "both"],
+)
+def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: dict[str, Exception]) -> None:
+    """Links are healed, brokers' logs kept, the history sealed and the mock ended; then the error is told."""
+    done: list[str] = []
+    trial = trial_of(tmp_path, done, **errors)
+    with pytest.raises(type(list(errors.values())[-1])):
+        trial.close()
+    assert done == ["sampler", "workload", "rest", "links", "mock"]
+    assert '"footer"' in trial.directory.history.read_text(encoding="utf-8").splitlines()[-1]
+    assert (trial.directory.brokers / "broker-1.log").read_text(encoding="utf-8") == "said"
+
+
+def test_what_went_wrong_first_is_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error while closing does not replace the one before it: it is a note on it."""
+    trial = trial_of(tmp_path, [], links=LinkError("links are not healed after 30 s"))
+
+    def set_up(_: Trial) -> None:
+        raise DriverSilentError("driver 3 does not answer")
+
+    monkeypatch.setattr(ExternalTrial, "set_up", set_up)
+    with pytest.raises(DriverSilentError, match="driver 3") as broken:
+        conduct(trial)
+    assert broken.value.__notes__ == ["closing: links are not healed after 30 s"]
