@@ -5,7 +5,8 @@ rows of one release that need the same cluster share it. What a row shows is com
 a bug that is missed is as much a failure as a false alarm.
 
 A cell of the matrix is kept, and not performed again, while the commit is the same and its script is still there: a
-matrix that was stopped goes on where it stopped. `docs/track-record.json` holds every cell, and the matrix in
+matrix that was stopped goes on where it stopped. With uncommitted changes every cell is performed, for the same commit
+then says nothing about the files. `docs/track-record.json` holds every cell, and the matrix in
 `docs/track-record.md`, between its two markers, is rendered from that.
 """
 
@@ -93,8 +94,10 @@ class Record:
     def has(self, row: Row, release: str) -> Cell | None:
         """The cell of a row on a release, when it need not be performed."""
         cell = self.cells.get((row.name, release))
-        fresh = cell is not None and cell.commit == self.commit and (ROOT / cell.evidence).is_file()
-        return cell if fresh and not self.again and cell is not None and cell.decided else None
+        if cell is None or self.again or not cell.decided:
+            return None
+        same = cell.commit == self.commit and matrix.names_a_state(self.commit)
+        return cell if same and (ROOT / cell.evidence).is_file() else None
 
     def keep(self, row: Row, cell: Cell) -> None:
         """Write a cell down and say so."""

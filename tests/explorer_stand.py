@@ -10,7 +10,7 @@ from suites.explorer.explore import Explorer
 from suites.explorer.model import ended
 from suites.explorer.moves import Epoch, Move
 from suites.explorer.state import Answer, Kind, Outcome, Phase, Request, Rules, State
-from suites.explorer.store import Store, opened
+from suites.explorer.store import Found, Store, opened
 from suites.explorer.walk import Deviation, ModelAnswerer
 from suites.protocol.generations import Generation
 from suites.protocol.recording import Recording
@@ -30,6 +30,20 @@ def moves(*several: tuple[Kind, dict[str, object]]) -> tuple[Move, ...]:
 
 
 FRESH: dict[str, object] = {"epoch": Epoch.NONE}
+#: A finding of a seed that nobody walked.
+FOUND = Found(
+    signature="a -> b",
+    name="",
+    nature="x",
+    release="4.3.1",
+    generation="TV1",
+    seed=1,
+    shown=9,
+    tries=10,
+    moves=(),
+    script=("one", "two"),
+    model="0123abcd",
+)
 
 
 def stale_end_accepted(state: State, request: Request, outcome: Outcome) -> Outcome | None:
@@ -92,11 +106,15 @@ class Played:
 
 @dataclass
 class Stand:
-    """A ground whose brokers are the model with a deviation; `before` is called before each walk."""
+    """A ground whose brokers are the model with a deviation.
+
+    `before` is called before each walk, `slow` says which ones take too long.
+    """
 
     deviation: Callable[[int], Deviation | None]
     before: Callable[[int], None] = lambda _: None
     generations: tuple[Generation, ...] = (Generation.TV1,)
+    slow: Callable[[int], bool] = lambda _: False
     walks: int = 0
 
     def rules(self, generation: Generation) -> Rules:
@@ -107,7 +125,7 @@ class Stand:
         """One more walk."""
         self.walks += 1
         self.before(self.walks)
-        return Played(ModelAnswerer(rules, self.deviation(self.walks)))
+        return Played(ModelAnswerer(rules, self.deviation(self.walks)), slow=self.slow(self.walks))
 
 
 def explored(stand: Stand, directory: Path, seeds: range = range(SEEDS)) -> Store:

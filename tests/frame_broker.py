@@ -30,6 +30,8 @@ class FrameBroker:
     def __init__(self) -> None:
         self.received: list[tuple[int, bytes]] = []
         self.silent: set[str] = set()
+        self.says: dict[str, dict[str, Any]] = {}
+        """What it answers to an API instead of defaults."""
         self.ended: set[int] = set()
         """The connections whose clients have ended their side."""
         self._apis = Reader(definitions()).apis
@@ -83,7 +85,7 @@ class FrameBroker:
                 api = self._apis.get(key, "")
                 answered = api != "Produce" or decode_request(definitions(), api, version, frame[4:])[1]["Acks"] != 0
                 if answered and api and api not in self.silent:
-                    peer.answer(correlation_id, f"{api}Response", version, {})
+                    peer.answer(correlation_id, f"{api}Response", version, self.says.get(api, {}))
         with self._changed:
             self.ended.add(number)
             self._changed.notify_all()

@@ -117,6 +117,32 @@ def test_the_model_answers_as_the_catalogue_says(name: str) -> None:
     assert walk.finding is None
 
 
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("4.0.1", [(0, 0), (0, None), (0, None), (0, 1), (0, 2), (90, None), (0, 3)]),
+        ("4.0.0", [(0, 0), (0, None), (0, None), (90, None), (90, None), (0, 2), (0, 3)]),
+    ],
+)
+def test_an_abort_of_the_coordinator_raises_the_epoch_by_release(
+    release: str, expected: list[tuple[int, int | None]]
+) -> None:
+    """At level 2 of 4.0.0 an abort raises the epoch twice: its owner is fenced, and the epoch between is the last one."""
+    sequence = moves(
+        (Kind.INIT, FRESH),
+        (Kind.PRODUCE, {}),
+        (Kind.EXPIRE, {}),
+        (Kind.END, {"commit": False}),
+        (Kind.INIT, {"who": 0}),
+        (Kind.INIT, {"epoch": Epoch.FUTURE}),
+        (Kind.INIT, FRESH | {"who": 1}),
+    )
+    old = rules(TV2, release)
+    walk = perform(sequence, old, ModelAnswerer(old))
+    assert [(int(each.answer.code), each.answer.epoch) for each in walk.steps if each.answer] == expected
+    assert walk.finding is None
+
+
 class Patient(ModelAnswerer):
     """The model, which is never waited for while a transaction is open: a real one would be waited for in vain."""
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from suites.explorer import page
+from suites.explorer.broker import Broker, Lines
+from suites.explorer.finding import Nature
 from suites.explorer.known import NAMED, name_of
 from suites.explorer.moves import Epoch, Send
 from suites.explorer.performing import perform
-from suites.explorer.state import Kind, Outcome, Request, State
-from suites.explorer.store import Found, opened, read_plan
+from suites.explorer.state import Kind, Outcome, Phase, Request, State
+from suites.explorer.store import opened, read_plan
 from suites.explorer.telling import lines
-from suites.explorer.walk import Deviation, ModelAnswerer, Nature
+from suites.explorer.walk import Deviation, ModelAnswerer, Walk, step
 from suites.protocol.generations import Generation
 from tests.explorer_stand import (
+    FOUND,
     FRESH,
     Stand,
     aborted_data_shown,
@@ -32,6 +36,7 @@ from tests.explorer_stand import (
 )
 
 TV1, TV2 = Generation.TV1, Generation.TV2
+Said = dict[str, Any]
 #: A late batch of the first transaction in the middle of the second, and the batch that is due then.
 LATE = moves(
     (Kind.INIT, FRESH),
@@ -88,8 +93,10 @@ def test_visible_data_that_the_model_forbids_is_found(tmp_path: Path) -> None:
     """Aborted data before readers under read_committed is found by the look at the end, whatever was answered."""
     store = explored(Stand(lambda _: aborted_data_shown), tmp_path)
     assert {each.nature for each in store.found.values()} - {"an answer that is not lawful"} == {Nature.VISIBLE}
-    found = next(each for each in store.found.values() if each.nature == Nature.VISIBLE)
-    assert found.signature.endswith("look -> differs in committed")
+    found = next(each for each in store.found.values() if "EndTxn" in each.signature)
+    assert found.signature.startswith(
+        "TV1 CompleteAbort: look -> differs in committed after EndTxn(current epoch, abort)"
+    )
     kinds = [each["kind"] for each in found.moves]
     assert kinds[0] == Kind.INIT
     assert kinds[-1] == Kind.LOOK
@@ -151,22 +158,119 @@ def test_an_exploration_goes_on_where_it_was_interrupted(tmp_path: Path) -> None
 
 def test_the_page_keeps_other_entries_and_replaces_its_own(tmp_path: Path) -> None:
     """An entry is found again by release and signature; entries of other releases stay."""
-    found = Found(
-        signature="a -> b",
-        name="",
-        nature="x",
-        release="4.3.1",
-        generation="TV1",
-        seed=1,
-        shown=9,
-        tries=10,
-        moves=(),
-        script=("one", "two"),
-    )
     path = tmp_path / "findings.md"
-    for each in (found, replace(found, release="3.9.2"), replace(found, shown=3)):
+    for each in (FOUND, replace(FOUND, release="3.9.2"), replace(FOUND, shown=3)):
         page.write(path, each, "again")
     text = path.read_text(encoding="utf-8")
     assert text.count("<!-- finding:") == 2
+    assert text.count("version 0123abcd") == 2
     assert "shown by 3 of 10" in text
     assert "2. two" in text
+
+
+def test_the_page_says_how_long_each_release_was_explored(tmp_path: Path) -> None:
+    """Each exploration has one row that grows with its state; other rows, and entries of before, stay."""
+    path = tmp_path / "findings.md"
+    path.write_text(f"{page.HEAD}\n<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n", encoding="utf-8")
+    stand = Stand(lambda _: None)
+    for seeds in (range(1, 6), range(9, 10)):
+        store = explored(stand, tmp_path, seeds)
+    other = replace(store, release="3.9.2", begun="2026-01-01 00:00:00")
+    for each in (other, replace(other, release="3.10.0"), other):
+        page.explored(path, each)
+    text = path.read_text(encoding="utf-8")
+    lines_of = [each for each in text.splitlines() if re.match(r"\| [0-9]", each)]
+    row = f"| {store.begun} | {store.model} | 6 | 0 | {store.requests} | {store.seconds:.0f} | 1..5, 9 |"
+    assert lines_of[0] == f"| 4.3.1 {row}"
+    assert [each.split()[1] for each in lines_of] == ["4.3.1", "3.10.0", "3.9.2"]
+    assert text.startswith(page.HEAD)
+    assert text.endswith("<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n")
+    assert text.count("How long each release") == 1
+
+
+PARTITION = {"ErrorCode": 0, "HighWatermark": 0, "LastStableOffset": 0, "Records": b"", "AbortedTransactions": []}
+#: What a look asks, and lawful answers to it.
+ANSWERS: dict[str, Said] = {
+    "DescribeTransactions": {"TransactionStates": [{"ErrorCode": 0, "TransactionState": "Empty", "ProducerEpoch": 0}]},
+    "Fetch": {"Responses": [{"Partitions": [PARTITION | {"PartitionIndex": index} for index in (0, 1)]}]},
+    "OffsetFetch": {"ErrorCode": 0, "Topics": [{"Partitions": [{"ErrorCode": 0, "CommittedOffset": -1}]}]},
+}
+
+
+@dataclass
+class Eye:
+    """A connection over which looks are answered, in order; the last answer stays."""
+
+    says: dict[str, list[Said]]
+
+    def version_for(self, api: str, *, at_most: int) -> int:
+        """Any."""
+        del api
+        return at_most
+
+    def call(self, api: str, body: object, version: int | None = None) -> Said:
+        """The next answer."""
+        del body, version
+        several = self.says.get(api) or [ANSWERS[api]]
+        return several.pop(0) if len(several) > 1 else several[0]
+
+
+def looked(says: dict[str, list[Said]]) -> Walk:
+    """A walk of an initialisation and a look, which is answered like this."""
+    lines = Lines(client=None, instances=[], other=None, eye=Eye(says))  # type: ignore[arg-type]
+    broker = Broker(lines, rules(TV1), name="x", topic="x", timeout_ms=60_000)
+    walk, answers = Walk(rules(TV1)), ModelAnswerer(rules(TV1))
+    start, look = moves((Kind.INIT, FRESH), (Kind.LOOK, {}))
+    step(walk, start, answers)
+    step(walk, look, broker)
+    return walk
+
+
+def test_a_refused_look_keeps_its_code() -> None:
+    """UNKNOWN_SERVER_ERROR of whatever a look asks is told as such, with its request; no code is taken for silence."""
+    offset: Said = {"ErrorCode": 0, "Topics": [{"Partitions": [{"ErrorCode": -1, "CommittedOffset": -1}]}]}
+    state: Said = {"TransactionStates": [{"ErrorCode": -1}]}
+    assert looked({}).finding is None
+    for says, api in (
+        ({"OffsetFetch": [offset]}, "OffsetFetch"),
+        ({"DescribeTransactions": [state]}, "DescribeTransactions"),
+    ):
+        finding = looked(says).finding
+        assert finding is not None
+        assert finding.nature is Nature.SERVER
+        assert finding.signature == (
+            f"TV1 Empty: look -> UNKNOWN_SERVER_ERROR (-1) to {api} after InitProducerId(fresh) -> NONE (0)"
+        )
+    refused: Said = {"TransactionStates": [{"ErrorCode": 53}]}
+    finding = looked({"DescribeTransactions": [refused]}).finding
+    assert finding is not None
+    assert (finding.nature, finding.observed) == (
+        Nature.OUTSIDE,
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53) to DescribeTransactions",
+    )
+
+
+def test_a_look_that_comes_too_early_is_made_again() -> None:
+    """A coordinator that is still loading says nothing about what is visible."""
+    loading: Said = {"TransactionStates": [{"ErrorCode": 14}]}
+    assert looked({"DescribeTransactions": [loading, ANSWERS["DescribeTransactions"]]}).finding is None
+
+
+def test_what_a_future_epoch_did_does_not_name_what_follows() -> None:
+    """On 3.9 only a transaction that stays in Prepare is EX-04's; other findings behind it are new, and it ends."""
+    for answer in ("UNKNOWN_SERVER_ERROR (-1)", "NONE (0) with another offset"):
+        assert name_of(f"TV1 Ongoing: Produce(current epoch, next) -> {answer} after EX-04", "3.9.2") == ""
+    assert (
+        name_of("TV1 Empty: look -> differs in log after InitProducerId(fresh) -> NONE (0) after EX-04", "3.9.2") == ""
+    )
+    old = rules(TV1, "3.9.2")
+    ended = moves(
+        (Kind.INIT, FRESH),
+        (Kind.ADD, {}),
+        (Kind.PRODUCE, {}),
+        (Kind.PRODUCE, {"epoch": Epoch.FUTURE}),
+        (Kind.INIT, FRESH | {"who": 1}),
+    )
+    assert perform(ended[:4], old, ModelAnswerer(old, joining)).state.tainted == "EX-04"
+    walk = perform(ended, old, ModelAnswerer(old, joining))
+    assert (walk.finding, walk.state.phase, walk.state.tainted) == (None, Phase.EMPTY, "")

@@ -172,23 +172,47 @@ def stranded(
     return read_run(directory)
 
 
-@pytest.mark.parametrize("code", ["0", "19", "48", "120"])
-def test_a_refused_duplicate_is_named(code: str, tmp_path: Path) -> None:
+#: The first transaction's record is at offset 0, its marker at 1.
+KNOWN = LATE.replace("120", "0")
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        *(LATE.replace("120", code) for code in ("19", "48", "120")),
+        f"{LATE}, base offset -1 on a-0",
+        f"{KNOWN}, base offset 0 on a-0",
+    ],
+)
+def test_a_refused_duplicate_is_named(proof: str, tmp_path: Path) -> None:
     """A producer that is told that it is out of order after its late request was not appended has met KB-17."""
-    assert name_of(stranded(tmp_path / "run", proof=LATE.replace("120", code))) == {Anomaly.STRANDED_PRODUCER: "KB-17"}
+    assert name_of(stranded(tmp_path / "run", proof=proof)) == {Anomaly.STRANDED_PRODUCER: "KB-17"}
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"proof": LATE.replace("120", "47")},
+        {"proof": KNOWN},
+        {"proof": f"{KNOWN}, base offset 2 on a-0"},
+        {"proof": f"{KNOWN}, base offset 0 on a-1"},
         {"proof": "held 1 Produce v10 request on app→1"},
         {"reason": "Fatal error: Broker: Producer attempted an operation with an old epoch"},
         {"target": "tx-1"},
         {"at_s": -20},
         {"release": "3.5.2"},
     ],
-    ids=["fenced", "never arrived", "told otherwise", "somebody else's", "arrived afterwards", "release"],
+    ids=[
+        "fenced",
+        "nobody knows where",
+        "appended",
+        "appended elsewhere",
+        "never arrived",
+        "told otherwise",
+        "somebody else's",
+        "arrived afterwards",
+        "release",
+    ],
 )
 def test_another_fatal_error_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
     """Without a refusal of that producer's own late request before it, or with another error, there is no name."""

@@ -224,8 +224,28 @@ def test_a_foreign_record_is_one_sentence(tmp_path: Path, text: str) -> None:
     assert matrix.read(tmp_path / "missing.json") == []
 
 
+def test_a_commit_says_whether_anything_but_documents_was_changed(tmp_path: Path) -> None:
+    """An edited or a new file marks the commit, the matrix among the documents does not, and no repository is unknown."""
+    assert matrix.commit(tmp_path) == matrix.UNKNOWN
+    person = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    (tmp_path / "docs").mkdir()
+    for name in ("row.py", "docs/track-record.md"):
+        (tmp_path / name).write_text("before", encoding="utf-8")
+    for arguments in (("init", "-q"), ("add", "."), (*person, "commit", "-q", "-m", "x")):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+    clean = matrix.commit(tmp_path)
+    (tmp_path / "docs/track-record.md").write_text("after", encoding="utf-8")
+    assert matrix.commit(tmp_path) == clean
+    assert matrix.names_a_state(clean)
+    (tmp_path / "row.py").write_text("after", encoding="utf-8")
+    assert matrix.commit(tmp_path) == f"{clean}{matrix.DIRTY}"
+    (tmp_path / "row.py").write_text("before", encoding="utf-8")
+    (tmp_path / "new.py").touch()
+    assert matrix.commit(tmp_path) == f"{clean}{matrix.DIRTY}"
+
+
 def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell is kept while commit and script are the same, and not when it decided nothing or --again is given."""
+    """A cell is kept while a clean commit and its script are the same, unless it decided nothing or --again is given."""
     script = tmp_path / "script.json"
     script.write_text("{}", encoding="utf-8")
     kept = [
@@ -238,6 +258,9 @@ def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: 
     assert [record.has(row(), each.release) is not None for each in kept] == [True, False, False]
     assert Record(tmp_path, "def", again=False).has(row(), "3.9.2") is None
     assert Record(tmp_path, "abc", again=True).has(row(), "3.9.2") is None
+    for unclear in ("abc-dirty", "unknown"):
+        monkeypatch.setattr(matrix, "read", lambda unclear=unclear: [dataclasses.replace(kept[0], commit=unclear)])
+        assert Record(tmp_path, unclear, again=False).has(row(), "3.9.2") is None
     # With everything answered nothing is started: no equipment, no cluster.
     monkeypatch.setattr(track_record, "find_java", lambda **_: pytest.fail("something was started"))
     track_record.perform(Plan(release="3.9.2", rows=(row(),)), record)

@@ -10,12 +10,16 @@ the end of the transaction was asked for and `MARKER_S` after its answer; and th
 transactional id any more. Markers are written after the answer, therefore the span beyond it.
 
 `refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and before that one of
-its requests had arrived late, after its own transaction, and had been verified and not appended: because that transaction
-was over, because the batch was known, or because too few replicas were in sync.
+its requests had arrived late, after its own transaction, and was not appended although the leader had begun to verify it:
+because that transaction was over, because the coordinator could not say yet, or because the batch was known. Known is
+a batch whose answer names the offset that an earlier operation of the producer was told; with any other offset it was
+appended, to a transaction that is not its own (KB-04).
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -105,8 +109,13 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
 
 
 #: What a leader answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
-#: transaction is over; NONE, because it is known (the next transaction had added the partition); NOT_ENOUGH_REPLICAS.
-_REFUSED_LATE = re.compile(r"arrived after its transaction and was answered: error codes \((0|19|48|120),?\)")
+#: transaction is over; NOT_ENOUGH_REPLICAS, by which it tells TV1 producers that the coordinator is busy
+#: (ReplicaManager.handleProduceAppend), after it has begun to verify.
+_NOT_APPENDED = frozenset({19, 48, 120})
+_LATE = re.compile(
+    r"arrived after its transaction and was answered: error codes \((?P<code>-?\d+),?\)"
+    r"(, base offset (?P<offset>\d+) on (?P<topic>\S+)-(?P<partition>\d+)$)?"
+)
 _OUT_OF_ORDER = 45
 #: The broker's own words for that code, and librdkafka's for what follows from it.
 _SAID = ("out of order sequence", "sequence desynchronization")
@@ -131,9 +140,23 @@ def refused_duplicate(evidence: RunEvidence, violation: RawViolation) -> bool:
         each.target == told.transactional_id
         and each.confirmed_ns is not None
         and each.confirmed_ns < told.completed_ns
-        and _REFUSED_LATE.search(each.proof or "") is not None
+        and _not_appended(evidence, told, each.proof or "")
         for each in evidence.history.of(FaultRecord)
     )
+
+
+def _not_appended(evidence: RunEvidence, told: Operation, proof: str) -> bool:
+    """Whether a late request was answered without having been appended then."""
+    late = _LATE.search(proof)
+    if late is None or late["code"] != "0":
+        return late is not None and int(late["code"]) in _NOT_APPENDED
+    if late["offset"] is None or told.process not in evidence.acks:
+        return False
+    place = (evidence.topic_index(late["topic"]), int(late["partition"]), int(late["offset"]))
+    with gzip.open(evidence.acks[told.process], "rb") as lines:
+        bodies = map(json.loads, lines)
+        earlier = (body["acks"] for body in bodies if body["operation"] < told.operation)
+        return any(tuple(ack[1:4]) == place for acks in earlier for ack in acks)
 
 
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {

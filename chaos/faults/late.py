@@ -5,7 +5,9 @@ transaction, and begins the next one, in which it is made to wait before it has 
 is let go and arrives, after the end of its own transaction and before the first batch of the next. Every step is lawful
 on any network; the client has done nothing wrong, and the brokers are told nothing that is not true.
 
-The proof is the broker's answer to the late request, whatever it is. Until then the client waits.
+The proof is the broker's answer to the late request, whatever it is, with the offsets at which it says that the batch
+stands: an accepted one may be a batch that was known, or one that the next transaction adopted. Until then the client
+waits.
 """
 
 from __future__ import annotations
@@ -82,6 +84,9 @@ class _Course:
         (met,) = self.rule.met
         if met.answer is None:
             return None
-        codes = self.relay.reader.error_codes(met.api, met.version, met.answer)
+        reader = self.relay.reader
+        said = f"error codes {reader.error_codes(met.api, met.version, met.answer)}"
+        for at, offset in reader.base_offsets(met.version, met.answer).items():
+            said += f", base offset {offset} on {at.topic}-{at.partition}"
         self.arena.clients.release((self.owner,))
-        return f"{self.rule.describe()}; it arrived after its transaction and was answered: error codes {codes}"
+        return f"{self.rule.describe()}; it arrived after its transaction and was answered: {said}"

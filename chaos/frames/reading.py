@@ -100,6 +100,15 @@ class Reader:
         """Every error code that a response (without its length) carries, in order; raises WireError."""
         return tuple(code for _, code in codes_in(decode_response(self.definitions, api, version, response)[1]))
 
+    def base_offsets(self, version: int, response: bytes) -> dict[TopicPartition, int]:
+        """Where a Produce response (without its length) says that each batch stands; raises WireError."""
+        body = decode_response(self.definitions, "Produce", version, response)[1]
+        return {
+            TopicPartition(topic=_topic_of(topic, self.topic_ids) or "", partition=each["Index"]): each["BaseOffset"]
+            for topic in body["Responses"]
+            for each in topic["PartitionResponses"]
+        }
+
     def gather(self, body: Mapping[str, Any], found: dict[str, set[Any]]) -> None:
         """Put into `found` what a structure and those inside it say."""
         for name, value in body.items():
@@ -110,14 +119,20 @@ class Reader:
             for each in _listed(value):
                 if isinstance(each, Mapping):
                     self.gather(each, found)
-        topic = next((body[name] for name in _TOPIC if name in body), None)
-        if not topic and isinstance(body.get("TopicId"), UUID):
-            topic = self.topic_ids.get(body["TopicId"])
+        topic = _topic_of(body, self.topic_ids)
         for partition in _partitions(body):
             if isinstance(topic, str):
                 found["partitions"].add(TopicPartition(topic=topic, partition=partition))
         if isinstance(body.get("Records"), bytes):
             found["producer_ids"] |= set(_producers(body["Records"]))
+
+
+def _topic_of(body: Mapping[str, Any], topic_ids: Mapping[UUID, str]) -> Any:
+    """The topic that a structure names, by its name or by its id; None for one that names none."""
+    topic = next((body[name] for name in _TOPIC if name in body), None)
+    if not topic and isinstance(body.get("TopicId"), UUID):
+        topic = topic_ids.get(body["TopicId"])
+    return topic
 
 
 def _listed(value: Any) -> list[Any]:

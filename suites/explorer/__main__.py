@@ -21,12 +21,13 @@ from fixtures.errors import OnceproofError
 from suites.config import OUT, ROOT, Runtime, unreported
 from suites.console import Console
 from suites.equipment import prepare
+from suites.explorer.concluding import doubtful, of_exploration, of_walk, told
 from suites.explorer.explore import Explorer
 from suites.explorer.field import Field, spec
 from suites.explorer.known import NAMED, name_of
+from suites.explorer.moves import Plan
 from suites.explorer.store import Store, opened, read_plan
 from suites.explorer.telling import lines
-from suites.explorer.walk import Walk
 from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser
 from verification.releases import within
@@ -56,7 +57,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="the seeds to walk (default: from a drawn one on)")
     parser.add_argument("--seed", type=int, help="perform the walk of this seed and show it")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="perform the moves of this file and show them")
-    parser.add_argument("--run-dir", type=Path, metavar="PATH", help="where state and evidence go")
+    parser.add_argument("--run-dir", type=Path, metavar="PATH", help="where state, evidence and findings go")
+    parser.add_argument("--findings", type=Path, metavar="FILE", help="the page of findings (default docs/findings.md)")
     options = parser.parse_args(arguments)
     if options.minutes <= 0:
         parser.error(f"--minutes {options.minutes:g} leaves no time")
@@ -73,41 +75,40 @@ def _field(options: argparse.Namespace, directory: Path, console: Console) -> It
     cluster = equipment.launch(spec(config.release.version))
     try:
         with Field(cluster, Definitions.load(*definition_jars(equipment.files)), config.release.version) as field:
-            told = ", ".join(field.generations)
-            console.say(f"Kafka {field.release}, transaction.version {field.level}, requests of {told}")
+            offered = ", ".join(field.generations)
+            console.say(f"Kafka {field.release}, transaction.version {field.level}, requests of {offered}")
             yield field
     finally:
         cluster.close()
 
 
-def _one(explorer: Explorer, options: argparse.Namespace, console: Console) -> ExitCode:
-    planned = explorer.plan(options.seed) if options.seed is not None else read_plan(options.replay)
-    walk, _ = explorer.perform(planned)
+def _one(explorer: Explorer, planned: Plan, console: Console) -> ExitCode:
+    walk, broker = explorer.perform(planned)
     for number, line in enumerate(lines(walk), 1):
         console.say(f"{number:3}. {line}")
-    return _code_of(walk, explorer.store.release)
+    if not told(planned, walk, broker):
+        console.say("It was too slow for its transaction timeout: it says nothing.")
+    return of_walk(planned, walk, broker, explorer.store.release)
 
 
-def _code_of(walk: Walk, release: str) -> ExitCode:
-    new = [each for each in walk.signatures if not name_of(each, release)]
-    return ExitCode.VIOLATION if new else ExitCode.CONFORMANT if walk.steps else ExitCode.INCONCLUSIVE
-
-
-def _summary(store: Store, console: Console) -> ExitCode:
+def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
     rate = store.walks / store.seconds if store.seconds else 0.0
     console.say(
         f"{store.walks} walks with {store.requests} requests in {store.seconds:.0f} s ({rate:.1f} walks/s), "
         f"{store.slow} too slow to say anything"
     )
+    doubts = doubtful(store)
     for signature, count in store.seen.most_common():
         found = store.found.get(signature)
         name = name_of(signature, store.release) or "NEW"
         followed = f" (replays {found.shown}/{found.tries})" if found else ""
-        followed = " (fleeting)" if signature in store.fleeting else followed
+        if signature in store.fleeting:
+            seeds = ", ".join(map(str, store.fleeting[signature].seeds))
+            followed = f" (fleeting{', and doubtful' if signature in doubts else ''}; followed up at seed {seeds})"
         console.say(f"  {count:5} × {name}: {NAMED.get(signature, signature)}{followed}")
-    if any(not name_of(each, store.release) for each in store.found):
-        return ExitCode.VIOLATION
-    return ExitCode.CONFORMANT if store.walks else ExitCode.INCONCLUSIVE
+    if not walks:
+        console.say("No walk of this call says anything.")
+    return of_exploration(store, walks=walks)
 
 
 def run(options: argparse.Namespace, console: Console) -> ExitCode:
@@ -118,25 +119,35 @@ def run(options: argparse.Namespace, console: Console) -> ExitCode:
         return ExitCode.USAGE
     directory = (options.run_dir or OUT / "explore").resolve() / release
     directory.mkdir(parents=True, exist_ok=True)
-    store = opened(directory, release)
+    store = opened(directory, release, say=console.say)
+    planned = read_plan(options.replay) if options.replay is not None else None
     seeds = options.seeds
     if seeds is None:
         first = random.SystemRandom().randrange(SEEDS)
         seeds = range(first, first + SEEDS)
     with _field(options, directory, console) as field:
-        explorer = Explorer(field, store, page_at=None if options.run_dir else PAGE, say=console.say)
-        if options.seed is not None or options.replay is not None:
-            return _one(explorer, options, console)
+        explorer = Explorer(field, store, page_at=_page(options), say=console.say)
+        if options.seed is not None or planned is not None:
+            return _one(explorer, planned or explorer.plan(options.seed), console)
         console.say(f"seeds {seeds.start}..{seeds.stop - 1}, {options.minutes:g} minutes; state: {store.file}")
         try:
             explorer.explore(seeds, seconds=options.minutes * 60)
         finally:
-            code = _summary(store, console)
+            code = _summary(store, console, walks=explorer.walks)
     return code
 
 
+def _page(options: argparse.Namespace) -> Path:
+    """Where findings are written: with a directory of one's own there, for others' findings are not of that state."""
+    beside = options.run_dir.resolve() / PAGE.name if options.run_dir else PAGE
+    return Path(options.findings.resolve()) if options.findings else beside
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Explore: 0 when all is lawful or known, 1 for a new finding, 2 without a walk, 4 bad options, 5 cut short."""
+    """Explore: 0 when all is lawful or known, 1 for a new finding, 4 bad options, 5 cut short.
+
+    2 without a walk that says something, and when what could not be shown again leaves a doubt.
+    """
     options = _options(arguments)
     # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending brokers.
     for number in (signal.SIGINT, signal.SIGTERM):

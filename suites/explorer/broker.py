@@ -20,7 +20,7 @@ from suites.protocol.recording import Recording
 from wire.client import Client
 from wire.codes import ErrorCode as Code
 from wire.connection import Connection
-from wire.errors import WireError
+from wire.errors import BrokerError, WireError
 from wire.records import encode
 from wire.request import Request as Frame
 from wire.schema import Body
@@ -212,10 +212,16 @@ class Broker:
         return Answer(epoch=body["ProducerEpoch"], trouble=trouble)
 
     def _seen(self, look: Callable[[], dict[str, Any]]) -> Answer:
-        try:
-            return Answer(seen=look())
-        except WireError as error:
-            return Answer(trouble=f"no answer ({type(error).__name__})")
+        end_s = time.monotonic() + READY_WITHIN_S
+        while True:
+            try:
+                return Answer(seen=look())
+            except BrokerError as error:
+                if error.code not in NOT_READY or time.monotonic() > end_s:
+                    return Answer(code=error.code, api=error.what.partition(" ")[0])
+            except WireError as error:
+                return Answer(trouble=f"no answer ({type(error).__name__})")
+            time.sleep(LOOK_EVERY_S / 2)
 
     def _expired(self) -> dict[str, Any]:
         end_s = time.monotonic() + COMPLETE_WITHIN_S + self._timeout_ms / 1000

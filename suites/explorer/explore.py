@@ -2,7 +2,8 @@
 
 What a walk showed is on disk before anything is made of it. The first time that a signature appears it must appear
 again: the walk is replayed, its moves are made fewer, and what is left is replayed a number of times, which is the rate
-that is stated. A signature that does not appear again is kept as fleeting and is no finding.
+that is stated. A signature that does not appear again is kept as fleeting and is no finding; the next seeds that show it
+are followed up in their turn, for what is a race at one seed may be certain at another.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
 
 from suites.explorer import page
+from suites.explorer.concluding import told
+from suites.explorer.following import followed
 from suites.explorer.known import name_of
-from suites.explorer.moves import LONG_MS, Move, Plan, plan
-from suites.explorer.performing import cut, perform, shrunk
+from suites.explorer.moves import Move, Plan, plan
+from suites.explorer.performing import cut, perform
 from suites.explorer.state import Rules
-from suites.explorer.store import Found, Store, write_plan
+from suites.explorer.store import Fleeting, Found, Store, UnfitPlanError, slug, write_plan
 from suites.explorer.telling import lines
 from suites.explorer.walk import Answerer, Walk
 from suites.protocol.generations import Generation
 from suites.protocol.recording import Recording
 
-#: How often the fewest moves are replayed to state a rate, and a walk before it is called fleeting.
-RATE_TRIES, AGAIN_TRIES = 10, 5
+#: At so many seeds a signature is followed up before it stays fleeting: each takes seconds.
+FOLLOW_MOST = 4
 #: What is known from elsewhere has its own recipes: it is counted, and not followed up.
 EXPLAINED = "KB-"
 #: State is written after so many walks: a few seconds of work.
@@ -53,11 +56,12 @@ class Ground(Protocol):
 
 
 class Explorer:
-    """Performs walks on a field and keeps what they show."""
+    """Performs walks on a field and keeps what they show; `walks` are those of this object that say something."""
 
     def __init__(self, field: Ground, store: Store, *, page_at: Path | None, say: Callable[[str], None]) -> None:
         self.field = field
         self.store = store
+        self.walks = 0
         self._page = page_at
         self._say = say
 
@@ -78,6 +82,8 @@ class Explorer:
                     self.store.write()
         finally:
             self.store.write()
+            if self._page is not None and self.store.walks:
+                page.explored(self._page, self.store)
 
     def plan(self, seed: int) -> Plan:
         """The moves of a seed; its generation is one that the brokers offer."""
@@ -88,56 +94,72 @@ class Explorer:
         """Perform the walk of a seed, and follow up what it showed for the first time."""
         planned = self.plan(seed)
         walk, broker = self.perform(planned)
+        telling = told(planned, walk, broker)
+        if telling:
+            for signature in sorted(walk.signatures):
+                if self.due(signature, seed):
+                    self._follow(planned, walk, broker, signature)
+        # Counted when all is done: what was interrupted is walked again.
+        self.walks += telling
         self.store.walks += 1
+        self.store.slow += not telling
         self.store.requests += len(broker.recording.exchanges)
-        if broker.slow and (walk.finding or planned.timeout_ms != LONG_MS):
-            self.store.slow += 1  # the coordinator may have aborted what the model believes to be open
-            return walk
-        for signature in sorted(walk.signatures):
-            self.store.seen[signature] += 1
-            followed = signature in self.store.found or signature in self.store.fleeting
-            if not followed and not name_of(signature, self.store.release).startswith(EXPLAINED):
-                self._follow(planned, walk, broker, signature)
+        self.store.seen.update(walk.signatures if telling else ())
         return walk
 
+    def due(self, signature: str, seed: int) -> bool:
+        """Whether a signature is to be followed up at this seed."""
+        name = name_of(signature, self.store.release)
+        # What follows from a finding has its name, and may take long to show: a transaction that does not end.
+        if signature in self.store.found or name in self.store.found or name.startswith(EXPLAINED):
+            return False
+        fleeting = self.store.fleeting.get(signature)
+        return fleeting is None or (seed not in fleeting.seeds and len(fleeting.seeds) < FOLLOW_MOST)
+
     def perform(self, planned: Plan) -> tuple[Walk, Recorded]:
-        """Perform moves on a topic and an id of their own."""
+        """Perform moves on a topic and an id of their own; raises UnfitPlanError for requests that are not offered."""
+        if planned.generation not in self.field.generations:
+            release = self.store.release
+            raise UnfitPlanError(f"The moves are {planned.generation} requests, which Kafka {release} does not offer.")
         rules = self.field.rules(planned.generation)
         broker = self.field.broker(rules, timeout_ms=planned.timeout_ms)
         return perform(planned.moves, rules, broker), broker
 
     def _follow(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> None:
         place = self._evidence(planned, walk, broker, signature)
-        moves = cut(planned, walk, signature)
 
-        def play(chosen: Sequence[Move]) -> Walk:
-            return self.perform(planned._replace(moves=tuple(chosen)))[0]
+        def play(chosen: Sequence[Move]) -> Walk | None:
+            replay = planned._replace(moves=tuple(chosen))
+            again, answerer = self.perform(replay)
+            return again if told(replay, again, answerer) else None
 
-        if not any(signature in play(moves).signatures for _ in range(AGAIN_TRIES)):
-            self.store.fleeting[signature] = planned.seed
-            self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
+        shown = followed(cut(planned, walk, signature), signature, play)
+        if shown is None or shown.walk is None:
+            self._fleeting(planned, walk, signature)
             return
-        fewest = shrunk(moves, signature, play)
-        walks = [play(fewest) for _ in range(RATE_TRIES)]
-        showing = [each for each in walks if signature in each.signatures]
-        shown = showing[0] if showing else walk
         found = Found(
             signature=signature,
             name=name_of(signature, self.store.release),
-            nature=str(shown.finding.nature) if shown.finding else "an answer that is not lawful",
+            nature=_nature(shown.walk, signature),
             release=self.store.release,
             generation=str(planned.generation),
             seed=planned.seed,
-            shown=len(showing),
-            tries=RATE_TRIES,
-            moves=tuple(each.plain() for each in fewest),
-            script=tuple(lines(shown)),
+            shown=shown.shown,
+            tries=shown.tries,
+            moves=tuple(each.plain() for each in shown.moves),
+            script=tuple(lines(shown.walk)),
+            model=self.store.model,
         )
-        self._keep(found, planned._replace(moves=fewest), place)
+        self._keep(found, planned._replace(moves=shown.moves), place)
+
+    def _fleeting(self, planned: Plan, walk: Walk, signature: str) -> None:
+        before = self.store.fleeting.get(signature) or Fleeting(nature=_nature(walk, signature))
+        self.store.fleeting[signature] = replace(before, seeds=(*before.seeds, planned.seed))
+        self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
 
     def _evidence(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> Path:
         """Every exchange of the walk, and its moves, before anything is decided."""
-        place = self.store.directory / "findings" / f"{planned.seed}-{len(self.store.found)}"
+        place = self.store.directory / "findings" / f"{planned.seed}-{slug(signature)}"
         place.mkdir(parents=True, exist_ok=True)
         write_plan(place / "walk.json", planned, self.store.release)
         script = {
@@ -150,6 +172,7 @@ class Explorer:
 
     def _keep(self, found: Found, fewest: Plan, place: Path) -> None:
         self.store.found[found.signature] = found
+        self.store.fleeting.pop(found.signature, None)
         write_plan(place / "moves.json", fewest, found.release)
         self.store.write()
         self._say(f"{found.name or 'NEW'} (seed {found.seed}, {found.shown}/{found.tries}): {found.signature}")
@@ -157,6 +180,12 @@ class Explorer:
             self._say(f"    {line}")
         if self._page is not None:
             publish(self._page, found, fewest)
+
+
+def _nature(walk: Walk, signature: str) -> str:
+    """What the signature is, where it is that of the finding: what has a name is an answer like any other."""
+    found = walk.finding
+    return str(found.nature) if found and found.signature == signature else "an answer that is not lawful"
 
 
 def publish(path: Path, found: Found, fewest: Plan) -> None:

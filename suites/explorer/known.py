@@ -69,7 +69,10 @@ class Known:
     until: str | None = None
 
 
-KNOWN: tuple[Known, ...] = (Known(name="EX-04", pattern="* after EX-04", until="3.9"),)
+#: Of what EX-04 may lead to, only this: the markers are refused, and the transaction never leaves Prepare.
+KNOWN: tuple[Known, ...] = (
+    Known(name="EX-04", pattern="TV1: after * the coordinator says Prepare* after EX-04", until="3.9"),
+)
 
 
 def name_of(signature: str, release: str) -> str:

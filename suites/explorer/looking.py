@@ -71,6 +71,8 @@ class Looks:
         answer = self._eye.call("OffsetFetch", body, OFFSET_FETCH)
         check(answer["ErrorCode"], f"OffsetFetch of {self._name}")
         found: Body = answer["Topics"][0]["Partitions"][0]
+        if not stable or found["ErrorCode"] != Code.UNSTABLE_OFFSET_COMMIT:
+            check(found["ErrorCode"], f"OffsetFetch of {self._name}")
         return found
 
 

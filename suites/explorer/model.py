@@ -50,7 +50,7 @@ def allowed(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]
 
 def settled(state: State) -> State:
     """The state once every marker is written."""
-    return replace(state, settling=False)
+    return replace(state, settling=False, tainted="")
 
 
 def _init(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
@@ -83,12 +83,12 @@ def _init_during(rules: Rules, state: State, request: Request) -> tuple[Outcome,
 
 def aborted_by_coordinator(rules: Rules, state: State) -> State:
     """A timeout, or an initialisation, has aborted what is open and raised the epoch (EXP-01, TXN-03)."""
-    last = state.epoch if rules.continues_after_abort else NO_EPOCH
-    return ended(state, commit=False, marker=state.epoch + 1, epoch=state.epoch + 1, last=last)
+    raised, last = rules.after_abort(state.epoch)
+    return ended(state, commit=False, marker=raised, epoch=raised, last=last)
 
 
 def _initialised(state: State, epoch: int, last: int) -> Outcome:
-    after = replace(state, phase=Phase.EMPTY, settling=False, epoch=epoch, last=last, parts=frozenset())
+    after = replace(settled(state), phase=Phase.EMPTY, epoch=epoch, last=last, parts=frozenset())
     return Outcome(answer=Answer(epoch=epoch), after=after)
 
 
@@ -166,8 +166,8 @@ def _marked(place: Place, marker: int, txn: int) -> Place:
 
 def _expire(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
     del request
-    after = aborted_by_coordinator(rules, state)
-    return (Outcome(answer=Answer(seen={"state": str(Phase.ABORTED)}), after=replace(after, settling=False)),)
+    after = settled(aborted_by_coordinator(rules, state))
+    return (Outcome(answer=Answer(seen={"state": str(Phase.ABORTED)}), after=after),)
 
 
 def _look(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from suites.explorer.state import NO_EPOCH, Kind, Phase, Rules
+from suites.explorer.state import NO_EPOCH, REMEMBERED, Kind, Phase, Rules, State
 from suites.explorer.walk import ModelAnswerer, Walk, step
 from suites.protocol.generations import Generation
 
@@ -24,6 +24,8 @@ MOVES_LEAST, MOVES_MOST = 8, 18
 #: The transaction timeout of most walks, and of those in which one is waited for.
 LONG_MS, SHORT_MS = 60_000, 2_000
 SHORT_SHARE = 0.04
+#: transaction.max.timeout.ms of brokers that were told nothing.
+TIMEOUT_MOST_MS = 900_000
 TRIES = 40
 
 
@@ -81,11 +83,30 @@ class Move:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
+#: The numbers that a move may have: there are so many instances (the owner is -1), partitions and remembered batches.
+_NUMBERS: Mapping[str, range] = {
+    "number": range(10_000),
+    "who": range(-1, INSTANCES + 1),
+    "place": range(len(State().places)),
+    "back": range(1, REMEMBERED + 1),
+    "count": range(1, 101),
+    "of": range(-1, 10_000),
+}
+_KINDS: Mapping[str, Callable[[Any], Any]] = {"kind": Kind, "epoch": Epoch, "sequence": Sequence, "send": Send}
+
+
 def move_of(body: Mapping[str, Any]) -> Move:
     """A move from JSON; raises what a body that is none raises (TypeError, ValueError)."""
-    kinds: dict[str, Callable[[Any], Any]] = {"kind": Kind, "epoch": Epoch, "sequence": Sequence, "send": Send}
-    given: dict[str, Any] = {name: kinds[name](value) if name in kinds else value for name, value in body.items()}
-    return Move(**given)
+    for name, value in body.items():
+        if name in _NUMBERS and (type(value) is not int or value not in _NUMBERS[name]):
+            within = _NUMBERS[name]
+            raise ValueError(f"{name} {value!r} is none of {within.start}..{within.stop - 1}")
+        if name in ("foreign", "commit", "hurried") and not isinstance(value, bool):
+            raise ValueError(f"{name} {value!r} is neither true nor false")
+    move = Move(**{name: _KINDS[name](value) if name in _KINDS else value for name, value in body.items()})
+    if move.kind in (Kind.LOOK, Kind.EXPIRE) and move.send is not Send.NOW:
+        raise ValueError(f"a {move.kind} has no bytes to {move.send}")
+    return move
 
 
 class Plan(NamedTuple):
@@ -95,6 +116,14 @@ class Plan(NamedTuple):
     generation: Generation
     timeout_ms: int
     moves: tuple[Move, ...]
+
+    def check(self) -> None:
+        """Raises ValueError for moves that are not in order, and for a timeout that no broker takes."""
+        numbers = [each.number for each in self.moves]
+        if numbers != sorted(set(numbers)):
+            raise ValueError("the numbers of its moves do not rise")
+        if not 0 < self.timeout_ms <= TIMEOUT_MOST_MS:
+            raise ValueError(f"timeout_ms {self.timeout_ms} is none of 1..{TIMEOUT_MOST_MS}")
 
 
 def plan(seed: int, rules: Rules) -> Plan:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from suites.explorer.finding import Nature
 from suites.explorer.model import visible
 from suites.explorer.moves import Move, Plan
 from suites.explorer.state import Answer, Kind, Request, Rules, State
-from suites.explorer.walk import Answerer, Nature, Walk, step
+from suites.explorer.walk import Answerer, Walk, step
 
-Play = Callable[[Sequence[Move]], Walk]
+#: Whether moves show what is looked for.
+Shows = Callable[[Sequence[Move]], bool]
 #: A walk has about 25 moves; taking them away one by one, twice, is within these bounds.
-REPLAYS_MOST, SHRINK_WITHIN_S = 120, 90.0
+TRIALS_MOST, SHRINK_WITHIN_S = 120, 90.0
 
 
 def perform(moves: Sequence[Move], rules: Rules, answerer: Answerer) -> Walk:
     """Make the moves, up to the first finding."""
     walk = Walk(rules)
     for move in moves:
+        walk.reached = move.number
         step(walk, move, answerer)
         if walk.finding is not None:
             if walk.finding.nature not in (Nature.SILENT, Nature.VISIBLE):
@@ -30,27 +33,29 @@ def perform(moves: Sequence[Move], rules: Rules, answerer: Answerer) -> Walk:
 
 def differing(state: State, answer: Answer) -> tuple[str, ...]:
     """What an observer sees that is not as if the unlawful answer had never been given."""
-    seen, expected = answer.seen or {}, visible(state)
+    if answer.seen is None:
+        return ("nothing could be looked at",)
+    seen, expected = answer.seen, visible(state)
     return tuple(
         f"{name} is {seen.get(name)}, was to be {value}" for name, value in expected.items() if seen.get(name) != value
     )
 
 
-def shrunk(moves: Sequence[Move], signature: str, play: Play) -> tuple[Move, ...]:
-    """The fewest moves found that still show the signature: chunks are left out as long as it stays.
+def shrunk(moves: Sequence[Move], shows: Shows) -> tuple[Move, ...]:
+    """The fewest moves found that still show it: chunks are left out as long as what is left does.
 
-    Bounded in replays and in time; what is left when a bound is met shows the signature all the same.
+    Bounded in trials and in time; what is left when a bound is met has shown it all the same.
     """
-    kept, replays, end_s = tuple(moves), 0, time.monotonic() + SHRINK_WITHIN_S
+    kept, trials, end_s = tuple(moves), 0, time.monotonic() + SHRINK_WITHIN_S
     size = max(len(kept) // 2, 1)
     while size >= 1:
         start, removed = 0, False
         while start < len(kept):
-            if replays >= REPLAYS_MOST or time.monotonic() > end_s:
+            if trials >= TRIALS_MOST or time.monotonic() > end_s:
                 return kept
             fewer = kept[:start] + kept[start + size :]
-            replays += 1
-            if signature in play(fewer).signatures:
+            trials += 1
+            if shows(fewer):
                 kept, removed = fewer, True
             else:
                 start += size
@@ -63,10 +68,8 @@ def shrunk(moves: Sequence[Move], signature: str, play: Play) -> tuple[Move, ...
 def cut(plan: Plan, walk: Walk, signature: str) -> tuple[Move, ...]:
     """The moves up to the one that showed the signature."""
     if walk.finding is not None and walk.finding.signature == signature:
-        last = walk.steps[-1].move.number
-        # A finding while waiting for completion is one of the wait before the next move.
-        following = [move.number for move in plan.moves if move.number > last][:1]
-        last = max([last, *following])
+        # Not the last one that was made: what does not complete is found by the wait before the next.
+        last = walk.reached
     else:
         last = next(each.move.number for each in walk.steps if each.known == signature)
     return tuple(move for move in plan.moves if move.number <= last)

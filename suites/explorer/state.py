@@ -58,13 +58,16 @@ class Rules:
         """Whether requests are TV2's."""
         return self.generation is Generation.TV2
 
-    @property
-    def continues_after_abort(self) -> bool:
-        """Whether who lost a transaction to the coordinator may continue with its epoch.
+    def after_abort(self, epoch: int) -> tuple[int, int]:
+        """The epoch after the coordinator has aborted a transaction of this one, and the last one that may continue.
 
-        At level 2 the abort keeps the epoch before as the last one, since it no longer raises it twice (KAFKA-19367).
+        At level 2 the abort keeps the epoch before as the last one, so that who lost its transaction may go on. 4.0.0
+        raises the epoch when it fences the owner, and again as at every end of a transaction (KAFKA-19367): the owner is
+        two epochs behind, its EndTxn is fenced instead of repeated, and the last epoch is one that nobody was given.
         """
-        return self.level == 2 and self.since("4.0.1")
+        if self.level < 2:
+            return epoch + 1, NO_EPOCH
+        return (epoch + 1, epoch) if self.since("4.0.1") else (epoch + 2, epoch + 1)
 
     def since(self, release: str) -> bool:
         """Whether the brokers are of this release or a later one."""
@@ -119,7 +122,7 @@ class State:
     """The whole. `last` is the epoch that KIP-360 lets continue besides the current one.
 
     `txn` numbers transactions as they begin, `settling` says that markers may not be written yet, `tainted` names what
-    was taken that may keep the transaction from ending.
+    was taken that may keep the transaction from ending, until it has ended all the same.
     """
 
     phase: Phase = Phase.ABSENT
@@ -165,7 +168,8 @@ class Request:
 class Answer:
     """What was answered: the code, the epoch and offset where there are any, and what was seen by a look.
 
-    `trouble` says why there was no answer, or one about another producer id.
+    `trouble` says why there was no answer, or one about another producer id. A look is several requests: `api` is the
+    one that was refused with the code.
     """
 
     code: int = 0
@@ -173,6 +177,7 @@ class Answer:
     offset: int | None = None
     seen: dict[str, Any] | None = None
     trouble: str = ""
+    api: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ def begun(state: State, part: int) -> State:
     """A partition is part of the transaction, which begins where none is open; the one before is then complete."""
     if state.phase is Phase.ONGOING:
         return replace(state, parts=state.parts | {part})
-    return replace(state, phase=Phase.ONGOING, settling=False, txn=state.txn + 1, parts=frozenset({part}))
+    following = state.txn + 1
+    return replace(state, phase=Phase.ONGOING, settling=False, tainted="", txn=following, parts=frozenset({part}))
 
 
 def refused(code: int, state: State) -> Outcome:

@@ -7,10 +7,10 @@ its first finding, because the model does not know the state after an answer tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from suites.explorer.finding import Finding, Ground, what
 from suites.explorer.model import BUSY, allowed, settled, visible
 from suites.explorer.resolving import resolved
 from suites.explorer.state import (
@@ -18,12 +18,10 @@ from suites.explorer.state import (
     Answer,
     Kind,
     Outcome,
-    Phase,
     Request,
     Rules,
     State,
 )
-from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
 if TYPE_CHECKING:
@@ -31,17 +29,6 @@ if TYPE_CHECKING:
 
 #: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
 TELLABLE = 4
-
-
-class Nature(StrEnum):
-    """What is wrong with an answer."""
-
-    OUTSIDE = "an answer outside the allowed set"
-    HARMED = "a lawful request of the owner refused"
-    STUCK = "a transaction that does not end"
-    SERVER = "UNKNOWN_SERVER_ERROR"
-    VISIBLE = "something visible that must not be"
-    SILENT = "no answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +39,6 @@ class Step:
     request: Request
     answer: Answer | None
     known: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The first answer that the model does not allow; `signature` has no ids and no numbers but codes."""
-
-    nature: Nature
-    signature: str
-    observed: str
-    expected: str
 
 
 class Answerer(Protocol):
@@ -78,7 +55,7 @@ class Answerer(Protocol):
 
 
 class Walk:
-    """The model's side of a walk."""
+    """The model's side of a walk; `reached` is the number of the last move, made or not."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -87,6 +64,8 @@ class Walk:
         self.frames: dict[int, Request] = {}
         self.steps: list[Step] = []
         self.finding: Finding | None = None
+        self.changed = ""
+        self.reached = -1
         self.aftermath: tuple[str, ...] = ()
 
     @property
@@ -109,8 +88,11 @@ class Walk:
         fitting = next((each for each in outcomes if _fits(each.answer, answer)), None)
         self.steps.append(Step(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
         if fitting is None:
-            self.finding = _finding(self, move, request, answer, outcomes)
+            owners = move.send == "now" and request.epoch == self.state.epoch
+            self.finding = self._ground.unlawful(request, answer, outcomes, owners=owners)
             return
+        if fitting.after != self.state:
+            self.changed = f"{what(request, self.state)} -> {code_name(answer.code)}"
         self.state = fitting.after
         if move.send == "now" and move.who >= 0 and answer.code == 0 and answer.epoch is not None:
             self.told[move.who] = answer.epoch
@@ -126,14 +108,11 @@ class Walk:
         if answer.seen == told:
             self.state = settled(self.state)
             return
-        seen = answer.seen or {}
-        nature = Nature.STUCK if str(seen.get("state", "")).startswith(("Prepare", "Ongoing")) else Nature.VISIBLE
-        nature = Nature.SILENT if answer.trouble else nature
-        last = self.steps[-1].request
-        state = answer.trouble or seen.get("state")
-        signature = f"{self.rules.generation}: after {_what(last, self.state)} the coordinator says {state}"
-        signature += _taint(self.state)
-        self.finding = Finding(nature=nature, signature=signature, observed=f"{answer.seen}", expected=f"{told}")
+        self.finding = self._ground.unsettled(self.steps[-1].request, answer, told)
+
+    @property
+    def _ground(self) -> Ground:
+        return Ground(rules=self.rules, state=self.state, changed=self.changed)
 
 
 def step(walk: Walk, move: Move, answerer: Answerer) -> None:
@@ -185,78 +164,6 @@ def _fits(expected: Answer, answer: Answer) -> bool:
     return all(one is None or one == other for one, other in wanted)
 
 
-def _finding(walk: Walk, move: Move, request: Request, answer: Answer, outcomes: tuple[Outcome, ...]) -> Finding:
-    expected = outcomes[0].answer
-    lawful = move.send == "now" and move.who in range(-1, TELLABLE) and request.epoch == walk.state.epoch
-    if answer.trouble:
-        nature = Nature.SILENT
-    elif answer.code == Code.UNKNOWN_SERVER_ERROR:
-        nature = Nature.SERVER
-    elif request.kind is Kind.LOOK:
-        nature = Nature.VISIBLE
-    elif request.kind is Kind.EXPIRE or (answer.code in BUSY and expected.code == 0):
-        nature = Nature.STUCK
-    elif lawful and expected.code == 0 and answer.code != 0:
-        nature = Nature.HARMED
-    else:
-        nature = Nature.OUTSIDE
-    what, told = _what(request, walk.state), _told(answer, expected)
-    signature = f"{walk.rules.generation} {walk.state.phase}: {what} -> {told}{_taint(walk.state)}"
-    allowed_codes = ", ".join(dict.fromkeys(_shown(each.answer) for each in outcomes if not each.known))
-    return Finding(nature=nature, signature=signature, observed=_shown(answer), expected=allowed_codes)
-
-
-def _taint(state: State) -> str:
-    return f" after {state.tainted}" if state.tainted else ""
-
-
-def _told(answer: Answer, expected: Answer) -> str:
-    if answer.trouble:
-        return answer.trouble
-    if expected.seen is not None:
-        seen = answer.seen or {}
-        different = {name.rstrip(" 01") for name in expected.seen if seen.get(name) != expected.seen[name]}
-        return f"differs in {', '.join(sorted(different))}"
-    if answer.code != expected.code:
-        return code_name(answer.code)
-    return f"{code_name(answer.code)} with another {'epoch' if answer.epoch != expected.epoch else 'offset'}"
-
-
-def _shown(answer: Answer) -> str:
-    parts = [answer.trouble or code_name(answer.code)]
-    parts += [f"epoch {answer.epoch}"] if answer.epoch is not None else []
-    parts += [f"offset {answer.offset}"] if answer.offset is not None else []
-    parts += [str(answer.seen)] if answer.seen is not None else []
-    return ", ".join(parts)
-
-
-def _what(request: Request, state: State) -> str:
-    """A request by how it stands to the state, without numbers."""
-    if request.kind in (Kind.LOOK, Kind.EXPIRE):
-        return str(request.kind)
-    words = ["foreign id"] if request.foreign else []
-    if request.kind is Kind.INIT and request.epoch == NO_EPOCH:
-        words.append("fresh")
-    elif state.phase is not Phase.ABSENT:
-        words.append(_relation(request, state))
-    if request.kind is Kind.PRODUCE:
-        place = state.places[request.place]
-        following = place.next_for(request.epoch)
-        known = any(each.first == request.sequence for each in place.batches) and place.epoch == request.epoch
-        words.append("again" if known else "next" if request.sequence == following else "out of order")
-    if request.kind is Kind.END:
-        words.append("commit" if request.commit else "abort")
-    return f"{request.kind}({', '.join(words)})"
-
-
-def _relation(request: Request, state: State) -> str:
-    if request.epoch == state.epoch:
-        return "current epoch"
-    if request.kind is Kind.INIT and request.epoch == state.last:
-        return "last epoch"
-    return "stale epoch" if request.epoch < state.epoch else "future epoch"
-
-
 Deviation = Callable[[State, Request, Outcome], Outcome | None]
 
 
@@ -285,5 +192,5 @@ class ModelAnswerer:
 
     def settle(self) -> Answer:
         """The state, complete."""
-        self.state = replace(self.state, settling=False)
+        self.state = settled(self.state)
         return Answer(seen={"state": str(self.state.phase), "epoch": self.state.epoch})

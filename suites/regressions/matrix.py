@@ -18,6 +18,8 @@ CELLS = ROOT / "docs" / "track-record.json"
 TABLE = ROOT / "docs" / "track-record.md"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 FORMAT = 1
+#: What stands for, or behind, a commit that does not say which files were performed.
+UNKNOWN, DIRTY = "unknown", "-dirty"
 _SIGNS = {Seen.VIOLATED: "V", Seen.HELD: "·", Seen.INCONCLUSIVE: "?", Seen.ERROR: "E"}
 
 
@@ -111,12 +113,21 @@ def _summary(cells: Sequence[Cell], rows: Sequence[Row]) -> list[str]:
     return lines + [f"* {each}." for each in [*filter(None, surprises), *undecided]]
 
 
-def commit() -> str:
-    """The commit of the checkout."""
-    answer = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return answer.stdout.strip() or "unknown"
+def commit(root: Path = ROOT) -> str:
+    """The commit of the checkout, with a mark when anything but its documents differs from that."""
+    found = _git(root, "rev-parse", "--short", "HEAD").strip()
+    # The matrix itself lies among the documents.
+    changed = _git(root, "status", "--porcelain", "--", ".", ":(exclude)docs")
+    return f"{found}{DIRTY if changed else ''}" if found else UNKNOWN
+
+
+def names_a_state(commit: str) -> bool:
+    """Whether two checkouts of that commit hold the same files."""
+    return commit != UNKNOWN and not commit.endswith(DIRTY)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout
 
 
 def _replace(path: Path, text: str) -> None:
