@@ -11,6 +11,8 @@ from suites.protocol.stage import Stage
 
 #: The transaction timeout of what is to time out; shorter ones end while a busy machine still sets the stage.
 TIMEOUT_MS = 1000
+#: Longer than brokers are away, recover and catch up: what is open stays open until the script ends it.
+LONG_MS = 300_000
 #: What brokers of a short-lived kind do within a second (expiry, cleaning, aborting); the rest is for a busy machine.
 SOON_S = 20.0
 #: A record with a timestamp this far ahead of the first one rolls a segment with `segment.ms` of a minute at once.

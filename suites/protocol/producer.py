@@ -18,6 +18,7 @@ from suites.protocol.generations import Generation
 from suites.protocol.observing import COMPLETE
 from suites.protocol.stage import Line, Stage
 from verification.script import Relation
+from wire.codes import ErrorCode, code_name
 from wire.records import encode
 from wire.schema import Body
 from wire.values import Producer, TopicPartition
@@ -205,19 +206,23 @@ class ScriptedProducer:
             self.stage.set_up(f"a batch is acknowledged by {at}", partial(self.produce, at, values))
         return self
 
-    def ends(self, *, commit: bool) -> ScriptedProducer:
-        """Set up: end the transaction and wait until it is complete.
+    def ends(self, *, commit: bool, claim: bool = False) -> ScriptedProducer:
+        """Set up: end the transaction and wait until it is complete. `claim` says that this is what the case is about.
 
         Before 3.0 nobody can be asked for its state: there the end is asked for again, which TV1 answers with 0 once
         the markers are written.
         """
-        word = "commit" if commit else "abort"
-        self.stage.set_up(f"the {word} is acknowledged", partial(self.end, commit=commit))
+        word, ask = "commit" if commit else "abort", partial(self.end, commit=commit)
+        state_it = self.stage.expect if claim else self.stage.require
+        answer = self.stage.answered(ask)
+        state_it(f"the {word} is acknowledged", code_name(answer.code), code_name(ErrorCode.NONE))
         state = self.stage.see.complete(self)
         if state is None:
-            self.stage.set_up(f"the {word} is complete", partial(self.end, commit=commit))
+            answer = self.stage.answered(ask)
+            state_it(f"the {word} is complete", code_name(answer.code), code_name(ErrorCode.NONE))
         else:
-            self.stage.require(f"the state after the {word}", state, sorted(COMPLETE), Relation.ONE_OF)
+            wanted = [f"Complete{word.title()}"] if claim else sorted(COMPLETE)
+            state_it(f"the state after the {word}", state, wanted, Relation.ONE_OF)
         return self
 
     def copy(self) -> ScriptedProducer:

@@ -112,8 +112,12 @@ def write_marker(
     commit: bool = False,
     transaction_version: int = 0,
     broker: int | None = None,
+    version: int | None = None,
 ) -> Answer:
-    """WriteTxnMarkers for one partition, as a coordinator or an administrator sends it."""
+    """WriteTxnMarkers for one partition, as a coordinator or an administrator sends it.
+
+    Before v2 (4.2, KIP-1228) the request cannot say of which transaction version it is.
+    """
     marker = {
         "ProducerId": producer_id,
         "ProducerEpoch": epoch,
@@ -125,10 +129,15 @@ def write_marker(
     def body(version: int) -> Body:
         return {"Markers": [marker | ({"TransactionVersion": transaction_version} if version >= 2 else {})]}
 
-    return stage.ask("WriteTxnMarkers", body, broker=stage.leader(at) if broker is None else broker)
+    return stage.ask("WriteTxnMarkers", body, broker=stage.leader(at) if broker is None else broker, version=version)
 
 
-def remembered(stage: Stage, at: TopicPartition, producer_id: int) -> Body | None:
-    """What the leader remembers of a producer (2.8+); None when nothing."""
-    producers = stage.client.describe_producers([at])[at]
-    return next((each for each in producers if each["ProducerId"] == producer_id), None)
+def coordinator_epoch(stage: Stage, at: TopicPartition, producer_id: int) -> int:
+    """The coordinator epoch of the last marker that the leader has of a producer (2.8+), which it must remember."""
+    epochs = [
+        int(each["CoordinatorEpoch"])
+        for each in stage.client.describe_producers([at])[at]
+        if each["ProducerId"] == producer_id
+    ]
+    stage.require("the leader remembers the producer", len(epochs), 1)
+    return epochs[0]

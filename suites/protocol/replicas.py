@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import eq
 from typing import Any
 
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from verification.script import Relation
+from wire.codes import ErrorCode
 from wire.router import check
 from wire.schema import Body
 from wire.values import TopicPartition
@@ -49,6 +51,15 @@ def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[Top
 def _known(stage: Stage, name: str, broker: int) -> int:
     body = {"Topics": [{"Name": name}], "AllowAutoTopicCreation": False}
     return int(stage.client.call("Metadata", body, broker=broker)["Topics"][0]["ErrorCode"])
+
+
+def deleted(stage: Stage, topic: str) -> None:
+    """Delete a topic, and wait until no broker knows it."""
+    stage.client.delete_topics([topic])
+    unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    for broker in stage.brokers:
+        code = stage.until(partial(_known, stage, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
+        stage.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
 
 
 def put(stage: Stage, at: TopicPartition, *brokers: int) -> None:

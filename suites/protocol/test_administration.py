@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,8 +10,9 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.reading import remembered, write_marker
+from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.recording import NotApplicableError
+from suites.protocol.settings import unverified
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
@@ -22,7 +21,6 @@ from wire.values import TopicPartition
 
 #: States in which a coordinator still owes a partition its marker.
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
-VERIFICATION = "transaction.partition.verification.enable"
 #: Dynamic settings reach a broker through the metadata log.
 APPLIED_WITHIN_S = 15.0
 
@@ -230,25 +228,6 @@ def hanging(stage: Stage, at: TopicPartition) -> list[int]:
     return found
 
 
-@contextmanager
-def unverified(stage: Stage) -> Iterator[None]:
-    """Leaders do not ask whether a partition is in its transaction (before 3.6 they never did)."""
-
-    def change(operation: int) -> Answer:
-        setting = {"Name": VERIFICATION, "ConfigOperation": operation, "Value": "false" if operation == 0 else None}
-        resources = [{"ResourceType": 4, "ResourceName": str(each), "Configs": [setting]} for each in stage.brokers]
-        return stage.ask("IncrementalAlterConfigs", {"Resources": resources, "ValidateOnly": False})
-
-    if not stage.since("3.6.0"):
-        yield
-        return
-    try:
-        stage.require_code("verification is switched off", change(0))
-        yield
-    finally:
-        stage.require_code("verification is switched on again", change(1))
-
-
 @requirement("ADM-04", "ADM-05")
 @generations(Generation.TV1)
 def test_a_hanging_transaction_is_found_and_ended(stage: Stage) -> None:
@@ -271,9 +250,7 @@ def test_a_hanging_transaction_is_found_and_ended(stage: Stage) -> None:
     stage.require("the late batch pins the stable offset", stage.see.stable(at), start)
     stage.expect("the coordinator's state", stage.see.state(hangs.transactional_id or ""), "CompleteCommit")
     stage.expect("what hangs", hanging(stage, at), [hangs.now.id])
-    state = remembered(stage, at, hangs.now.id)
-    assert state is not None, "what is open is remembered"
-    known = state["CoordinatorEpoch"]
+    known = coordinator_epoch(stage, at, hangs.now.id)
     send = partial(write_marker, stage, at, producer_id=hangs.now.id)
     answer = send(epoch=hangs.now.epoch - 1, coordinator_epoch=known)
     stage.expect_code("a marker of a lower epoch", answer, Code.INVALID_PRODUCER_EPOCH)

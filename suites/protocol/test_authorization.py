@@ -15,6 +15,7 @@ from suites.protocol.case import BOTH, SECURED, Needs, generations, needs, requi
 from suites.protocol.clocks import SOON_S
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
+from suites.protocol.reading import write_marker
 from suites.protocol.stage import Stage
 from suites.protocol.users import CLUSTER, ActingStage, Resource, Right, acting, grant, granted, revoke
 from wire.codes import ErrorCode as Code
@@ -255,15 +256,9 @@ def test_markers_are_written_by_brokers_and_administrators(stage: Stage) -> None
     (at,) = stage.topic()
     producer = ScriptedProducer(stage, None).ready()
     producer.writes(at)
-    marker = {
-        "ProducerId": producer.now.id,
-        "ProducerEpoch": producer.now.epoch,
-        "TransactionResult": False,
-        "Topics": [{"Name": at.topic, "PartitionIndexes": [at.partition]}],
-        "CoordinatorEpoch": 0,
-    }
+    mark = partial(write_marker, at=at, producer_id=producer.now.id, epoch=producer.now.epoch, coordinator_epoch=0)
     with acting(stage, OPERATOR) as operator:
-        ask = partial(operator.ask, "WriteTxnMarkers", {"Markers": [marker]}, broker=stage.leader(at))
+        ask = partial(mark, operator, broker=stage.leader(at))
         grant(stage, OPERATOR, Resource.TOPIC, at.topic, Right.WRITE, Right.ALTER)
         _refused(stage, "without a right on the cluster", ask(), Code.CLUSTER_AUTHORIZATION_FAILED)
         stage.expect("the end of the log", stage.see.end(at), 1)

@@ -10,6 +10,7 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.clocks import short, timed_out
 from suites.protocol.producer import ScriptedProducer
+from suites.protocol.reading import write_marker
 from suites.protocol.stage import Line, Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
@@ -162,17 +163,22 @@ def test_strange_requests_are_refused_for_a_reason(stage: Stage) -> None:
     producer.writes(at)
     line = stage.another_line(stage.coordinator(str(producer.transactional_id)))
     dice = random.Random("strange requests")
-    unspecified = []
+    unspecified: list[str] = []
+    unanswered: list[str] = []
     for api, body in _strange(stage, producer, at, dice):
         version = dice.choice(offered(stage, api, last=stage.version_of(api, line)))
         if version < 3 and api == "Produce":
             version = 3
         answer = _asked(stage, api, body, version, line)
-        if Code.UNKNOWN_SERVER_ERROR in answer.codes.values():
-            unspecified.append(f"exchange {answer.exchange}: {api} v{version}")
         if answer.body is None:
+            unanswered.append(f"exchange {answer.exchange}: {api} v{version}: {answer.error}")
             line = stage.another_line(line.broker)
+        elif Code.UNKNOWN_SERVER_ERROR in answer.codes.values():
+            # Stated as it is met: whatever becomes of the script later does not take it back.
+            unspecified.append(f"exchange {answer.exchange}: {api} v{version}")
+            stage.expect("answers with an unspecified error so far", unspecified, [])
     stage.expect("answers with an unspecified error", unspecified, [])
+    stage.require("requests that were not answered at all", unanswered, [])
     producer.ready()
     stage.expect("the state of the owner in the end", stage.see.complete(producer), "Empty")
 
@@ -182,7 +188,13 @@ def test_markers_for_nobody_are_refused_for_a_reason(stage: Stage) -> None:
     """A marker with a producer id, an epoch or a partition that nobody has is not answered with an unspecified error."""
     (at,) = stage.topic()
     producer = ScriptedProducer(stage, f"{stage.name}-owner").ready().writes(at).ends(commit=True)
-    sound = {"id": producer.now.id, "epoch": producer.now.epoch, "coordinator": 0, "topic": at.topic, "partition": 0}
+    sound: dict[str, Any] = {
+        "id": producer.now.id,
+        "epoch": producer.now.epoch,
+        "coordinator": 0,
+        "topic": at.topic,
+        "partition": 0,
+    }
     strange: dict[str, tuple[int | str, ...]] = {
         "id": (-1, -2, 1 << 50),
         "epoch": (-1, 0x7FFF),
@@ -192,7 +204,17 @@ def test_markers_for_nobody_are_refused_for_a_reason(stage: Stage) -> None:
     }
     for what, values in strange.items():
         for value in values:
-            answer = _mark(stage, at, **(sound | {what: value}))
+            told = sound | {what: value}
+            answer = write_marker(
+                stage,
+                TopicPartition(told["topic"], told["partition"]),
+                producer_id=told["id"],
+                epoch=told["epoch"],
+                coordinator_epoch=told["coordinator"],
+                broker=stage.leader(at),
+                # The last version that does not name a transaction version.
+                version=1,
+            )
             seen = ", ".join(map(code_name, answer.codes.values()))
             unspecified = code_name(Code.UNKNOWN_SERVER_ERROR)
             stage.expect(f"a marker whose {what} is {value!r}", seen, unspecified, Relation.DIFFERS)
@@ -223,18 +245,6 @@ def _asked(stage: Stage, api: str, body: Body, version: int, line: Line) -> Answ
     message = stage.client.definitions.message(f"{api}Request", version).codec
     names = {field.name for field in message.fields}
     return stage.ask(api, {name: value for name, value in body.items() if name in names}, line=line, version=version)
-
-
-def _mark(stage: Stage, at: TopicPartition, **values: Any) -> Answer:
-    """WriteTxnMarkers with an abort, at the version before the one that names a transaction version."""
-    marker = {
-        "ProducerId": values["id"],
-        "ProducerEpoch": values["epoch"],
-        "TransactionResult": False,
-        "CoordinatorEpoch": values["coordinator"],
-        "Topics": [{"Name": values["topic"], "PartitionIndexes": [values["partition"]]}],
-    }
-    return stage.ask("WriteTxnMarkers", {"Markers": [marker]}, broker=stage.leader(at), version=1)
 
 
 def _strange(

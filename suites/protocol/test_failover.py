@@ -16,7 +16,7 @@ from chaos.frames import Frames, Hold
 from fixtures.clusters.coordinators import partition_of
 from suites.protocol import brokers, replicas
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.clocks import now_ms
+from suites.protocol.clocks import LONG_MS, now_ms
 from suites.protocol.frames import Tampered, tampered, to
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
@@ -29,8 +29,8 @@ from wire.schema import Body
 from wire.values import TopicPartition
 
 #: Long enough to be open still when the coordinator has gone, short enough to be waited for.
-TIMEOUT_MS = 5000
-PARTLY_OVER_MS = 1500
+TIMEOUT_MS = 8000
+PARTLY_OVER_MS = 3500
 #: A timeout is looked for every second, and a machine may be busy.
 ENDED_WITHIN_S = 20.0
 #: Enough to meet a coordinator while it loads, now and then; each costs some requests.
@@ -140,6 +140,8 @@ def _succeeded(stage: Stage, *, commit: bool) -> None:
         transaction = Decided.held(stage, producer, *places, commit=commit)
         markers.met("a marker to each leader", *links)
         transaction.expect_prepared()
+        answer = producer.copy().init(continues=producer.now)
+        stage.expect_code("InitProducerId(id, e) in Prepare", answer, Code.CONCURRENT_TRANSACTIONS)
         moved(stage, producer, to_broker=one)
         transaction.expect_complete()
         expect_too_late(stage, markers, *places)
@@ -147,7 +149,7 @@ def _succeeded(stage: Stage, *, commit: bool) -> None:
     transaction.expect_next()
 
 
-@requirement("COORD-05", "COORD-10")
+@requirement("COORD-05", "COORD-10", "TXN-04")
 @needs(THREE)
 @generations(*BOTH)
 def test_a_commit_is_completed_by_the_next_coordinator(stage: Stage) -> None:
@@ -155,7 +157,7 @@ def test_a_commit_is_completed_by_the_next_coordinator(stage: Stage) -> None:
     _succeeded(stage, commit=True)
 
 
-@requirement("COORD-06", "COORD-10")
+@requirement("COORD-06", "COORD-10", "TXN-04")
 @needs(THREE)
 @generations(*BOTH)
 def test_an_abort_is_completed_by_the_next_coordinator(stage: Stage) -> None:
@@ -201,10 +203,14 @@ def test_a_timeout_runs_on_at_the_next_coordinator(stage: Stage) -> None:
     stage.require("milliseconds until the change", passed_ms, PARTLY_OVER_MS, Relation.AT_LEAST)
     moved_ms = now_ms()
     moved(stage, late, to_broker=one)
-    stage.require("the state after it", stage.see.state(str(late.transactional_id)), "Ongoing")
+    state = stage.see.state(str(late.transactional_id))
+    stage.require("milliseconds until it was looked at", now_ms() - begun_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
+    stage.expect("the state after it", state, "Ongoing")
     stage.until(lambda: stage.see.markers(at), bool, within_s=ENDED_WITHIN_S)
     written_ms = [each.max_timestamp_ms for each in stage.see.batches(at) if each.control]
-    stage.require("markers", len(written_ms), 1)
+    stage.expect("markers", len(written_ms), 1)
+    if not written_ms:
+        return
     stage.expect("milliseconds from its start to its abort", written_ms[0] - begun_ms, TIMEOUT_MS, Relation.AT_LEAST)
     # The timeout is looked for every second; a clock that began with the change would run until the next look after it.
     since_ms = written_ms[0] - moved_ms
@@ -288,8 +294,10 @@ def test_whoever_cannot_coordinate_says_so(stage: Stage) -> None:
             "TimeoutMs": 10_000,
         }
         elected = stage.send(stage.request("ElectLeaders", election, line=asking), line=asking)
-        codes |= _taken(stage, producer.end_body(commit=True), new)
-        elected.receive()
+        seen = _taken(stage, producer.end_body(commit=True), new)
+        stage.require_code("the election", elected.receive())
+        stage.expect("EndTxn was taken at last", 0 in seen, True)
+        codes |= seen
         declined = stage.ask("EndTxn", producer.end_body(commit=True), line=old)
         stage.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
         stage.expect("the state", stage.see.complete(producer), "CompleteCommit")
@@ -308,7 +316,6 @@ def _taken(stage: Stage, body: Body, line: Line) -> set[int]:
         return codes
 
     seen: set[int] = stage.until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
-    stage.expect("EndTxn was taken at last", 0 in seen, True)
     return seen
 
 
@@ -320,7 +327,7 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -
     places = replicas.placed(stage, *([one, two, coordinator], [two, one, coordinator]) * 3)
     idle = id_at(stage, "idle", coordinator)
     known_idle = _described(stage, idle)
-    ongoing = id_at(stage, "ongoing", coordinator).writes(*places[:2], values=["open"])
+    ongoing = id_at(stage, "ongoing", coordinator, timeout_ms=LONG_MS).writes(*places[:2], values=["open"])
     known = _described(stage, ongoing)
     producers = [id_at(stage, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)

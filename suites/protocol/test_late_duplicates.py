@@ -15,7 +15,7 @@ from chaos.frames import Frames, Hold
 from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.frames import tampered
 from suites.protocol.generations import Generation
-from suites.protocol.producer import transactional
+from suites.protocol.producer import base_offset, transactional
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
@@ -43,10 +43,14 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(stage: Stage) -> Non
         stage.require_code("a batch", producer.send_batch(at, batch))
         producer.sequences[at] += 1
         producer.ends(commit=commit)
+        end = stage.see.end(at)
         late = producer.send_batch(at, batch)
         # Up to 3.5 it is known as a duplicate; later releases refuse it, by the version of the request.
         lawful = {Code.NONE, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.INVALID_PRODUCER_EPOCH}
         stage.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(lawful))
+        if late.code == Code.NONE:
+            stage.expect(f"its offset, commit {commit}", base_offset(late), 0)
+        stage.expect(f"the end of the log after it, commit {commit}", stage.see.end(at), end)
         if stage.generation is Generation.TV1:
             stage.set_up("the partition is added again", partial(producer.add, at))
         stage.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)

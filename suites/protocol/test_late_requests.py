@@ -6,9 +6,9 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import generations, requirement
 from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
+from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.stage import Stage
 from wire.codes import ErrorCode as Code
-from wire.schema import Body
 from wire.values import Producer, TopicPartition
 
 
@@ -102,7 +102,7 @@ def test_a_late_marker_does_not_decide_the_next_transaction(stage: Stage) -> Non
     """The marker of one transaction, sent again during the next, is refused and decides nothing."""
     (at,) = stage.topic()
     producer = transactional(stage).writes(at, values=["a"]).ends(commit=True).writes(at, values=["x"])
-    answer = write_marker(stage, at, producer.now, commit=True)
+    answer = repeated(stage, at, producer.now, commit=True)
     stage.expect_code("the commit marker of the transaction before", answer, Code.INVALID_PRODUCER_EPOCH)
     stage.expect("what readers are given during the second one", stage.see.committed(at), ["a"])
     stage.expect("the last stable offset", stage.see.stable(at), 2)
@@ -119,7 +119,7 @@ def test_a_repeated_marker_does_no_harm(stage: Stage) -> None:
     producer = transactional(stage)
     for number, commit in enumerate((True, False)):
         producer.writes(at, values=[str(number)]).ends(commit=commit)
-        answer = write_marker(stage, at, producer.now, commit=commit)
+        answer = repeated(stage, at, producer.now, commit=commit)
         stage.expect_code(f"the marker again, commit {commit}", answer, Code.NONE)
         stage.expect("what readers are given", stage.see.committed(at), ["0"])
         stage.expect("the last stable offset", stage.see.stable(at), stage.see.end(at))
@@ -128,23 +128,14 @@ def test_a_repeated_marker_does_no_harm(stage: Stage) -> None:
     stage.expect("the aborted transactions", [pid for pid, _ in stage.see.aborted(at)], [producer.now.id])
 
 
-def write_marker(stage: Stage, at: TopicPartition, who: Producer, *, commit: bool) -> Answer:
-    """WriteTxnMarkers as the coordinator that wrote the partition's last marker would send it, of transaction.version 2.
-
-    Before v2 (4.2, KIP-1228) the request cannot say of which version it is.
-    """
-    known = stage.client.describe_producers([at])[at]
-    epochs = [each["CoordinatorEpoch"] for each in known if each["ProducerId"] == who.id]
-    stage.require("the leader knows the producer", len(epochs), 1)
-    marker = {
-        "ProducerId": who.id,
-        "ProducerEpoch": who.epoch,
-        "TransactionResult": commit,
-        "Topics": [{"Name": at.topic, "PartitionIndexes": [at.partition]}],
-        "CoordinatorEpoch": epochs[0],
-    }
-
-    def body(version: int) -> Body:
-        return {"Markers": [marker | ({"TransactionVersion": 2} if version >= 2 else {})]}
-
-    return stage.ask("WriteTxnMarkers", body, broker=stage.leader(at))
+def repeated(stage: Stage, at: TopicPartition, who: Producer, *, commit: bool) -> Answer:
+    """WriteTxnMarkers as the coordinator that wrote the partition's last marker would send it, of transaction.version 2."""
+    return write_marker(
+        stage,
+        at,
+        producer_id=who.id,
+        epoch=who.epoch,
+        coordinator_epoch=coordinator_epoch(stage, at, who.id),
+        commit=commit,
+        transaction_version=2,
+    )

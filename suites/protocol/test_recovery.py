@@ -12,7 +12,7 @@ from typing import Any
 
 from suites.protocol import brokers, replicas
 from suites.protocol.case import THREE, generations, needs, requirement
-from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, now_ms
+from suites.protocol.clocks import LONG_MS, ROLL_MS, SEGMENT_MS, now_ms
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, base_offset, plain
 from suites.protocol.stage import Stage
@@ -52,7 +52,8 @@ class Known:
         ended = ScriptedProducer(stage, f"{stage.name}-ended-{at}").ready()
         ended.writes(at, values=["committed"]).ends(commit=True)
         ended.writes(at, values=["aborted"]).ends(commit=False)
-        open_one = ScriptedProducer(stage, f"{stage.name}-open-{at}").ready().writes(at, values=["open"])
+        open_one = ScriptedProducer(stage, f"{stage.name}-open-{at}", timeout_ms=LONG_MS).ready()
+        open_one.writes(at, values=["open"])
         known = cls(stage=stage, at=at, producer=producer, open_one=open_one, batches=batches)
         known.producers, known.views = replicas.producers(stage, at), known.seen()
         stage.require("the last stable offset", stage.see.stable(at), 10)
@@ -143,7 +144,8 @@ def test_truncated_batches_leave_no_trace(stage: Stage) -> None:
     alone, other = (each for each in stage.brokers if each != asked)
     here, there = replicas.placed(stage, [alone, other, asked], [alone, other, asked])
     # Its own coordinator, which verifies a transaction without any link.
-    producer = ScriptedProducer(stage, replicas.coordinated(stage, "own", by=alone)).ready()
+    name = replicas.coordinated(stage, "own", by=alone)
+    producer = ScriptedProducer(stage, name, timeout_ms=LONG_MS).ready()
     stage.set_up("the partition is added", lambda: producer.add(there))
     retried = ScriptedProducer(stage, None).ready()
     stage.require_code("a batch that all have", retried.produce(here, ["a"]))

@@ -175,7 +175,7 @@ def test_a_stranger_ends_nothing(stage: Stage) -> None:
         answer = thief.end(commit=commit)
         stage.expect_code(f"another's producer id, commit {commit}", answer, Code.INVALID_PRODUCER_ID_MAPPING)
     stage.expect("the markers", stage.see.markers(at), [])
-    producer.ends(commit=True)
+    producer.ends(commit=True, claim=True)
     stage.expect("what readers are given", stage.see.committed(at), ["a"])
 
 

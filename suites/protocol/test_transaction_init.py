@@ -117,11 +117,12 @@ def test_continuing_aborts_what_is_open(stage: Stage) -> None:
     _continues_during_a_transaction(stage)
 
 
-@requirement("TXN-05", "TV2-10")
+@requirement("TXN-05")
 @generations(Generation.TV1)
 @needs(Needs(level=1))
 def test_continuing_is_fenced_at_level_1(stage: Stage) -> None:
     """While the finalized level is 1, a producer that continues during a transaction is fenced by the abort."""
+    stage.require("the finalized level", stage.level, 1)
     _continues_during_a_transaction(stage)
 
 

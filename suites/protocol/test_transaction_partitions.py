@@ -112,7 +112,7 @@ def test_verification_tells_members_from_others(stage: Stage) -> None:
     _expect_transaction(stage, producer, "Ongoing", (inside,))
 
 
-@requirement("TXN-15")
+@requirement("TXN-15", "ERR-02")
 def test_verification_answers_in_the_words_of_its_version(stage: Stage) -> None:
     """A broker that verifies at v4 does not know TRANSACTION_ABORTABLE and is told INVALID_TXN_STATE."""
     inside, outside = stage.topic(partitions=2)

@@ -8,26 +8,16 @@ record is invisible under `read_committed`. From 3.6 on the leader verifies firs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-
 from suites.protocol.answers import Answer
 from suites.protocol.lawful import outside_code
 from suites.protocol.producer import transactional
+from suites.protocol.settings import unverified
 from suites.protocol.stage import Stage
 from suites.regressions.looking import readable_to
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.router import check
 from wire.values import TopicPartition
-
-VERIFICATION = "transaction.partition.verification.enable"
-#: The setting reaches a broker with the metadata, within milliseconds on a quiet machine.
-SET_WITHIN_S = 10.0
-_BROKERS = 4
-_SET, _DELETE = 0, 1
 
 
 @shows("KB-01", violated=[("2.4.0", "3.5")])
@@ -41,7 +31,7 @@ def test_a_batch_after_the_abort(stage: Stage) -> None:
 def test_a_batch_after_the_abort_unverified(stage: Stage) -> None:
     """Without the verification a batch that arrives after the abort is refused and holds nobody up all the same."""
     (at,) = stage.topic()
-    with _unverified(stage):
+    with unverified(stage):
         _late(stage, at)
 
 
@@ -81,29 +71,3 @@ def _judge(stage: Stage, at: TopicPartition, answer: Answer) -> None:
         "what readers are given": [],
     }
     decide(stage, "the batch outside any transaction", seen, held=held, violated=violated)
-
-
-@contextmanager
-def _unverified(stage: Stage) -> Iterator[None]:
-    """Brokers do not verify inside."""
-    _configure(stage, _SET, "false")
-    try:
-        yield
-    finally:
-        _configure(stage, _DELETE, "true")
-
-
-def _configure(stage: Stage, operation: int, value: str) -> None:
-    config = {"Name": VERIFICATION, "ConfigOperation": operation, "Value": value if operation == _SET else None}
-    resource = {"ResourceType": _BROKERS, "ResourceName": "", "Configs": [config]}
-    answer = stage.client.call("IncrementalAlterConfigs", {"Resources": [resource]})
-    check(answer["Responses"][0]["ErrorCode"], f"{VERIFICATION}={value}")
-    for broker in stage.brokers:
-        seen = stage.until(partial(_configured, stage, broker), lambda each: each == value, within_s=SET_WITHIN_S)
-        stage.require(f"{VERIFICATION} of broker {broker}", seen, value)
-
-
-def _configured(stage: Stage, broker: int) -> str:
-    resource = {"ResourceType": _BROKERS, "ResourceName": str(broker), "ConfigurationKeys": [VERIFICATION]}
-    answer = stage.client.call("DescribeConfigs", {"Resources": [resource]}, broker=broker)
-    return str(answer["Results"][0]["Configs"][0]["Value"])

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
-from suites.protocol.reading import remembered
+from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.schema import Body
 
 
 @shows("KB-09", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])
@@ -33,19 +32,16 @@ def test_a_stale_marker_of_the_old_version(stage: Stage) -> None:
 def _stale(stage: Stage, *, version: int) -> None:
     (at,) = stage.topic()
     producer = transactional(stage).writes(at, values=["a"]).ends(commit=True).writes(at, values=["x"])
-    known = remembered(stage, at, producer.now.id)
-    stage.require("the leader knows the producer", known is not None, True)
-    assert known is not None
-    marker: Body = {
-        "ProducerId": producer.now.id,
-        "ProducerEpoch": producer.now.epoch,
-        "TransactionResult": True,
-        "Topics": [{"Name": at.topic, "PartitionIndexes": [at.partition]}],
-        "CoordinatorEpoch": known["CoordinatorEpoch"],
-    }
-    if version >= 2:
-        marker["TransactionVersion"] = 2
-    answer = stage.ask("WriteTxnMarkers", {"Markers": [marker]}, broker=stage.leader(at), version=version)
+    answer = write_marker(
+        stage,
+        at,
+        producer_id=producer.now.id,
+        epoch=producer.now.epoch,
+        coordinator_epoch=coordinator_epoch(stage, at, producer.now.id),
+        commit=True,
+        transaction_version=2,
+        version=version,
+    )
     during = stage.see.committed(at)
     producer.ends(commit=False)
     seen = {"the marker": code_name(answer.code), "readers, before the abort": during, "after": stage.see.committed(at)}

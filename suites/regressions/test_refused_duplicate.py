@@ -15,8 +15,15 @@ from suites.protocol.producer import transactional
 from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S
 from suites.regressions.row import decide, shows
+from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+
+#: Up to 3.5 it is known as a duplicate; later releases refuse it, by the version of the request.
+KNOWN_OR_REFUSED = [
+    code_name(code)
+    for code in (Code.NONE, Code.INVALID_PRODUCER_EPOCH, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE)
+]
 
 
 @shows("KB-17", violated=[("3.6.0", None)])
@@ -36,7 +43,10 @@ def _shut_out(stage: Stage, *, commit: bool) -> None:
     producer = transactional(stage)
     batch = producer.batch(at, ["a"])
     producer.writes(at, values=["a"]).ends(commit=commit)
+    end = stage.see.end(at)
     duplicate = producer.send_batch(at, batch)
+    stage.require("the duplicate", code_name(duplicate.code), KNOWN_OR_REFUSED, Relation.ONE_OF)
+    stage.require("the end of the log after it", stage.see.end(at), end)
     stage.set_up("the partition is added to the next one", lambda: producer.add(at))
     following = producer.batch(at, ["b"])
     answer = stage.until(
