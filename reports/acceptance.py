@@ -5,8 +5,8 @@ signature over the evidence matched that bug, and nothing else: a second, unname
 counts. By a requirement it covers a finding when every violated requirement that forbids its anomaly is accepted.
 A violation without any finding cannot be accepted: nobody would know what was accepted.
 
-A protocol case has no findings: its violation is accepted by the known bug that it is, or when every requirement that
-it violates is accepted.
+A protocol case has no findings: its violation is accepted by the known bug that it is (by all of them, where it shows
+two), or when every requirement that it violates is accepted.
 
 An acceptance has run out when the run started after its last day. That is decided by the day of the run, not of the
 reader, so that a report rendered again says the same.
@@ -51,9 +51,10 @@ def covers(
 
 
 def covers_case(accepted: frozenset[str], known: Iterable[KnownRow], verdicts: Iterable[RequirementVerdict]) -> bool:
-    """Whether the violation of a protocol case is accepted."""
+    """Whether the violation of a protocol case is accepted: by all of the bugs that it is, or by its requirements."""
+    bugs = {each.id for each in known if each.named}
     violated = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
-    return any(each.named and each.id in accepted for each in known) or (bool(violated) and violated <= accepted)
+    return any(ids and ids <= accepted for ids in (bugs, violated))
 
 
 def rows(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from verification.anomalies import Anomaly
-from verification.known_bugs import Kind, KnownBug, Signature, affects, load
+from verification.known_bugs import Kind, KnownBug, Signature, Symptom, affects, load
 from verification.requirements.catalogue import load as load_catalogue
 from verification.requirements.errors import KnownBugsError
 
@@ -45,6 +45,8 @@ RELEASES = (
     "4.3.1",
     "4.4.0",
 )
+#: Releases on which no single check was run, but the whole suite of protocol cases.
+SWEPT = {"3.3.2"}
 SEEN = {
     "KB-01": "VVVVVVVVVVVVV..............",
     "KB-02": "VVVVVVVVVVVVVVV............",
@@ -64,8 +66,8 @@ SEEN = {
 
 
 def test_ids_are_permanent() -> None:
-    """KB-01 to KB-31 are there in order; an id is never reused or dropped."""
-    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 32)]
+    """KB-01 to KB-34 are there in order; an id is never reused or dropped."""
+    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 35)]
 
 
 @pytest.mark.parametrize("identity", SEEN)
@@ -79,7 +81,7 @@ def test_ranges_equal_what_was_seen(identity: str) -> None:
 @EVERY
 def test_range_ends_were_run(bug: KnownBug) -> None:
     """Both ends of a range are releases on which something was run, because ranges say what was seen."""
-    assert {end for bad in bug.bad for end in (bad.first, bad.last)} <= set(RELEASES)
+    assert {end for bad in bug.bad for end in (bad.first, bad.last)} <= SWEPT.union(RELEASES)
 
 
 @EVERY
@@ -152,6 +154,17 @@ def test_a_planted_bug_loads(tmp_path: Path) -> None:
     assert load(_planted(tmp_path))["KB-01"].signature is None
 
 
+def test_the_symptoms_of_a_case_keep_their_order(tmp_path: Path) -> None:
+    """The first is the one that must be there; each is observed as one text or another."""
+    cases = '{some-case = {"the next batch" = ["NONE (0)", "-1"], "the log" = "[]"}}'
+    assert load(_planted(tmp_path, cases=cases))["KB-01"].cases == {
+        "some-case": (
+            Symptom(what="the next batch", observed=("NONE (0)", "-1")),
+            Symptom(what="the log", observed=("[]",)),
+        )
+    }
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
@@ -171,6 +184,11 @@ def test_a_planted_bug_loads(tmp_path: Path) -> None:
             "has a signature but no anomaly",
         ),
         ({"mechanism": None}, "mechanism is missing"),
+        ({"cases": '["some-case"]'}, "is not a table"),
+        ({"cases": "{some-case = {}}"}, "names no statement that is violated"),
+        ({"cases": '{some-case = {"the log" = 1}}'}, "the log is not a text"),
+        ({"cases": '{some-case = {"the log" = "**"}}'}, "'the log' fits whatever is observed"),
+        ({"cases": '{some-case = {"*" = "NONE (0)"}}'}, "'*' fits whatever is observed"),
         ({"severity": '"high"'}, "has unknown fields: severity"),
     ],
 )
@@ -180,5 +198,5 @@ def test_a_mistake_is_named_by_file_and_entry(tmp_path: Path, changed: dict[str,
     fields = {name: value for name, value in changed.items() if name != "identity"}
     with pytest.raises(KnownBugsError) as raised:
         load(_planted(tmp_path, identity, **fields))
-    assert str(raised.value).startswith(f"planted.toml, {identity}: ")
+    assert re.match(rf"planted\.toml, {identity}(\.cases[^:]*)?: ", str(raised.value))
     assert complaint in str(raised.value)

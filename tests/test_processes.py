@@ -134,6 +134,15 @@ def test_a_sweep_spares_the_children_of_a_living_harness(tmp_path: Path) -> None
             assert alive(pid)
 
 
+def test_after_its_end_a_keeper_starts_nothing(tmp_path: Path) -> None:
+    """Whoever brings a broker back after its cluster has ended is told so, and no process is left behind."""
+    keeper = Keeper(tmp_path / "ledgers")
+    keeper.close()
+    with pytest.raises(ProcessError, match="late was not started: everything that was started here has been ended"):
+        keeper.spawn("late", ["true"], directory=tmp_path, log=tmp_path / "log")
+    assert not (tmp_path / "log").exists()
+
+
 def test_a_program_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
     """And leaves the keeper usable."""
     with Keeper(tmp_path / "ledgers") as keeper:

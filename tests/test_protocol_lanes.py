@@ -93,6 +93,23 @@ def test_a_mistake_of_ours_reaches_whoever_waits() -> None:
     lanes.close()
 
 
+def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
+    """Every lane's cluster is ended twice, whatever ending another one raises; the first error is told."""
+    recorders = [Recorder(), Recorder()]
+
+    def refuse() -> None:
+        recorders[0].closed += 1
+        raise EnvironmentProblemError(f"attempt {recorders[0].closed}")
+
+    recorders[0].close = refuse  # type: ignore[method-assign]
+    cases = [case("small"), case("large", THREE)]
+    lanes = Lanes(cases, recorders.__getitem__, lanes=2)
+    assert all(lanes.outcome(each).verdict is not None for each in cases)
+    with pytest.raises(EnvironmentProblemError, match="attempt 1"):
+        lanes.close()
+    assert [each.closed for each in recorders] == [2, 2]
+
+
 def test_an_end_lets_no_case_begin_and_forgets_the_one_that_was_interrupted() -> None:
     """After an interruption there is nothing of the running case, and nothing of those behind it."""
     running, go_on = threading.Event(), threading.Event()

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from chaos.frames import Frames, Hold
 from fixtures.clusters.releases import parse_release
 from fixtures.errors import OnceproofError
 from reports.run_record import read as read_record
 from suites.config import Profile, RunConfig, Runtime
 from suites.console import Console
 from suites.protocol.answers import Answer, NoAnswerError
-from suites.protocol.case import Needs
+from suites.protocol.case import SECURED, Needs
+from suites.protocol.frames import tampered
 from suites.protocol.generations import Generation
 from suites.protocol.plugin import ProtocolPlugin
-from suites.protocol.recording import Recording
+from suites.protocol.recording import NotApplicableError, Recording, UnmetError
+from suites.protocol.stage import Stage
 from suites.protocol.sweep import Case, Sweep
 from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
+from verification.requirements.catalogue import load
 from verification.script import Relation, Script, judge
 from verification.script import read as read_script
 from verification.verdict import Verdict
@@ -190,6 +196,67 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     inapplicable = sweep._inapplicable(_case(PASSED), "nothing of it applies")
     assert inapplicable.verdict is Verdict.NOT_APPLICABLE
     assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
+
+
+def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> Sweep:
+    """A sweep without clusters: good for all that is decided before one is started."""
+    sweep = object.__new__(Sweep)
+    sweep.directory, sweep.release, sweep._runtime, sweep._catalogue = directory, release, runtime, load()
+    return sweep
+
+
+@pytest.mark.parametrize(
+    ("release", "runtime", "missing"),
+    [("4.3.1", "docker", "clusters in containers"), ("2.8.2", "local", "there is a metadata quorum")],
+)
+def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, runtime: str, missing: str) -> None:
+    """A case that needs a listener which is not started here is inconclusive, and its requirements with it."""
+    case = replace(_case(PASSED), needs=SECURED)
+    verdict = bare_sweep(tmp_path, release=release, runtime=runtime).perform(case)
+    assert verdict.verdict is Verdict.INCONCLUSIVE
+    assert missing in verdict.reason
+    assert [(each.id, each.verdict) for each in verdict.requirements] == [("IDEMP-07", Verdict.INCONCLUSIVE)]
+
+
+def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
+    """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
+    case = replace(_case(PASSED), needs=SECURED, generation=Generation.TV2)
+    assert bare_sweep(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
+    """On a cluster whose links cannot be led through the harness a case about held requests is inconclusive."""
+    recording = Recording()
+    stage = object.__new__(Stage)
+    stage.recording, stage.cluster = recording, MagicMock()
+    with pytest.raises(UnmetError), tampered(stage, Frames(api="Fetch"), Hold()):
+        pytest.fail("nothing can be held")
+    assert [(each.required, each.holds) for each in recording.statements] == [(True, False)]
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict"), [(0, Verdict.FAIL), (48, Verdict.NOT_APPLICABLE)], ids=["violated", "held"]
+)
+def test_what_was_violated_before_a_case_proves_inapplicable_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, observed: int, verdict: Verdict
+) -> None:
+    """A case may find out on the way that the release lacks what it is about; what it saw until then is kept."""
+
+    def play(stage: Any) -> None:
+        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
+        raise NotApplicableError("nobody can be asked before 3.0")
+
+    sweep = bare_sweep(tmp_path)
+    client = MagicMock()
+    client.__enter__.return_value = client
+    client.connection.return_value = SimpleNamespace(features={})
+    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
+    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setattr("suites.protocol.sweep.Client", lambda *_, **__: client)
+    case = replace(_case(PASSED), generation=Generation.TV1, play=play)
+    assert sweep.perform(case).verdict is verdict
+    written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
+    assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
 
 
 def test_an_answer_that_never_came_decides_nothing() -> None:

@@ -186,12 +186,31 @@ def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
     """A case that broke off after its accepted violation is not conformant, and its reason says why."""
     case = replace(VIOLATED, **lacking, statements=(*VIOLATED.statements, *missing))
     ended = (Ended(key=case.case, seconds=1.0, error=error),)
-    report, _ = swept(tmp_path, (PASSED, case), accepted=(Acceptance(id="KB-05"),), ended=ended)
+    report, _ = swept(tmp_path, (PASSED, case), accepted=(Acceptance(id=VIOLATED.requirements[0]),), ended=ended)
     assert (report.judgement.exit_code, report.judgement.decision) == (code, Decision.UNDECIDED)
     one = next(each for each in report.cases if each.key == case.case)
     assert (one.verdict, one.accepted) == (Verdict.FAIL, True)
     assert "; accepted, but " in one.reason
     assert case.case in report.judgement.why
+
+
+@pytest.mark.parametrize(
+    ("accepted", "code"), [(("KB-01",), 1), (("KB-02",), 1), (("KB-01", "KB-02"), 0), (("FENCE-01",), 0)]
+)
+def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tuple[str, ...], code: int) -> None:
+    """Whoever accepts a late batch has not accepted a late offset, which the same zombie commits on 3.5.2."""
+    wrong = [said(3, what, "INVALID_PRODUCER_EPOCH (47)", "NONE (0)") for what in ("Produce", "TxnOffsetCommit")]
+    case = "fencing-an-idle-zombie-is-powerless-tv1"
+    both = replace(VIOLATED, case=case, release="3.5.2", requirements=("FENCE-01",), statements=tuple(wrong))
+    report, _ = swept(tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted))
+    assert report.judgement.exit_code == code
+
+
+def test_a_second_defect_in_a_known_case_is_not_accepted_with_the_bug(tmp_path: Path) -> None:
+    """KB-05 is accepted, and a record that is given twice in the same case still counts."""
+    beside = replace(VIOLATED, statements=(*VIOLATED.statements, said(3, "the log", ["a"], ["a", "a"])))
+    report, _ = swept(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
+    assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
 def test_a_bug_that_does_not_name_the_case_accepts_nothing(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ changes nothing about a verdict: a known violation is a violation. A finding is 
 *signature*, a function over the evidence of the run; release and anomaly alone prove nothing, because another defect
 can look the same. An entry without a signature is therefore documentation and never attached to a finding.
 
-A protocol case asks one question with known requests, so on a release of the range its violation is the entry's when
-the entry names the case (`verification.script_bugs`).
+A protocol case asks known requests and says exactly what must come of them. `cases` of an entry names the statements
+that the bug violates and what is observed instead, and only a violation that fits them is the entry's
+(`verification.script_bugs`): the same case may fail for another reason.
 
 Ranges are what was seen on unmodified releases: both ends were run and showed the defect, releases between them were
 run or are taken to share it. `fixed_in` lists the first releases with the fix on each line; an empty one means that no
@@ -19,7 +20,8 @@ known-bad configurations that serve as controls.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NewType
@@ -62,12 +64,24 @@ class ReleaseRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """A statement of a protocol case that a bug violates, and what is observed instead, one of several texts.
+
+    A statement is named by its `what`. A text is taken as it is, everything else as JSON with sorted keys. In both, `*`
+    stands for anything without a quotation mark, such as the name of a topic, and `**` for anything.
+    """
+
+    what: str
+    observed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownBug:
     """One known bug.
 
     `condition` says in one sentence what besides the release it takes; `anomalies` are those it may show, none when it
-    only costs availability; `requirements` those it violates; `mechanism` is one paragraph; `cases` are the keys of the
-    protocol cases that show it.
+    only costs availability; `requirements` those it violates; `mechanism` is one paragraph; `cases` are the symptoms in
+    protocol cases by their keys, the first of which is always there: the others follow from it, as far as the case asks.
     """
 
     id: KnownBugId
@@ -81,7 +95,7 @@ class KnownBug:
     mechanism: str
     condition: str | None = None
     signature: Signature | None = None
-    cases: tuple[str, ...] = ()
+    cases: Mapping[str, tuple[Symptom, ...]] = field(default_factory=dict, hash=False)
 
 
 def load(path: Path = FILE) -> dict[str, KnownBug]:
@@ -119,12 +133,24 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
         anomalies=entry.choices("anomalies", Anomaly),
         requirements=tuple(RequirementId(name) for name in entry.strings("requirements")),
         mechanism=entry.text("mechanism"),
-        cases=entry.strings("cases"),
+        cases={case: _symptoms(symptoms) for case, symptoms in entry.tables("cases").items()},
         signature=None if signature is None else _signature(entry, signature),
     )
     entry.finish()
     _check(entry, bug)
     return bug
+
+
+def _symptoms(case: Table) -> tuple[Symptom, ...]:
+    symptoms = tuple(Symptom(what=what, observed=observed) for what, observed in case.alternatives().items())
+    if not symptoms:
+        raise case.error("names no statement that is violated")
+    unlimited = [
+        each for each in symptoms if not each.what.strip("* ") or any(not one.strip("* ") for one in each.observed)
+    ]
+    if unlimited:
+        raise case.error(f"{unlimited[0].what!r} fits whatever is observed")
+    return symptoms
 
 
 def _signature(entry: Table, name: str) -> Signature:

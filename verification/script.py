@@ -7,7 +7,8 @@ nothing was tested. What it *expects* is the claim: where it does not hold, the 
 
 The script is on disk before it is judged, and `judge` decides from the file alone. A script that expects nothing
 proves nothing and is an error, as is one that broke off. A case that does not apply to the release leaves a script too,
-which says why and has nothing else in it, so that whoever judges again finds every case.
+which says why, so that whoever judges again finds every case. It may have found that out on the way: what it was
+answered and what it said until then is kept, and a claim that does not hold is violated all the same.
 
 Values are JSON: bytes are hex, shortened, with their true length; uuids are text. The file carries a digest of all of
 its other fields. It protects nobody from a forger, who can compute it anew; it tells a script that was edited by hand,
@@ -103,7 +104,7 @@ class Script:
 
     `generation` is the transaction protocol whose requests were used (TV1, TV2), empty where there is none in it.
     `cluster` says what it ran on, `broke` why it could not be performed to its end, empty when it was, `inapplicable`
-    why it was not performed because the release does not have what it is about.
+    why it was not begun, or not ended, because the release does not have what it is about.
     """
 
     case: str
@@ -166,8 +167,6 @@ def _fits(path: Path, script: Script) -> None:
         raise UnfitScriptError(f"{path} is not a whole script: its exchanges are not numbered from 1 on")
     if any(not 0 <= each.after <= len(numbers) for each in script.statements):
         raise UnfitScriptError(f"{path} is not a whole script: a statement comes after an exchange that is not there")
-    if script.inapplicable and (script.exchanges or script.statements):
-        raise UnfitScriptError(f"{path} says that its case does not apply, and yet what came of it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,20 @@ class Table:
         within = f"{self._entry}.{name}"
         return Table(self._body.pop(name), file=self._file, entry=within, complain=self._complain)
 
+    def tables(self, name: str) -> dict[str, Table]:
+        """Tables by their names within a table of this one, empty when it is absent."""
+        if name not in self._body:
+            return {}
+        inner = self.table(name)
+        return {each: inner.table(each) for each in tuple(inner._body)}
+
+    def alternatives(self) -> dict[str, tuple[str, ...]]:
+        """All that is left, in its order, where every field is a text or a list of texts of which any will do."""
+        return {
+            name: self.strings(name) if isinstance(value, list) else (self.text(name),)
+            for name, value in tuple(self._body.items())
+        }
+
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
         """A list of pairs of strings that must be there."""
         values = self._body.pop(name, None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from chaos import cluster as chaos
@@ -56,7 +57,9 @@ def paused(stage: Stage, broker: int) -> Iterator[None]:
 def isolated(stage: Stage, broker: int) -> Iterator[None]:
     """Cut off from all other brokers, in both directions and on both planes; it runs on and can be asked."""
     links = stage.cluster.links
-    links.cut(*(each for each in links.links() if broker == each.target or each.source == str(broker)))
+    own = [each for each in links.links() if broker == each.target or each.source == str(broker)]
+    stage.require("there are links between brokers, which can be cut", bool(own), True)
+    links.cut(*own)
     stage.forget()
     try:
         yield
@@ -94,7 +97,8 @@ def controller(stage: Stage) -> int:
 def elected(stage: Stage, at: TopicPartition, *, instead_of: int) -> int:
     """Wait until the brokers that are left have another leader for a partition; who it is.
 
-    Asked of the cluster's witness and not of any broker: one that is cut off goes on believing in itself.
+    Asked of the cluster's witness and not of any broker: one that is cut off goes on believing in itself. Those that are
+    left learn of it one after the other, and until then name one that cannot be reached any more.
     """
     place = chaos.TopicPartition(topic=at.topic, partition=at.partition)
     seen = stage.until(
@@ -103,7 +107,19 @@ def elected(stage: Stage, at: TopicPartition, *, instead_of: int) -> int:
         within_s=ELECTED_WITHIN_S,
     )
     stage.require(f"{at} has another leader", seen not in {None, instead_of}, True)
+    for broker in sorted(stage.cluster.responsive() - {BrokerId(instead_of)}):
+        told = stage.until(
+            partial(_leader_by, stage, broker, at), lambda each: each not in {-1, instead_of}, within_s=ELECTED_WITHIN_S
+        )
+        stage.require(f"broker {broker} knows it", told not in {-1, instead_of}, True)
     return int(seen)
+
+
+def _leader_by(stage: Stage, broker: int, at: TopicPartition) -> int:
+    """Whom a broker names as a partition's leader; -1 for nobody."""
+    body = {"Topics": [{"Name": at.topic}], "AllowAutoTopicCreation": False}
+    partitions = stage.client.call("Metadata", body, broker=broker)["Topics"][0]["Partitions"]
+    return next((int(each["LeaderId"]) for each in partitions if each["PartitionIndex"] == at.partition), -1)
 
 
 @contextmanager

@@ -110,21 +110,25 @@ class Lanes:
     def close(self) -> None:
         """End every lane and its cluster. Raises what ending a cluster raises, and WaitedInVainError."""
         self._stopping.set()
-        errors: list[Exception] = []
-        for sweep in self._sweeps:
-            try:
-                sweep.close()
-            except ENVIRONMENT_ERRORS as error:
-                errors.append(error)
+        errors = self._end_clusters()
         end_s = time.monotonic() + ENDED_WITHIN_S
         for thread in self._threads:
             thread.join(max(0.0, end_s - time.monotonic()))
         # A lane that was between two cases may have begun one more cluster.
-        for sweep in self._sweeps:
-            sweep.close()
+        errors += self._end_clusters()
         if late := [thread.name for thread in self._threads if thread.is_alive()]:
             errors.append(
                 WaitedInVainError(f"Waited {ENDED_WITHIN_S:.0f} s for the cases of {', '.join(late)} to end.")
             )
         if errors:
             raise errors[0]
+
+    def _end_clusters(self) -> list[Exception]:
+        """End the cluster of every lane, whatever comes of the others; what went wrong."""
+        errors: list[Exception] = []
+        for sweep in self._sweeps:
+            try:
+                sweep.close()
+            except ENVIRONMENT_ERRORS as error:
+                errors.append(error)
+        return errors

@@ -10,6 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 from fixtures.waiting import LOOK_EVERY_S
+from suites.protocol.coordinator_log import CoordinatorLog
+from suites.protocol.recording import NotApplicableError
 from wire.client import Client
 from wire.errors import BrokerError, VersionError
 from wire.fetch import fetch_log
@@ -30,6 +32,7 @@ class Eyes:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._coordinator_log = CoordinatorLog(client)
 
     # -- logs --------------------------------------------------------------------------------------------------
 
@@ -85,28 +88,42 @@ class Eyes:
             if (marker := batch.marker()) is not None
         ]
 
+    def producers(self, at: TopicPartition) -> list[Body]:
+        """All that a partition's leader remembers of its producers, by id.
+
+        Raises NotApplicableError before 2.8, where no leader can be asked.
+        """
+        try:
+            found = self._client.describe_producers([at])[at]
+        except VersionError as error:
+            raise NotApplicableError("what a leader remembers of producers cannot be asked before 2.8") from error
+        return sorted(found, key=lambda each: int(each["ProducerId"]))
+
     def open_at(self, at: TopicPartition) -> list[int]:
         """The ids of producers that have a transaction open on a partition, as its leader remembers them (2.8+)."""
-        producers = self._client.describe_producers([at])[at]
-        return sorted(each["ProducerId"] for each in producers if each["CurrentTxnStartOffset"] >= 0)
+        return [each["ProducerId"] for each in self.producers(at) if each["CurrentTxnStartOffset"] >= 0]
 
     # -- coordinators ------------------------------------------------------------------------------------------
 
     def described(self, transactional_id: str) -> Body | None:
-        """All that DescribeTransactions says of a transactional id; None before 3.0, which cannot be asked."""
+        """All that DescribeTransactions says of a transactional id, or before 3.0 the transaction log; None if unknown.
+
+        Raises NotApplicableError before 2.8, where there is neither; so do `state` and `places`.
+        """
         try:
             return self._client.describe_transactions([transactional_id]).get(transactional_id)
         except VersionError:
-            return None
+            return self._coordinator_log.described(transactional_id)
 
     def state(self, transactional_id: str) -> str | None:
-        """The state of a transactional id (3.0+); None when its coordinator does not know it."""
-        found = self._client.describe_transactions([transactional_id]).get(transactional_id)
+        """The state of a transactional id; None when its coordinator does not know it."""
+        found = self.described(transactional_id)
         return None if found is None else str(found["TransactionState"])
 
     def places(self, transactional_id: str) -> list[str]:
-        """The partitions of a transaction (3.0+), such as `orders-0`."""
-        found = self._client.describe_transactions([transactional_id])[transactional_id]
+        """The partitions of a transaction, such as `orders-0`."""
+        found = self.described(transactional_id)
+        assert found is not None, "an id with a transaction is known"
         return sorted(f"{each['Topic']}-{index}" for each in found["Topics"] for index in each["Partitions"])
 
     def offset(self, group: str, at: TopicPartition, *, stable: bool = False) -> int | str:
@@ -118,13 +135,13 @@ class Eyes:
         return found.offset
 
     def complete(self, producer: ScriptedProducer, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
-        """Wait until nothing is left of a transaction; the state that was seen last. Before 3.0 ask again instead."""
+        """Wait until nothing is left of a transaction; the state that was seen last. Before 2.8 ask again instead."""
         assert producer.transactional_id is not None
         end_s = time.monotonic() + within_s
         try:
             while (seen := self.state(producer.transactional_id)) not in COMPLETE and time.monotonic() < end_s:
                 time.sleep(LOOK_EVERY_S / 2)
-        except VersionError:
+        except NotApplicableError:
             return None
         return seen
 

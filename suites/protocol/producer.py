@@ -209,7 +209,7 @@ class ScriptedProducer:
     def ends(self, *, commit: bool, claim: bool = False) -> ScriptedProducer:
         """Set up: end the transaction and wait until it is complete. `claim` says that this is what the case is about.
 
-        Before 3.0 nobody can be asked for its state: there the end is asked for again, which TV1 answers with 0 once
+        Before 2.8 nobody can be asked for its state: there the end is asked for again, which TV1 answers with 0 once
         the markers are written.
         """
         word, ask = "commit" if commit else "abort", partial(self.end, commit=commit)

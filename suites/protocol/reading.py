@@ -59,8 +59,10 @@ def fetch(
         "IsolationLevel": int(isolation),
         "Topics": [topic],
     }
-    target = broker if broker is not None or line is not None else stage.leader(at)
-    answer = stage.ask("Fetch", body, broker=target, line=line, version=FETCH_VERSION)
+    asked = line or stage.line(stage.leader(at) if broker is None else broker)
+    # 2.7 is the first release with v12; the ones below say nothing else about isolation.
+    version = asked.connection.version_for("Fetch", at_most=FETCH_VERSION)
+    answer = stage.ask("Fetch", body, line=asked, version=version)
     found = answer["Responses"][0]["Partitions"][0]
     aborted = found["AbortedTransactions"]
     return Fetched(
@@ -136,7 +138,7 @@ def coordinator_epoch(stage: Stage, at: TopicPartition, producer_id: int) -> int
     """The coordinator epoch of the last marker that the leader has of a producer (2.8+), which it must remember."""
     epochs = [
         int(each["CoordinatorEpoch"])
-        for each in stage.client.describe_producers([at])[at]
+        for each in stage.see.producers(at)
         if each["ProducerId"] == producer_id
     ]
     stage.require("the leader remembers the producer", len(epochs), 1)

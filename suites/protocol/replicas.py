@@ -1,7 +1,6 @@
 """Places replicas and moves leaderships: ground for cases about what a replica knows, and no part of their scripts.
 
-Everything here is asked of the controller through any broker and waited for; what does not come to pass ends the
-script, inconclusive.
+Everything here is asked of the controller and waited for; what does not come to pass ends the script, inconclusive.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from operator import eq
 from typing import Any
 
 from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from suites.protocol.stage import QUORUM_SINCE, Stage
 from verification.script import Relation
 from wire.codes import ErrorCode
 from wire.router import check
@@ -37,7 +36,9 @@ def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[Top
         "Assignments": [{"PartitionIndex": i, "BrokerIds": list(each)} for i, each in enumerate(replicas)],
         "Configs": [{"Name": key.replace("_", "."), "Value": value} for key, value in settings.items()],
     }
-    answer = stage.client.call("CreateTopics", {"Topics": [topic], "TimeoutMs": ASKED_FOR_MS})
+    answer = stage.client.call(
+        "CreateTopics", {"Topics": [topic], "TimeoutMs": ASKED_FOR_MS}, broker=_controller(stage)
+    )
     check(answer["Topics"][0]["ErrorCode"], f"CreateTopics of {name}")
     places = tuple(TopicPartition(name, index) for index in range(len(replicas)))
     stage.client.list_offsets(places)
@@ -46,6 +47,11 @@ def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[Top
         known = stage.until(partial(_known, stage, name, broker), lambda each: each == 0, within_s=MOVED_WITHIN_S)
         stage.require(f"what broker {broker} says of {name}", known, 0)
     return places
+
+
+def _controller(stage: Stage) -> int | None:
+    """Whom to ask: any broker, which passes it on, or with ZooKeeper the controller, because nobody else takes it."""
+    return None if stage.since(QUORUM_SINCE) else stage.client.metadata([]).controller
 
 
 def _known(stage: Stage, name: str, broker: int) -> int:
@@ -66,7 +72,7 @@ def put(stage: Stage, at: TopicPartition, *brokers: int) -> None:
     """Reassign a partition to these brokers, and wait until all of them are in sync and the others are gone."""
     partition = {"PartitionIndex": at.partition, "Replicas": list(brokers)}
     body = {"TimeoutMs": ASKED_FOR_MS, "Topics": [{"Name": at.topic, "Partitions": [partition]}]}
-    answer = stage.client.call("AlterPartitionReassignments", body)
+    answer = stage.client.call("AlterPartitionReassignments", body, broker=_controller(stage))
     check(answer["ErrorCode"], f"AlterPartitionReassignments of {at}")
     check(answer["Responses"][0]["Partitions"][0]["ErrorCode"], f"AlterPartitionReassignments of {at}")
     wanted = [sorted(brokers), sorted(brokers)]
@@ -81,7 +87,7 @@ def lead(stage: Stage, at: TopicPartition, broker: int) -> None:
     if stage.leader(at) != broker:
         places = [{"Topic": at.topic, "Partitions": [at.partition]}]
         body: Body = {"ElectionType": _PREFERRED, "TopicPartitions": places, "TimeoutMs": ASKED_FOR_MS}
-        stage.client.call("ElectLeaders", body)
+        stage.client.call("ElectLeaders", body, broker=_controller(stage))
     seen = stage.until(lambda: stage.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
     stage.require(f"the leader of {at}", seen, broker)
     stage.client.list_offsets([at])
@@ -99,8 +105,7 @@ def coordinated(stage: Stage, name: str, *, by: int) -> str:
 
 def producers(stage: Stage, at: TopicPartition) -> list[Mapping[str, Any]]:
     """All that a partition's leader remembers of its producers (2.8+), by id."""
-    found = stage.client.describe_producers([at])[at]
-    return sorted(found, key=lambda each: int(each["ProducerId"]))
+    return list(stage.see.producers(at))
 
 
 def remembered(stage: Stage, producer: ScriptedProducer, at: TopicPartition) -> bool:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Clusters of releases before this one keep their metadata in ZooKeeper.
+QUORUM_SINCE = "3.3.0"
 #: A coordinator that was just elected loads its partition in milliseconds, a transaction completes in a round trip.
 SET_UP_WITHIN_S = 15.0
 #: A transaction that cannot be aborted in this time is stuck: the cluster will be replaced.
@@ -213,7 +215,7 @@ class Stage:
         return tuple(TopicPartition(name, index) for index in range(partitions))
 
     def by_release(self, answers: Mapping[str, T]) -> T:
-        """What the newest of these releases says that is not newer than the one on stage: {"3.3.0": …, "4.1.0": …}."""
+        """What the newest of these releases says that is not newer than the one on stage: {"2.4.0": …, "4.1.0": …}."""
         since = [release for release in answers if releases.within(self.release, release, None)]
         return answers[max(since, key=releases.parse)]
 

@@ -1,7 +1,9 @@
 """A sweep: every protocol case of a release, cluster by cluster, each one judged from the script that it wrote.
 
 Cases with equal needs follow each other on one cluster. A case whose requirements do not apply to the release, or whose
-generation the brokers do not offer, is not applicable and not begun; its script says so. A case that breaks (an answer
+generation the brokers do not offer, is not applicable and not begun; its script says so. What the release has, and this
+harness cannot have here, such as a listener behind TLS in containers, is no such case: it is inconclusive, because a
+requirement that was not tried is not kept. A case that breaks (an answer
 that does not come, a broker that is gone, a mistake in the case) is an error of its own and does not keep the others
 from being performed; the cluster is looked at before the next one and replaced when it is not healthy.
 """
@@ -19,27 +21,27 @@ from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.releases import clients_jar, definition_jars
+from fixtures.clusters.runtime import RunningCluster
 from fixtures.errors import OnceproofError
 from fixtures.processes import ProcessError
 from suites.equipment import Equipment
 from suites.protocol.case import Needs
 from suites.protocol.generations import AT_LEAST, Generation
 from suites.protocol.recording import NotApplicableError, UnmetError
-from suites.protocol.stage import Stage
+from suites.protocol.stage import QUORUM_SINCE, Stage
 from verification import script as scripts
 from verification.errors import VerificationError
 from verification.layout import SCRIPT
 from verification.releases import within
 from verification.requirements.catalogue import applies_to, load
-from verification.script import Script, ScriptVerdict
+from verification.script import Relation, Script, ScriptVerdict, Statement
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions
 
-#: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it.
+#: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it, and the
+#: first whose brokers take the requests of TV2.
 LEVELS_SINCE = "4.0.0"
-#: Brokers with a metadata quorum: clusters of older releases are started without a secured listener.
-SECURED_SINCE = "3.3.0"
 #: Errors that are about the machine, the network or us, and end one case, not the sweep.
 ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError, OSError)
 
@@ -80,18 +82,19 @@ class Sweep:
         applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
         if case.requirements and not applicable:
             return self._inapplicable(case, f"nothing of it applies to {self.release}")
-        if case.needs.level is not None and not within(self.release, LEVELS_SINCE, None):
-            return self._inapplicable(case, f"{self.release} has no levels of transaction.version to choose from")
-        if case.needs.secured and (self._runtime != "local" or not within(self.release, SECURED_SINCE, None)):
-            return self._inapplicable(
-                case, "a secured listener is started for local processes with a metadata quorum only"
-            )
+        if level is not None and not within(self.release, LEVELS_SINCE, None):
+            return self._inapplicable(case, f"{self.release} has neither TV2 nor levels of transaction.version")
         case = replace(case, requirements=applicable)
-        cluster = self._pool.lease(case.needs.spec(self.release))
+        if case.needs.secured and (grounds := self._unsecured()):
+            return self._judged(replace(self._empty(case), statements=grounds))
+        return self._judged(self._played(case, self._pool.lease(case.needs.spec(self.release))))
+
+    def _played(self, case: Case, cluster: RunningCluster) -> Script:
+        """The script of a case on its cluster."""
         with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
             missing = _missing(client, case.generation)
             if missing:
-                return self._inapplicable(case, missing)
+                return replace(self._empty(case), inapplicable=missing)
             stage = Stage(
                 client,
                 generation=case.generation or newest(client),
@@ -100,15 +103,29 @@ class Sweep:
                 cluster=cluster,
             )
             began = time.monotonic()
+            broke = inapplicable = ""
             try:
                 broke = _play(case, stage)
             except NotApplicableError as reason:
-                return self._inapplicable(case, str(reason))
-            return self._judged(self._performed(case, stage, broke, time.monotonic() - began))
+                inapplicable = str(reason)
+            script = self._performed(case, stage, broke, time.monotonic() - began)
+            return replace(script, inapplicable=inapplicable)
 
     def _level(self, case: Case) -> int | None:
         """The transaction.version that a case's requirements are asked about: that of the requests it sends."""
         return 2 if case.generation is Generation.TV2 else case.needs.level
+
+    def _unsecured(self) -> tuple[Statement, ...]:
+        """The ground that a case with a secured listener does not have here; empty where it has it."""
+        grounds = (
+            _ground("the runtime, as clusters in containers have no secured listener", "local", self._runtime),
+            _ground(
+                "there is a metadata quorum, without which no listener is secured",
+                True,
+                within(self.release, QUORUM_SINCE, None),
+            ),
+        )
+        return tuple(each for each in grounds if not each.holds)
 
     def _inapplicable(self, case: Case, reason: str) -> ScriptVerdict:
         """A case that was not begun leaves its reason."""
@@ -168,6 +185,10 @@ def _play(case: Case, stage: Stage) -> str:
     finally:
         stage.close()
     return ""
+
+
+def _ground(what: str, expected: object, observed: object) -> Statement:
+    return Statement(after=0, what=what, relation=Relation.EQUALS, expected=expected, observed=observed, required=True)
 
 
 def newest(client: Client) -> Generation:

@@ -201,7 +201,7 @@ def test_a_forgotten_zombie_is_refused_by_the_coordinator(stage: Stage) -> None:
 
 
 def _producers(stage: Stage, at: TopicPartition) -> list[int]:
-    return [each["ProducerId"] for each in stage.client.describe_producers([at])[at]]
+    return [each["ProducerId"] for each in stage.see.producers(at)]
 
 
 @requirement("FENCE-04")

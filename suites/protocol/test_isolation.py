@@ -177,8 +177,9 @@ def test_an_abort_does_not_reach_into_the_next_transaction(stage: Stage) -> None
         producer.ends(commit=False)
     producer.writes(at, values=["later"]).ends(commit=True)
     stage.expect("what is visible", stage.see.committed(at), ["committed", "later"])
-    # KAFKA-10702: a transaction without records is not listed.
-    stage.expect("the aborted list", fetch(stage, at, COMMITTED).aborted, [(producer.now.id, 0)])
+    # KAFKA-10702: from 2.8 on a transaction without records is not listed. Before, its marker at offset 4 is all it has.
+    empty = [(producer.now.id, 4)] if stage.generation is Generation.TV1 and not stage.since("2.8.0") else []
+    stage.expect("the aborted list", fetch(stage, at, COMMITTED).aborted, [(producer.now.id, 0), *empty])
 
 
 @requirement("ISO-11")
