@@ -24,7 +24,7 @@ class Witness:
 class LogRow:
     """A place of the log near a violation: what stands there, and who was given it how often.
 
-    `what` is a record's identity (process, operation, record) or the marker.
+    `what` is a record's identity (process, operation, record), the marker, or a state of a transactional id.
 
     `committed` and `uncommitted` count the final readers of either isolation, `received` all live observers together;
     `violates` marks the operation of the violation itself.

@@ -50,6 +50,7 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
         "A copier's offsets and outputs commit together.",
         frozenset({Anomaly.OFFSET_WITHOUT_OUTPUT, Anomaly.OUTPUT_WITHOUT_OFFSET}),
     ),
+    ("Coordination", "Coordinators take only steps that there are.", frozenset({Anomaly.ILLEGAL_TRANSITION})),
     ("LSO liveness", "Readers are never held back for ever.", frozenset({Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO})),
 )
 RECOVERY = ("Recovery time", "How long commits stood still. A measurement, no verdict.")

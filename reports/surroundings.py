@@ -4,6 +4,8 @@ The file has the places of every example's operation and the places beside them;
 own transaction or operation, and what stands beside it in the same partition. Where there is no room for all, places
 with a rare fate come before places with a common one, because the difference is what a violation is. A file that is
 missing or damaged gives no rows and a sentence: the finding itself stands in verdicts.json.
+
+Of an illegal transition the file has the transaction log's records of one transactional id, which are shown as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def around(path: Path, violation: Violation, run: str) -> Around:
         return Around()
     try:
         bodies = list(_bodies(path))
-        chosen = [each for each in bodies if _near(each, violation)]
+        ids = {each["transactional_id"] for each in bodies if "state" in each and _stands_at(each, violation)}
+        chosen = [each for each in bodies if _near(each, violation) or each.get("transactional_id") in ids]
         often = Counter(map(_fate, chosen))
         ordered = sorted(chosen, key=lambda each: (often[_fate(each)], _distance(each, violation)))[:ROWS_MAX]
         ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
@@ -62,6 +65,11 @@ def _bodies(path: Path) -> Iterator[Mapping[str, Any]]:
 def _is_own(body: Mapping[str, Any], violation: Violation) -> bool:
     identity = (body.get("process"), body.get("operation"))
     return identity == (violation.process, violation.operation) and violation.process is not None
+
+
+def _stands_at(body: Mapping[str, Any], violation: Violation) -> bool:
+    place = (violation.topic, violation.partition, violation.offset)
+    return (body.get("topic"), body.get("partition"), body.get("offset")) == place
 
 
 def _distance(body: Mapping[str, Any], violation: Violation) -> int:
@@ -96,11 +104,13 @@ def _row(body: Mapping[str, Any], violation: Violation, run: str) -> LogRow:
         committed=count("committed"),
         uncommitted=count("uncommitted"),
         received=count("received"),
-        violates=_is_own(body, violation),
+        violates=_is_own(body, violation) or ("state" in body and _stands_at(body, violation)),
     )
 
 
 def _what(body: Mapping[str, Any]) -> str:
+    if "state" in body:
+        return f"{body['transactional_id']}: {body['state']}"
     if "control" in body:
         return f"marker: {body['control']}"
     if "process" not in body:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fixtures.cache import readable
 from fixtures.clusters.errors import EngineError
 from fixtures.clusters.local_runtime import LocalRuntime
-from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release
+from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release, transaction_log_jars
 from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError
@@ -48,6 +48,11 @@ class Equipment:
     def definitions(self) -> Path:
         """The jar whose message definitions the wire client speaks."""
         return clients_jar(self.files)
+
+    @property
+    def witness_definitions(self) -> tuple[Path, ...]:
+        """The jars for asking the cluster itself: the same, and those that define what coordinators write."""
+        return self.definitions, *transaction_log_jars(self.files)
 
     @property
     def spark_java_home(self) -> Path:

@@ -15,9 +15,11 @@ from chaos.errors import InjectionError
 from chaos.no_links import NoLinks
 from fixtures.clients.mock_cluster import MockCluster
 from fixtures.recorder import Recorder
+from fixtures.transaction_log import unavailable
 from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
 from suites.trial import Trial
+from verification import transaction_log_file
 from verification.captures import Captures, PartitionEnd
 from verification.experiment import Experiment, Topic
 
@@ -112,6 +114,8 @@ class ExternalTrial(Trial):
         """Pin the ends; there is no coordinator to ask."""
         self.captures = Captures(ends=self.ends())
         self.captures.write(self.directory.captures)
+        log = unavailable(self.run, "librdkafka's mock cluster has no transaction log")
+        transaction_log_file.write(self.directory.transaction_log, log)
         self.experiment().write(self.directory.experiment)
 
     def capture_arguments(self) -> dict[str, object]:

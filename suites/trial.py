@@ -23,9 +23,10 @@ from fixtures.errors import EnvironmentProblemError, SamplingError
 from fixtures.quiescence import Rest
 from fixtures.recorder import Recorder
 from fixtures.sampler import Sampler
+from fixtures.transaction_log import WrittenLog
 from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
-from verification import readme_file
+from verification import readme_file, transaction_log_file
 from verification.captures import Captures, PartitionEnd
 from verification.experiment import Experiment, Topic, TopicRole
 from verification.history import FaultRecord, Phase
@@ -59,6 +60,7 @@ class Trial:
         self._unsampled: SamplingError | None = None
         self._workload: RunningWorkload | None = None
         self._rest: Rest | None = None
+        self._written_log: WrittenLog | None = None
 
     @property
     def recorder(self) -> Recorder:
@@ -94,8 +96,9 @@ class Trial:
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
         self.cluster = self.laboratory.clusters.lease(self.spec())
-        self._rest = Rest(self.cluster, self.laboratory.equipment.definitions)
+        self._rest = Rest(self.cluster, *self.laboratory.equipment.witness_definitions)
         self._rest.create_topics(self.topics(), self.scenario.topic_settings)
+        self._written_log = self._rest.written_log()
         self.write_experiment()
 
     def start_workload(self) -> None:
@@ -174,7 +177,14 @@ class Trial:
             group=self.scenario.workload.group(self.run),
         )
         self.captures.write(self.directory.captures)
+        self.keep_transaction_log()
         self.write_experiment()
+
+    def keep_transaction_log(self) -> None:
+        """Write down what coordinators wrote meanwhile; no producer of the run is left that could make them go on."""
+        assert self._written_log is not None, "the log is pinned when the trial is set up"
+        log = self._written_log.read(self.run, self.workload.transactional_ids)
+        transaction_log_file.write(self.directory.transaction_log, log)
 
     def capture_arguments(self) -> dict[str, Any]:
         """What the capture needs besides a session and a directory."""

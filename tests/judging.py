@@ -1,4 +1,4 @@
-"""Planted histories → Spark frames → violations, many runs in one job."""
+"""Planted histories → Spark frames → violations, many runs in one job; transaction logs are walked beside it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tests.planted import Plant
+from verification.coordination import illegal_transitions
 from verification.folding import RawViolation
 
 if TYPE_CHECKING:
@@ -32,9 +33,13 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
 
 
 def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks find, by run."""
+    """Every violation that the Spark checks and the walk of transaction logs find, by run."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge import collect
 
-    return collect(derive(frames(spark, plants)), CHECKS)
+    every = list(plants)
+    found = collect(derive(frames(spark, every)), CHECKS)
+    for plant in every:
+        found.setdefault(plant.experiment.run, []).extend(illegal_transitions(plant.rows.get("transaction_log", ())))
+    return found

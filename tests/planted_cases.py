@@ -6,7 +6,7 @@ checks return before folding, so that nothing can hide in a fold.
 
 from __future__ import annotations
 
-from tests import planted_copies, planted_reads, planted_standing, planted_writes
+from tests import planted_coordinating, planted_copies, planted_reads, planted_standing, planted_writes
 from tests.planted import Plant
 from tests.planted_busy import Case, Found
 
@@ -45,6 +45,9 @@ CASES: dict[str, Case] = {
         planted_copies.output_ahead,
         planted_copies.copied_twice,
         planted_copies.without_log,
+        planted_coordinating.coordinated,
+        planted_coordinating.decided_twice,
+        planted_coordinating.epoch_went_back,
     )
 }
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from tests.planted import Plant
 from verification import history as histories
+from verification import transaction_log_file
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 from verification.experiment import Experiment
 from verification.history import Settled
@@ -125,6 +126,8 @@ def write(plant: Plant, root: Path) -> RunDirectory:
     text = histories.lines(run=plant.experiment.run, wall_clock_anchor=anchor, anchor_ns=0, entries=entries)
     directory.history.write_text("".join(line + "\n" for line in text), encoding="utf-8")
     _captures(plant).write(directory.captures)
+    for row in plant.rows.get("transaction_log", ()):
+        transaction_log_file.write(directory.transaction_log, row["log"])
     _acks(plant, directory)
     _observations(plant, directory)
     for name in CAPTURED if plant.experiment.has_log else ("committed",):

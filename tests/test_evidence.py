@@ -6,25 +6,31 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
+from reports.surroundings import around
 from tests import planted_writes
 from tests.planted_cases import CASES
 from tests.planted_files import write
 from tests.test_agreement import comparable
 from tests.test_reference import as_found
-from verification import readme_file
+from verification import findings, readme_file
 from verification.__main__ import main
+from verification.coordination import EVER, failing_ms, illegal_transitions, rows, unjudged
 from verification.errors import UnfitEvidenceError
 from verification.evidence import check_distinct, read_run
+from verification.folding import fold
+from verification.history import Entry, FaultRecord, Operation, Phase
 from verification.layout import CONTENTS, RunDirectory
-from verification.reference import judge_rows
+from verification.reference import judge_rows, summary
 from verification.rows import all_rows
-from verification.verdict import ExitCode, Verdict
+from verification.transaction_log import TOPIC
+from verification.verdict import ExitCode, Verdict, Violation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,6 +126,48 @@ def _undecodable(run: RunDirectory) -> None:
     run.history.write_bytes(run.history.read_bytes() + b"\xff\xfe\n")
 
 
+#: A header and an entry of a transaction log.
+HEADER = ({"type": "header", "format": 1, "run": "on-disk", "ranges": [{"partition": 0, "start": 0, "end": 9}]},)
+ENTRY = {"type": "entry", "partition": 0, "offset": 3, "transactional_id": "x", "state": "Empty"}
+
+
+def _tell(run: RunDirectory, *bodies: dict[str, object]) -> None:
+    run.transaction_log.write_bytes(gzip.compress("".join(json.dumps(body) + "\n" for body in bodies).encode()))
+
+
+def _told(*entries: dict[str, object], **header: object) -> tuple[dict[str, object], ...]:
+    return ({**HEADER[0], **header}, *entries, {"type": "footer", "entries": len(entries)})
+
+
+def _cut_transaction_log(run: RunDirectory) -> None:
+    _tell(run, *_told(ENTRY))
+    run.transaction_log.write_bytes(run.transaction_log.read_bytes()[:-20])
+
+
+def _another_log(run: RunDirectory) -> None:
+    _tell(run, *_told(run="another"))
+
+
+def _log_outside(run: RunDirectory) -> None:
+    _tell(run, *_told({**ENTRY, "offset": 9}))
+
+
+def _log_twice(run: RunDirectory) -> None:
+    _tell(run, *_told(ENTRY, ENTRY))
+
+
+def _newer_log(run: RunDirectory) -> None:
+    _tell(run, *_told(ENTRY, format=2))
+
+
+def _junk_log(run: RunDirectory) -> None:
+    run.transaction_log.write_bytes(gzip.compress(b"this is no transaction log\n"))
+
+
+def _typed_log(run: RunDirectory) -> None:
+    _tell(run, *_told({**ENTRY, "epoch": "1"}))
+
+
 DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "no experiment": (lambda run: run.experiment.unlink(), "scenario.json does not exist"),
     "foreign experiment": (_foreign_experiment, "scenario.json is not of scenario format"),
@@ -146,6 +194,17 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "no observations": (lambda run: shutil.rmtree(run.observations), "careful.jsonl.gz is missing"),
     "cut observations": (_cut_gzip, "careful.jsonl.gz does not read to its end"),
     "foreign acks": (_foreign_acks, "witness.jsonl.gz is not named after a process"),
+    "cut transaction log": (_cut_transaction_log, "transaction_log.jsonl.gz cannot be read as a transaction log"),
+    "transaction log without footer": (lambda run: _tell(run, *HEADER), "transaction_log.jsonl.gz has no footer"),
+    "transaction log of another run": (_another_log, "transaction_log.jsonl.gz is of run another"),
+    "transaction log outside its range": (
+        _log_outside,
+        "transaction_log.jsonl.gz: Empty of x at .* outside the ranges",
+    ),
+    "transaction log with two at one offset": (_log_twice, "shares its offset with another record"),
+    "transaction log of a newer format": (_newer_log, "transaction_log.jsonl.gz has format 2"),
+    "junk for a transaction log": (_junk_log, "transaction_log.jsonl.gz cannot be read as a transaction log"),
+    "transaction log with a text for an epoch": (_typed_log, "an entry has a field of another type"),
     "copies without one input": (_two_inputs, "copies from 0 input topics"),
 }
 
@@ -236,3 +295,70 @@ def test_the_readme_says_what_was_claimed_and_how_to_go_on(directory: RunDirecto
     assert experiment.replay in text
     assert " ".join(experiment.claim.split()) in " ".join(text.split())
     assert all(f"\n  {name} " in text for name, _ in CONTENTS)
+
+
+def _judged_log(run: RunDirectory, *entries: dict[str, object], **header: object) -> str:
+    """What the reference says of a clean run with this transaction log."""
+    _tell(run, *_told(*entries, **header))
+    return summary(judge_rows(all_rows(read_run(run))))
+
+
+def test_a_transaction_log_is_judged_from_the_file(directory: RunDirectory) -> None:
+    """A file of another harness needs only what is not optional, and its histories are judged by both judges."""
+    ongoing = {**ENTRY, "offset": 4, "state": "Ongoing", "places": ["a-0"]}
+    assert _judged_log(directory, ENTRY, ongoing) == "nothing"
+    assert _judged_log(directory, ENTRY, {**ongoing, "state": "CompleteAbort", "places": []}) == "1 illegal-transition"
+    assert len(list(illegal_transitions(rows(read_run(directory))))) == 1
+    assert _judged_log(directory, ENTRY, {**ongoing, "offset": 5, "state": "CompleteAbort", "places": []}) == "nothing"
+
+
+def test_a_log_that_could_not_be_read_is_not_judged(directory: RunDirectory) -> None:
+    """Evidence without a transaction log, or with a reason for that, is judged, and nobody takes it for a pass."""
+    assert unjudged(read_run(directory)) == "this evidence has no transaction log"
+    assert _judged_log(directory, unavailable="not allowed", ranges=[]) == "nothing"
+    assert unjudged(read_run(directory)) == "not allowed"
+    assert _judged_log(directory, ENTRY) == "nothing"
+    assert unjudged(read_run(directory)) == "the transaction log has nothing of this run"
+    used = next(each.transactional_id for each in read_run(directory).history.of(Operation) if each.transactional_id)
+    assert _judged_log(directory, {**ENTRY, "transactional_id": used}) == "nothing"
+    assert unjudged(read_run(directory)) == ""
+
+
+def test_appends_may_fail_from_before_the_first_fault_to_the_recovery(directory: RunDirectory) -> None:
+    """The history dates when a coordinator may have gone back: by the transaction timeout before the first fault on."""
+    run = read_run(directory)
+    assert failing_ms(run) is None
+    anchor_ms = 1_700_000_000_000
+    fault = FaultRecord(step=0, fault="crash", description="", target="", began_ns=20_000_000_000)
+    recovery = Phase(name="await recovery", began_ns=30_000_000_000, ended_ns=35_000_000_000)
+    anchored = replace(run.history, wall_clock_anchor="2023-11-14T22:13:20+00:00", anchor_ns=10_000_000_000)
+
+    def window(*entries: Entry, runtime: str = "local") -> tuple[int, int] | None:
+        history = replace(anchored, entries=(*run.history.entries, *entries))
+        told = replace(run.experiment, transaction_timeout_s=6.0, runtime=runtime)
+        return failing_ms(replace(run, history=history, experiment=told))
+
+    assert window(fault, recovery) == (anchor_ms + 4_000, anchor_ms + 25_000)
+    assert window(fault) == (anchor_ms + 4_000, EVER[1])
+    assert window(fault, replace(recovery, note="gave up")) == (anchor_ms + 4_000, EVER[1])
+    assert window(fault, recovery, runtime="elsewhere") == EVER
+
+
+def test_an_illegal_transition_is_shown_among_the_states_around_it(tmp_path: Path) -> None:
+    """The finding's files have the records of the same id, and a report shows them with the wrong one marked."""
+    plant, expected = CASES["decided_twice"]("twice")
+    run = read_run(write(plant, tmp_path / "run"))
+    findings.write(run, fold(judge_rows(all_rows(run))), {})
+    folder = run.directory.findings / "illegal-transition"
+    (line,) = (folder / "violations.jsonl").read_text(encoding="utf-8").splitlines()
+    told = json.loads(line)
+    ((*_, partition, offset, _),) = expected
+    assert (told["topic"], told["partition"], told["offset"]) == ("__transaction_state", partition, offset)
+    violation = Violation(anomaly="illegal-transition", topic=TOPIC, partition=partition, offset=offset)
+    shown = around(folder / "records.jsonl", violation, run.run)
+    assert [row.what.split(": ")[1] for row in shown.rows] == [
+        *("Empty", "Ongoing", "PrepareCommit"),
+        *("Ongoing", "PrepareCommit", "CompleteCommit"),
+    ]
+    assert [row.place for row in shown.rows if row.violates] == [f"__transaction_state-{partition}@{offset}"]
+    assert shown.rows[0].producer == "id 77, epoch 0"

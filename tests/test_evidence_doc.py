@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.recorder import Recorder
-from verification import captures, experiment, history, script, verdict_file
+from verification import captures, experiment, history, script, transaction_log_file, verdict_file
 from verification.__main__ import main
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 from verification.coverage import MEASURES
@@ -25,6 +25,8 @@ from verification.identity import LAYOUT
 from verification.layout import RunDirectory
 from verification.script import Exchange, Relation, Script, Statement
 from verification.sources.columns import DELIVERED, LOG
+from verification.transaction_log import Entry
+from verification.transaction_log_file import LogHeader, LogRange
 from verification.verdict import CoverageItem, ExitCode, Finding, RequirementVerdict, ScenarioVerdict, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,6 +66,9 @@ VALUES: dict[str, type] = {
     "group offset": GroupOffset,
     "coordinator state": CoordinatorState,
     "open producer": OpenProducer,
+    "transaction log header": LogHeader,
+    "log range": LogRange,
+    "entry": Entry,
     "verdicts.json": ScenarioVerdict,
     "script.json": Script,
     "exchange": Exchange,
@@ -77,7 +82,14 @@ def test_every_field_is_documented(heading: str) -> None:
     assert set(_rows(heading)) == _fields(VALUES[heading])
 
 
-SCRIPTED: dict[str, type] = {"script.json": Script, "exchange": Exchange, "statement": Statement}
+SCRIPTED: dict[str, type] = {
+    "script.json": Script,
+    "exchange": Exchange,
+    "statement": Statement,
+    "transaction log header": LogHeader,
+    "log range": LogRange,
+    "entry": Entry,
+}
 
 
 @pytest.mark.parametrize("tag", [*TAGS, *SCRIPTED])
@@ -198,7 +210,14 @@ def test_requirements_of_a_verdict_are_documented() -> None:
 
 def test_the_version_is_that_of_the_code() -> None:
     """The document speaks about the version that this checkout writes and reads."""
-    formats = {history.FORMAT, experiment.FORMAT, captures.FORMAT, verdict_file.FORMAT, script.FORMAT}
+    formats = {
+        transaction_log_file.FORMAT,
+        history.FORMAT,
+        experiment.FORMAT,
+        captures.FORMAT,
+        verdict_file.FORMAT,
+        script.FORMAT,
+    }
     (version,) = re.findall(r"^\*\*Version (\d+)\.\*\*", DOCUMENT, flags=re.MULTILINE)
     assert formats == {int(version)}
 

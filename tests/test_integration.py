@@ -92,6 +92,16 @@ def test_the_smoke_profile_ends_go(smoke: Smoke) -> None:
     assert code == 0
 
 
+def test_the_coordinators_log_is_judged(smoke: Smoke) -> None:
+    """What coordinators wrote during a run is captured, read, and found to be what a state machine can do."""
+    directory, output = smoke.directory, smoke.output
+    for path in directory.glob("runs/*/verdicts.json"):
+        verdict = json.loads(path.read_text(encoding="utf-8"))
+        if not verdict["control"]:
+            assert {each["id"]: each["verdict"] for each in verdict["requirements"]}["COORD-01"] == "PASS", output
+            assert dict(verdict["counts"])["transaction log"] > 0
+
+
 def test_every_face_of_the_report_is_written(smoke: Smoke) -> None:
     """A run leaves report.html, results.json, junit.xml and summary.md, and says where."""
     directory, output = smoke.directory, smoke.output

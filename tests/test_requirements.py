@@ -202,8 +202,8 @@ def test_documented_weaknesses_are_limitations() -> None:
 
 
 def test_severities_rank_all_anomalies() -> None:
-    """Severities are the ranks 1 to 17, loss before standstill, and each definition is one sentence."""
-    assert sorted(map(severity, Anomaly)) == list(range(1, 18))
+    """Severities are the ranks 1 to 18, loss before standstill, and each definition is one sentence."""
+    assert sorted(map(severity, Anomaly)) == list(range(1, 19))
     assert severity(Anomaly.LOST_WRITE) < severity(Anomaly.DUPLICATE) < severity(Anomaly.STUCK_LSO)
     for defined in DEFINITIONS.values():
         for sentence in (defined.definition, defined.why_illegal):

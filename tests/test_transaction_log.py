@@ -1,15 +1,15 @@
-"""The transaction log's decoder, and the judgement of its histories."""
+"""The transaction log's decoder."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from fixtures.clusters.releases import Release, definition_jars, fetch_release
-from verification.transaction_log import Entry, State, UnfitTransactionLogError, judge, read
+from verification.transaction_log import Entry, State, UnfitTransactionLogError, read
+from verification.transitions import judge
 from wire.messages import Definitions
 from wire.records import Batch, decode, encode
 from wire.schema import Body
@@ -23,6 +23,7 @@ VALUE: Body = {
     "TransactionLastUpdateTimestampMs": 1_700_000_000_500,
     "TransactionStartTimestampMs": 1_700_000_000_000,
 }
+APPENDED_MS = 1_700_000_000_600
 EXPECTED = Entry(
     partition=1,
     offset=0,
@@ -34,6 +35,7 @@ EXPECTED = Entry(
     places=frozenset({"orders-0", "orders-2", "bills-1"}),
     began_ms=1_700_000_000_000,
     updated_ms=1_700_000_000_500,
+    appended_ms=APPENDED_MS,
 )
 KEY = b"\x00\x00\x00\x04shop"
 
@@ -44,7 +46,7 @@ def definitions(release: str = "4.3.1") -> Definitions:
 
 
 def logged(*records: tuple[bytes, bytes | None]) -> list[Batch]:
-    return list(decode(encode(records)))
+    return list(decode(encode(records, timestamp_ms=APPENDED_MS)))
 
 
 def value(version: int, **fields: object) -> bytes:
@@ -106,102 +108,6 @@ def test_unreadable_records_are_refused(key: bytes, body: bytes) -> None:
     """A record of another version, cut or too long, is an error that names its place, never a guess."""
     with pytest.raises(UnfitTransactionLogError, match="__transaction_state-5@0"):
         list(read(logged((key, body)), 5, definitions()))
-
-
-# -- histories -------------------------------------------------------------------------------------------------
-
-
-def history(*steps: str, first: int = 0, name: str = "a") -> list[Entry]:
-    """Entries from `State producer-id/epoch [places] [TV2]`."""
-    entries = []
-    for offset, step in enumerate(steps, start=first):
-        state, *rest = step.split()
-        identity = rest[0].split("/") if rest else ("-1", "-1")
-        entries.append(
-            Entry(
-                partition=0,
-                offset=offset,
-                transactional_id=name,
-                state=State(state),
-                producer_id=int(identity[0]),
-                epoch=int(identity[1]),
-                places=frozenset(each for each in rest[1:] if each != "TV2"),
-                client_version=2 if "TV2" in rest else 0,
-            )
-        )
-    return entries
-
-
-LEGAL = [
-    ["Empty 1/0"],
-    ["Empty 1/0", "Ongoing 1/0 t-0", "Ongoing 1/0 t-0 t-1", "PrepareCommit 1/0 t-0 t-1", "CompleteCommit 1/0"],
-    ["Empty 1/0", "Ongoing 1/0 t-0", "PrepareAbort 1/1 t-0", "CompleteAbort 1/1", "Empty 1/2"],
-    ["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/1 t-0 TV2", "CompleteCommit 1/1 TV2", "Ongoing 1/1 t-0 TV2"],
-    ["Empty 1/0", "PrepareAbort 1/1 TV2", "CompleteAbort 1/1 TV2", "PrepareAbort 1/2 TV2", "CompleteAbort 1/2 TV2"],
-    ["Empty 1/0", "Empty 1/1", "Dead", "Empty 2/0", "Ongoing 2/0 t-0"],
-    ["Empty 9/32766", "Empty 2/0", "Ongoing 2/0 t-0"],
-    ["Empty 1/32766", "Ongoing 1/32766 t-0", "PrepareCommit 1/32767 t-0 TV2", "CompleteCommit 2/0 TV2"],
-]
-ILLEGAL = [
-    (["Ongoing 1/0 t-0"], "begins with Empty"),
-    (["Empty 1/0", "PrepareCommit 1/0"], "cannot follow Empty"),
-    (["Empty 1/0", "PrepareAbort 1/0"], "cannot follow Empty"),
-    (["Empty 1/0", "CompleteCommit 1/0"], "cannot follow Empty"),
-    (["Empty 1/0", "PrepareEpochFence 1/1"], "cannot follow Empty"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "Empty 1/1"], "cannot follow Ongoing"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "CompleteCommit 1/0"], "cannot follow Ongoing"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "Dead"], "cannot follow Ongoing"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0", "CompleteAbort 1/0"], "cannot follow PrepareCommit"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0", "Ongoing 1/0 t-0"], "cannot follow PrepareCommit"),
-    (["Empty 1/0", "Dead", "Ongoing 1/0 t-0"], "cannot follow Dead"),
-    (["Empty 1/5", "Empty 1/4"], "epoch 4 after epoch 5"),
-    (["Empty 1/5", "Empty 2/0", "Empty 1/6"], "was replaced"),
-    (["Empty 1/5", "Dead", "Empty 2/0", "Dead", "Empty 1/6"], "was replaced"),
-    (["Empty 1/5", "Dead", "Empty 1/0"], "epoch 0 after epoch 5"),
-    (["Empty 1/5", "Ongoing 2/0 t-0"], "within a transaction"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "Ongoing 1/0 t-1"], "left the open transaction"),
-    (["Empty 1/0", "Ongoing 1/0 t-0 t-1", "PrepareCommit 1/0 t-0"], "is decided for"),
-    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareAbort 1/0 t-0", "CompleteAbort 1/0 t-0"], "that is over"),
-]
-
-
-@pytest.mark.parametrize("steps", LEGAL)
-def test_legal_histories_are_acquitted(steps: list[str]) -> None:
-    """What a correct coordinator writes is legal: TV1, TV2, expiry, rotation of an exhausted producer id."""
-    judgement = judge(history(*steps))
-    assert judgement.illegal == ()
-    assert (judgement.histories, judgement.entries, judgement.compacted) == (1, len(steps), ())
-
-
-@pytest.mark.parametrize(("steps", "why"), ILLEGAL)
-def test_illegal_steps_are_convicted(steps: list[str], why: str) -> None:
-    """One wrong step at the end of a history is found, at its place, with its reason."""
-    (illegal,) = judge(history(*steps)).illegal
-    assert why in illegal.why
-    assert illegal.entry.offset == len(steps) - 1
-    assert f"@{len(steps) - 1}" in str(illegal)
-
-
-def test_a_transaction_keeps_its_start() -> None:
-    """A start that moves while the transaction is open would move its timeout."""
-    entries = history("Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0")
-    moved = [*entries[:2], replace(entries[2], began_ms=5)]
-    assert ["began" in each.why for each in judge(moved).illegal] == [True]
-
-
-def test_histories_are_separate() -> None:
-    """Interleaved ids do not touch each other, and neither does the order in which entries are given."""
-    one, other = history("Empty 1/0", name="a"), history("Empty 2/0", "Ongoing 2/0 t-0", first=1, name="b")
-    judgement = judge([*reversed(other), *one])
-    assert (judgement.histories, judgement.illegal) == (2, ())
-
-
-def test_missing_steps_are_not_held_against_a_compacted_log() -> None:
-    """In a partition with holes only identities are judged, and the partition is named."""
-    entries = history("CompleteCommit 1/4", first=9) + history("Ongoing 1/3 t-0", first=12)
-    judgement = judge(entries)
-    assert judgement.compacted == (0,)
-    assert ["epoch 3 after epoch 4" in each.why for each in judgement.illegal] == [True]
 
 
 # -- bytes of real brokers: an id that is initialised, commits a transaction on one partition, and aborts another --

@@ -52,10 +52,46 @@ def judged(
     *findings: Finding,
     coverage: tuple[CoverageItem, ...] = (ENOUGH,),
     crashed: tuple[str, ...] = (),
+    log_unjudged: str | None = None,
     **values: object,
 ) -> ScenarioVerdict:
     """The verdict on one run."""
-    return decide(Judged(experiment=experiment(**values), findings=findings, coverage=coverage, crashed=crashed))
+    everything = Judged(
+        experiment=experiment(**values),
+        findings=findings,
+        coverage=coverage,
+        crashed=crashed,
+        log_unjudged=log_unjudged,
+    )
+    return decide(everything)
+
+
+def on_the_log(*findings: Finding, **values: object) -> tuple[Verdict, str] | None:
+    """What a run says about COORD-01, None for nothing."""
+    rows = judged(*findings, **values).requirements  # type: ignore[arg-type]
+    return next(((each.verdict, each.reason) for each in rows if each.id == "COORD-01"), None)
+
+
+def test_the_transaction_log_is_judged_whatever_a_run_claims() -> None:
+    """COORD-01 passes where the log was judged, fails by an illegal transition, and is open where there was no log."""
+    assert on_the_log() is None
+    passed = on_the_log(log_unjudged="")
+    assert passed is not None
+    assert passed[0] is Verdict.PASS
+    for claims in ((), ("COORD-01",)):
+        failed = on_the_log(finding("illegal-transition"), log_unjudged="", requirements=claims)
+        assert failed == (Verdict.FAIL, "found 1 illegal-transition")
+        opened = on_the_log(log_unjudged="this evidence has no transaction log", requirements=claims)
+        assert opened == (Verdict.INCONCLUSIVE, "not judged: this evidence has no transaction log")
+    assert judged(log_unjudged="no log").verdict is Verdict.PASS
+    assert judged(finding("illegal-transition"), log_unjudged="").verdict is Verdict.FAIL
+
+
+def test_another_finding_leaves_the_transaction_log_alone() -> None:
+    """A run that fails for another reason still says that nothing is wrong with its transaction log."""
+    row = on_the_log(finding("torn-transaction"), log_unjudged="")
+    assert row is not None
+    assert row[0] is Verdict.PASS
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The seventeen kinds of wrongness that a history of a Kafka cluster can show.
+"""The eighteen kinds of wrongness that a history of a Kafka cluster can show.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: what the producer was *told*, the
 *log* with its control records, and what a consumer was *delivered*. A definition here says what is wrong, never
@@ -35,6 +35,7 @@ class Anomaly(StrEnum):
     REORDERED_WRITE = "reordered-write"
     POLL_SKIP = "poll-skip"
     NONMONOTONIC_POLL = "nonmonotonic-poll"
+    ILLEGAL_TRANSITION = "illegal-transition"
     HUNG_TRANSACTION = "hung-transaction"
     STUCK_LSO = "stuck-lso"
     STRANDED_PRODUCER = "stranded-producer"
@@ -126,6 +127,12 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     Anomaly.NONMONOTONIC_POLL: (
         "An observer was given an offset that is not above the one it was given before on the same partition.",
         "A consumer that neither seeks nor loses its partition only moves forward.",
+        "",
+    ),
+    Anomaly.ILLEGAL_TRANSITION: (
+        "A record of the transaction log cannot follow what its coordinator had written of the transactional id before.",
+        "Coordinators decide by this log and load it when they change: a step that the state machine does not have is a"
+        " transaction decided twice, or an epoch that lets a fenced producer write.",
         "",
     ),
     Anomaly.HUNG_TRANSACTION: (

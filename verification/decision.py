@@ -18,19 +18,25 @@ from verification.verdict import CoverageItem, Finding, RequirementVerdict, Scen
 
 #: `Experiment.versions` names the finalized transaction.version under this key, where the release has it.
 TRANSACTION_VERSION = "transaction.version"
+#: What is decided by the transaction log, after every run that has one, whatever the run claims.
+STATE_MACHINE = "COORD-01"
 #: A control may name several anomalies of which any may be found, joined by this.
 ALTERNATIVE = "|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Everything that decides a verdict."""
+    """Everything that decides a verdict.
+
+    `log_unjudged` is why the transaction log was not judged; empty when it was, None when nobody used transactions.
+    """
 
     experiment: Experiment
     findings: tuple[Finding, ...]
     coverage: tuple[CoverageItem, ...]
     crashed: tuple[str, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
+    log_unjudged: str | None = None
 
 
 def convicted(expects: Iterable[str], found: Iterable[str]) -> bool:
@@ -100,6 +106,8 @@ def _requirement(
     against = tuple(each for each in judged.findings if each.anomaly in requirement.forbids)
     if against:
         return RequirementVerdict(id=name, verdict=Verdict.FAIL, reason=f"found {_found(against)}")
+    if name == STATE_MACHINE and judged.log_unjudged:
+        return RequirementVerdict(id=name, verdict=Verdict.INCONCLUSIVE, reason=f"not judged: {judged.log_unjudged}")
     verdict, reason = overall
     if verdict is Verdict.FAIL:
         rest = Judged(experiment=judged.experiment, findings=(), coverage=judged.coverage, crashed=judged.crashed)
@@ -129,7 +137,9 @@ def decide(judged: Judged) -> ScenarioVerdict:
         return _control(judged)
     rows: dict[str, Requirement] = dict(catalogue.load())
     overall = outcome(judged)
-    verdicts = [_requirement(name, rows, judged, overall) for name in experiment.requirements]
+    looked_at = () if judged.log_unjudged is None else (STATE_MACHINE,)
+    names = dict.fromkeys((*experiment.requirements, *looked_at))
+    verdicts = [_requirement(name, rows, judged, overall) for name in names]
     failed = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
     for finding in judged.findings:
         if any(finding.anomaly in rows[name].forbids for name in failed):

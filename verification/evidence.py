@@ -21,11 +21,14 @@ from pathlib import Path
 from verification import captures as captures_file
 from verification import experiment as experiment_file
 from verification import history as history_file
+from verification import transaction_log_file
 from verification.captures import Captures
 from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, TopicRole, UnfitExperimentError
 from verification.history import History, Intent, Operation, Outcome, UnfitHistoryError
 from verification.layout import RunDirectory
+from verification.transaction_log import TOPIC, TOPIC_INDEX
+from verification.transaction_log_file import TransactionLog
 
 ACKS_SUFFIX = ".jsonl.gz"
 #: How much of a compressed file is read at once while it is checked.
@@ -38,7 +41,10 @@ ACK_WIDTH = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvidence:
-    """One run whose files are all there. `acks` maps processes, `observations` observers to their files."""
+    """One run whose files are all there. `acks` maps processes, `observations` observers to their files.
+
+    `transaction_log` is None in evidence that has none: then nothing is known of what coordinators wrote.
+    """
 
     directory: RunDirectory
     experiment: Experiment
@@ -46,6 +52,7 @@ class RunEvidence:
     captures: Captures
     acks: dict[int, Path]
     observations: dict[str, Path]
+    transaction_log: TransactionLog | None = None
 
     @property
     def run(self) -> str:
@@ -56,6 +63,8 @@ class RunEvidence:
         """The name of a topic by its index; an index that the experiment does not know is shown as a number."""
         if topic_index is None:
             return None
+        if topic_index == TOPIC_INDEX:
+            return TOPIC
         topics = self.experiment.topics
         return topics[topic_index].name if 0 <= topic_index < len(topics) else f"topic #{topic_index}"
 
@@ -177,6 +186,7 @@ def read_run(directory: RunDirectory) -> RunEvidence:
         experiment = experiment_file.read(directory.experiment)
         history = history_file.read(directory.history)
         captures = captures_file.read(directory.captures)
+        log = transaction_log_file.read(directory.transaction_log)
     except (UnfitExperimentError, UnfitHistoryError) as error:
         raise UnfitEvidenceError(str(error)) from error
     if experiment.run != history.run:
@@ -184,6 +194,8 @@ def read_run(directory: RunDirectory) -> RunEvidence:
             f"{directory.history} is of run {history.run}, {directory.experiment} of run {experiment.run}; "
             "the directory mixes two runs"
         )
+    if log is not None and log.header.run != history.run:
+        raise UnfitEvidenceError(f"{directory.transaction_log} is of run {log.header.run}, not {history.run}")
     _check_topics(experiment, directory.experiment)
     _check_ends(experiment, captures, directory.captures)
     if len(experiment.observers) > OBSERVERS_MAX:
@@ -200,6 +212,7 @@ def read_run(directory: RunDirectory) -> RunEvidence:
         captures=captures,
         acks=_acks(directory.acks, history),
         observations=_observations(directory.observations, experiment),
+        transaction_log=log,
     )
 
 

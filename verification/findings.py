@@ -2,7 +2,8 @@
 
 `violations.jsonl` has one line per violation; `folded_under` names the finding that explains it, when it is not one of
 its own. `records.jsonl` has the places of the examples' operations and the places next to the examples: the log's record
-or marker with its outcome, and who was given it. Both are plain text, because they are read by people.
+or marker with its outcome, and who was given it; of an illegal transition it has the records of the same transactional
+id around it. Both are plain text, because they are read by people.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verification import coordination
 from verification.anomalies import Anomaly
 from verification.evidence import RunEvidence
 from verification.folding import Folded, RawViolation
@@ -148,10 +150,10 @@ def write(evidence: RunEvidence, folded: Folded, records: Mapping[tuple[str, str
         rows = [_row(evidence, each, None) for each in sorted(own, key=_order)]
         rows += [_row(evidence, each, anomaly) for each in sorted(explained, key=_order)]
         _lines(folder / "violations.jsonl", rows)
-        around = [
-            {"topic": evidence.topic(row["topic_index"]), **row}
-            for row in records.get((evidence.run, str(anomaly)), [])[:RECORDS_MAX]
-        ]
+        shown = records.get((evidence.run, str(anomaly)), [])[:RECORDS_MAX]
+        if anomaly is Anomaly.ILLEGAL_TRANSITION:
+            shown = coordination.surroundings(evidence, examples(own))
+        around = [{"topic": evidence.topic(row["topic_index"]), **row} for row in shown]
         _lines(
             folder / "records.jsonl",
             sorted(around, key=lambda row: (row["topic_index"], row["partition"], row["offset"])),

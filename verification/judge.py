@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verification import findings, signatures, verdict_file
+from verification import coordination, findings, signatures, verdict_file
 from verification.coverage import coverage
 from verification.decision import Judged, decide
 from verification.errors import UnfitEvidenceError
@@ -86,6 +86,15 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence]) -> Checked:
     return Checked(violations=found, crashed=tuple(crashed), facts=facts)
 
 
+def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
+    """All violations of a run, those of its transaction log included, and what crashed."""
+    found = list(checked.violations.get(run.run, ()))
+    try:
+        return [*found, *coordination.illegal_transitions(coordination.rows(run))], checked.crashed
+    except Exception as error:  # noqa: BLE001 - as above
+        return found, (*checked.crashed, f"check illegal-transition crashed: {_first_line(error)}")
+
+
 def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:
     return ScenarioVerdict(
         scenario=directory.root.name,
@@ -123,6 +132,8 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     counted += [
         (name, ds.dataset(folder, format="parquet").count_rows()) for name, folder in folders.items() if folder.is_dir()
     ]
+    if evidence.transaction_log is not None:
+        counted.append(("transaction log", len(evidence.transaction_log.entries)))
     return tuple(counted)
 
 
@@ -138,6 +149,7 @@ def _decide(evidence: RunEvidence, folded: Folded, crashed: tuple[str, ...]) -> 
             coverage=covered,
             crashed=crashed,
             counts=_counts(evidence),
+            log_unjudged=coordination.unjudged(evidence),
         )
     )
 
@@ -152,12 +164,13 @@ def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float) -
     from dataclasses import replace
 
     checked = check(spark, runs)
-    folded = {run.run: fold(checked.violations.get(run.run, ())) for run in runs}
+    walked = {run.run: _walk(run, checked) for run in runs}
+    folded = {run: fold(violations) for run, (violations, _) in walked.items()}
     around = {} if checked.facts is None else findings.surroundings(spark, checked.facts.places, folded)
     verdicts = []
     for run in runs:
         findings.write(run, folded[run.run], around)
-        verdicts.append(_decide(run, folded[run.run], checked.crashed))
+        verdicts.append(_decide(run, folded[run.run], walked[run.run][1]))
     # The runs were judged together: each is charged its share.
     share_s = (time.monotonic() - began) / len(runs)
     return [replace(verdict, judged_s=share_s) for verdict in verdicts]

@@ -11,6 +11,7 @@ One scenario's directory:
                                        {"poll": 7, "received_ns": 1, "records": [[topic_index, partition, offset, text]]}
                                        text is the identity part of the value, "" for a foreign value
     captures.json                      ends, group offsets, coordinator states at quiescence (`verification.captures`)
+    transaction_log.jsonl.gz           what coordinators wrote meanwhile (`verification.transaction_log_file`)
     log/ uncommitted/ committed/       Parquet, schemas in `verification.sources.schema`
     brokers/broker-<i>.log
     findings/<anomaly>/                every violation with its records
@@ -35,6 +36,7 @@ CONTENTS = (
     ("history.jsonl", "what clients did and were told, faults, phases, samples"),
     ("verdicts.json", "the judgement"),
     ("captures.json", "ends and coordinator states at quiescence"),
+    ("transaction_log.jsonl.gz", "what coordinators wrote into __transaction_state"),
     ("acks", "each record's acknowledgement"),
     ("observations", "what live observers were given"),
     ("log", "every record and control record by offset, Parquet"),
@@ -75,6 +77,11 @@ class RunDirectory:
     def captures(self) -> Path:
         """captures.json."""
         return self.root / "captures.json"
+
+    @property
+    def transaction_log(self) -> Path:
+        """transaction_log.jsonl.gz."""
+        return self.root / "transaction_log.jsonl.gz"
 
     @property
     def log(self) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from verification import samples
+from verification import coordination, samples
 from verification.evidence import RunEvidence
 from verification.experiment import Isolation
 from verification.history import Action, Operation, Settled
@@ -187,6 +187,7 @@ def all_rows(run: RunEvidence) -> Rows:
     )
     return {
         **small_rows(run),
+        "transaction_log": coordination.rows(run),
         "acks": list(_acks(run)),
         "observations": list(_observations(run)),
         **{name: _captured(folder) for name, folder in folders},

@@ -136,10 +136,6 @@ def write_marker(
 
 def coordinator_epoch(stage: Stage, at: TopicPartition, producer_id: int) -> int:
     """The coordinator epoch of the last marker that the leader has of a producer (2.8+), which it must remember."""
-    epochs = [
-        int(each["CoordinatorEpoch"])
-        for each in stage.see.producers(at)
-        if each["ProducerId"] == producer_id
-    ]
+    epochs = [int(each["CoordinatorEpoch"]) for each in stage.see.producers(at) if each["ProducerId"] == producer_id]
     stage.require("the leader remembers the producer", len(epochs), 1)
     return epochs[0]

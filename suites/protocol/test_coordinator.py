@@ -11,6 +11,7 @@ from fixtures.clusters.coordinators import partition_of
 from suites.protocol import replicas
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
+from suites.protocol.coordinating import whole_log
 from suites.protocol.generations import Generation
 from suites.protocol.lawful import fencing_code
 from suites.protocol.observing import COMPLETE
@@ -20,23 +21,12 @@ from suites.protocol.stage import Stage
 from verification import transaction_log
 from verification.script import Relation
 from verification.transaction_log import Entry
+from verification.transitions import judge
 from wire.codes import ErrorCode as Code
 from wire.values import CoordinatorType, TopicPartition
 
 #: Requests for one transactional id at the same time: connections, and requests in flight on each.
 STORM = (10, 5)
-
-
-def whole_log(stage: Stage) -> list[Entry]:
-    """Every entry of the transaction log."""
-    partitions = stage.client.metadata([transaction_log.TOPIC]).topics[transaction_log.TOPIC].partitions
-    return [
-        entry
-        for index in sorted(partitions)
-        for entry in transaction_log.read(
-            stage.see.batches(TopicPartition(transaction_log.TOPIC, index)), index, stage.client.definitions
-        )
-    ]
 
 
 @requirement("COORD-01")
@@ -63,7 +53,7 @@ def test_the_transaction_log_is_a_legal_history(stage: Stage) -> None:
     stage.expect(
         "the states of the id that timed out", _path(own), ["Empty", "Ongoing", "PrepareAbort", "CompleteAbort"]
     )
-    judgement = transaction_log.judge(entries)
+    judgement = judge(entries)
     stage.require("histories in the log", judgement.histories, 2, Relation.AT_LEAST)
     stage.require("partitions with holes", judgement.compacted, [])
     stage.expect("illegal steps in all of them", [str(each) for each in judgement.illegal[:5]], [])

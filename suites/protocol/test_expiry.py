@@ -9,6 +9,7 @@ from suites.protocol import brokers, replicas, settings
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, EXPIRING, THREE, generations, needs, requirement
 from suites.protocol.clocks import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
+from suites.protocol.coordinating import set_log
 from suites.protocol.generations import Generation
 from suites.protocol.observing import COMPLETE
 from suites.protocol.producer import ScriptedProducer, plain
@@ -16,7 +17,6 @@ from suites.protocol.recording import NotApplicableError
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
-from wire.router import check
 from wire.schema import Body
 from wire.values import TopicPartition
 
@@ -266,7 +266,7 @@ def test_many_ids_expire_at_once(stage: Stage) -> None:
     if not stage.since("3.0.0"):
         raise NotApplicableError("ids are counted by ListTransactions, which begins with 3.0")
     ScriptedProducer(stage, f"{stage.name}-first").ready()
-    set_batch_bytes(stage, str(BATCH_BYTES))
+    set_log(stage, {"max.message.bytes": str(BATCH_BYTES)})
     try:
         names = [f"{stage.name}-{number:03}-{'x' * LONG_NAME}" for number in range(MANY)]
         broker = stage.coordinator(names[0])
@@ -282,7 +282,7 @@ def test_many_ids_expire_at_once(stage: Stage) -> None:
         codes = sorted({each["ErrorCode"] for each in described["TransactionStates"]})
         stage.expect("their codes", codes, [int(Code.TRANSACTIONAL_ID_NOT_FOUND)])
     finally:
-        set_batch_bytes(stage, None)
+        set_log(stage, {"max.message.bytes": None})
 
 
 @requirement("EXP-10")
@@ -303,14 +303,6 @@ def test_a_pending_offset_keeps_the_one_before(stage: Stage) -> None:
     stage.expect("the offset of the group with one", stage.see.offset(held, at), 5)
     producer.ends(commit=True)
     stage.expect("its offset after the commit", stage.see.offset(held, at), 7)
-
-
-def set_batch_bytes(stage: Stage, value: str | None) -> None:
-    """Set max.message.bytes of the coordinator's topic, or take the change back."""
-    change = {"Name": "max.message.bytes", "ConfigOperation": 0 if value else 1, "Value": value}
-    topic = {"ResourceType": 2, "ResourceName": "__transaction_state", "Configs": [change]}
-    answer = stage.client.call("IncrementalAlterConfigs", {"Resources": [topic]})
-    check(answer["Responses"][0]["ErrorCode"], "IncrementalAlterConfigs of max.message.bytes")
 
 
 def _take(stage: Stage, broker: int, names: list[str]) -> int:

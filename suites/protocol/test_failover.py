@@ -8,20 +8,16 @@ or, which shows the same in a tenth of the time, by the move of its partition's 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from chaos.frames import Frames, Hold
-from fixtures.clusters.coordinators import partition_of
 from suites.protocol import brokers, replicas
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.clocks import LONG_MS, now_ms
+from suites.protocol.coordinating import WAIT, Decided, described, id_at, log_of, moved
 from suites.protocol.frames import Tampered, tampered, to
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Line, Stage
-from verification import transaction_log
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
@@ -35,91 +31,6 @@ PARTLY_OVER_MS = 3500
 ENDED_WITHIN_S = 20.0
 #: Enough to meet a coordinator while it loads, now and then; each costs some requests.
 MOVES = 4
-
-
-def id_at(stage: Stage, name: str, coordinator: int, *, timeout_ms: int = 60_000) -> ScriptedProducer:
-    """A producer that is initialised at a coordinator of one's choice."""
-    return ScriptedProducer(stage, replicas.coordinated(stage, name, by=coordinator), timeout_ms=timeout_ms).ready()
-
-
-def log_of(stage: Stage, producer: ScriptedProducer) -> TopicPartition:
-    """The partition of the transaction log that the producer's id is in."""
-    count = len(stage.client.metadata([transaction_log.TOPIC]).topics[transaction_log.TOPIC].partitions)
-    return TopicPartition(transaction_log.TOPIC, partition_of(str(producer.transactional_id), count))
-
-
-def moved(stage: Stage, *producers: ScriptedProducer, to_broker: int) -> None:
-    """Ground: another broker leads the partitions of the transaction log that the producers' ids are in."""
-    for at in sorted({log_of(stage, each) for each in producers}):
-        replicas.lead(stage, at, to_broker)
-    for each in producers:
-        stage.require("the coordinator now", stage.coordinator(str(each.transactional_id)), to_broker)
-
-
-@dataclass(slots=True, kw_only=True)
-class Decided:
-    """A transaction whose end was acknowledged; `markers` is what each of its partitions must hold in the end."""
-
-    stage: Stage
-    producer: ScriptedProducer
-    places: tuple[TopicPartition, ...]
-    commit: bool
-    before: ScriptedProducer
-
-    @classmethod
-    def held(cls, stage: Stage, producer: ScriptedProducer, *places: TopicPartition, commit: bool) -> Decided:
-        """Write a record to each place and ask for the end; markers are held by now."""
-        producer.writes(*places, values=[str(commit)])
-        before = producer.copy()
-        stage.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
-        return cls(stage=stage, producer=producer, places=places, commit=commit, before=before)
-
-    @property
-    def word(self) -> str:
-        """Commit or abort, as states spell it."""
-        return "Commit" if self.commit else "Abort"
-
-    def expect_prepared(self) -> None:
-        """Claim that it stands in Prepare: nobody may go on, and nothing shows."""
-        stage, name = self.stage, str(self.producer.transactional_id)
-        stage.require("the state", stage.see.state(name), f"Prepare{self.word}")
-        again = self.before.copy()
-        stage.expect_code(f"Prepare{self.word}: EndTxn again", again.end(commit=self.commit), _WAIT)
-        answer = ScriptedProducer(stage, name).init()
-        stage.expect_code(f"Prepare{self.word}: InitProducerId", answer, _WAIT)
-        for at in self.places:
-            stage.expect(f"Prepare{self.word}: the last stable offset of {at}", stage.see.stable(at), 0)
-            stage.expect(f"Prepare{self.word}: what a reader is given of {at}", stage.see.committed(at), [])
-
-    def expect_complete(self) -> None:
-        """Claim that it is complete without the client, and what a repeated end is told."""
-        stage = self.stage
-        stage.expect("the state", stage.see.complete(self.producer), f"Complete{self.word}")
-        answer = stage.answered(partial(self.before.copy().end, commit=self.commit))
-        stage.expect_code(f"EndTxn({self.word.lower()}) again", answer, Code.NONE)
-        if stage.generation is Generation.TV2:
-            told = [answer["ProducerId"], answer["ProducerEpoch"]]
-            stage.expect("the id and epoch that it answers", told, [self.producer.now.id, self.producer.now.epoch])
-        self.expect_marked()
-
-    def expect_marked(self) -> None:
-        """Claim one marker on each partition, with the transaction's own epoch, and what follows from it."""
-        stage, now = self.stage, self.producer.now
-        for at in self.places:
-            stage.expect(f"the markers of {at}", stage.see.markers(at), [(self.word.lower(), now.id, now.epoch)])
-            stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
-            given = [str(self.commit)] if self.commit else []
-            stage.expect(f"what a reader is given of {at}", stage.see.committed(at), given)
-
-    def expect_next(self) -> None:
-        """Claim that the producer goes on."""
-        self.producer.writes(*self.places, values=["next"])
-        self.producer.ends(commit=True)
-        for at in self.places:
-            self.stage.expect(f"the next record of {at}", self.stage.see.committed(at)[-1:], ["next"])
-
-
-_WAIT = Code.CONCURRENT_TRANSACTIONS
 
 
 def expect_too_late(stage: Stage, markers: Tampered, *places: TopicPartition) -> None:
@@ -173,9 +84,9 @@ def test_an_open_transaction_goes_on_at_the_next_coordinator(stage: Stage) -> No
     one, two, coordinator = stage.brokers
     here, there = replicas.placed(stage, *([one, two, coordinator],) * 2)
     owners = [id_at(stage, word, coordinator).writes(here, values=[word]) for word in ("commit", "abort")]
-    known = [_described(stage, each) for each in owners]
+    known = [described(stage, each) for each in owners]
     moved(stage, *owners, to_broker=one)
-    stage.expect("the transactions", [_described(stage, each) for each in owners], known)
+    stage.expect("the transactions", [described(stage, each) for each in owners], known)
     for owner, commit in zip(owners, (True, False), strict=True):
         owner.writes(there, values=["more"])
         stage.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
@@ -185,12 +96,6 @@ def test_an_open_transaction_goes_on_at_the_next_coordinator(stage: Stage) -> No
         stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
 
 
-def _described(stage: Stage, producer: ScriptedProducer) -> list[Any]:
-    seen = stage.see.described(str(producer.transactional_id)) or {}
-    fields = ("TransactionState", "ProducerId", "ProducerEpoch", "TransactionStartTimeMs", "Topics")
-    return [seen.get(each) for each in fields]
-
-
 @requirement("COORD-04", "EXP-02")
 @needs(THREE)
 def test_a_timeout_runs_on_at_the_next_coordinator(stage: Stage) -> None:
@@ -198,7 +103,7 @@ def test_a_timeout_runs_on_at_the_next_coordinator(stage: Stage) -> None:
     one, two, coordinator = stage.brokers
     (at,) = replicas.placed(stage, [one, two, coordinator])
     late = id_at(stage, "late", coordinator, timeout_ms=TIMEOUT_MS).writes(at, values=["late"])
-    begun_ms = int(_described(stage, late)[3])
+    begun_ms = int(described(stage, late)[3])
     passed_ms = stage.until(lambda: now_ms() - begun_ms, lambda ms: ms >= PARTLY_OVER_MS, within_s=ENDED_WITHIN_S)
     stage.require("milliseconds until the change", passed_ms, PARTLY_OVER_MS, Relation.AT_LEAST)
     moved_ms = now_ms()
@@ -227,10 +132,10 @@ def test_an_idle_id_goes_on_at_the_next_coordinator(stage: Stage) -> None:
     one, two, coordinator = stage.brokers
     (at,) = replicas.placed(stage, [two, one, coordinator])
     producers = {state: _idle(stage, state, coordinator, at) for state in _IDLE}
-    known = {state: _described(stage, each) for state, each in producers.items()}
+    known = {state: described(stage, each) for state, each in producers.items()}
     moved(stage, *producers.values(), to_broker=one)
     for state, producer in producers.items():
-        stage.expect(f"{state}: the transactional id", _described(stage, producer), known[state])
+        stage.expect(f"{state}: the transactional id", described(stage, producer), known[state])
         producer.writes(at, values=[f"after {state}"]).ends(commit=True)
         before = producer.now
         stage.expect_code(f"{state}: InitProducerId(id, e)", producer.init(continues=before), Code.NONE)
@@ -302,7 +207,7 @@ def test_whoever_cannot_coordinate_says_so(stage: Stage) -> None:
         stage.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
         stage.expect("the state", stage.see.complete(producer), "CompleteCommit")
         stage.set_up("the next instance", producer.init)
-    lawful = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, _WAIT)
+    lawful = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, WAIT)
     stage.expect("other codes meanwhile", sorted(codes - {0, *map(int, lawful)}), [])
     stage.expect("what a reader is given", stage.see.committed(at), [str(turn) for turn in range(MOVES)])
 
@@ -326,9 +231,9 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -
     one, two, coordinator = stage.brokers
     places = replicas.placed(stage, *([one, two, coordinator], [two, one, coordinator]) * 3)
     idle = id_at(stage, "idle", coordinator)
-    known_idle = _described(stage, idle)
+    known_idle = described(stage, idle)
     ongoing = id_at(stage, "ongoing", coordinator, timeout_ms=LONG_MS).writes(*places[:2], values=["open"])
-    known = _described(stage, ongoing)
+    known = described(stage, ongoing)
     producers = [id_at(stage, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
     # The links lead where they should before the cluster is expected to be whole: the crash ends last.
@@ -345,9 +250,9 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -
             brokers.elected(stage, log_of(stage, producer), instead_of=coordinator)
         for each in ends:
             each.expect_complete()
-        stage.expect("the idle id", _described(stage, idle), known_idle)
+        stage.expect("the idle id", described(stage, idle), known_idle)
         stage.expect_code("its next initialisation", idle.init(), Code.NONE)
-        stage.expect("the open transaction", _described(stage, ongoing), known)
+        stage.expect("the open transaction", described(stage, ongoing), known)
         stage.expect_code("its EndTxn", ongoing.end(commit=True), Code.NONE)
         stage.expect("its state", stage.see.complete(ongoing), "CompleteCommit")
         expect_too_late(stage, markers, *places[2:])

@@ -8,8 +8,8 @@ has room for about 870 keys, the segment has 2000 and then the aborted transacti
 
 from __future__ import annotations
 
+from suites.protocol.compacting import CompactedLog, pairs, transactional
 from suites.protocol.stage import Stage
-from suites.protocol.test_compaction import CompactedLog, pairs, transactional
 from suites.regressions.row import decide, shows
 
 ABORTED = 50

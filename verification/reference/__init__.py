@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from verification.anomalies import Anomaly
 from verification.folding import RawViolation
-from verification.reference import reading, standing, writing
+from verification.reference import coordinating, reading, standing, writing
 from verification.reference.case import Case
 from verification.rows import Rows
 
@@ -33,9 +33,18 @@ JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
     standing.stuck,
     standing.copied,
     standing.stranded,
+    coordinating.transitions,
 )
 #: What can be judged by delivered versus told alone.
-WITHOUT_LOG = (writing.lost, writing.duplicate, reading.read, standing.zombie, standing.copied, standing.stranded)
+WITHOUT_LOG = (
+    writing.lost,
+    writing.duplicate,
+    reading.read,
+    standing.zombie,
+    standing.copied,
+    standing.stranded,
+    coordinating.transitions,
+)
 
 
 def judge_rows(rows: Rows) -> list[RawViolation]:

@@ -1,0 +1,141 @@
+"""`illegal-transition`: the transaction log of a run, held against the coordinator's state machine.
+
+The one check that is no frame operation: a history is walked step by step, and a run's log has some thousand records,
+so it is judged where the verdicts are made and costs no Spark job. `verification.transitions` has the rules, the
+reference judge has them once more.
+
+When an append may have failed is taken from the history: from the first fault on, and as long before it as a coordinator
+waits for replicas, until every replica was in sync again. The brokers' clocks date the records; where they need not be
+this machine's, any record may be such a one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from verification.anomalies import Anomaly
+from verification.folding import RawViolation
+from verification.history import FaultRecord, Operation, Phase
+from verification.transaction_log import TOPIC_INDEX, Entry
+from verification.transaction_log_file import TransactionLog
+from verification.transitions import judge
+
+if TYPE_CHECKING:
+    from verification.evidence import RunEvidence
+    from verification.rows import Row
+
+#: The phase at whose end every replica is in sync again.
+RECOVERY = "await recovery"
+#: Runtimes whose brokers share this machine's clock.
+SHARED_CLOCK = frozenset({"local", "docker"})
+#: What a coordinator waits for replicas is the transaction's timeout; this is Kafka's own where it is not told.
+TIMEOUT_S = 60.0
+EVER = (0, 1 << 62)
+NS_PER_MS = 1_000_000
+#: Offsets before and after a violation that are shown, of its own transactional id.
+AROUND = 4
+
+Window = tuple[int, int]
+
+
+def rows(run: RunEvidence) -> list[Row]:
+    """The transaction log as a frame of one row; none where the log is not there or could not be read."""
+    log = run.transaction_log
+    if log is None or log.header.unavailable:
+        return []
+    return [{"run": run.run, "log": log, "failing_ms": failing_ms(run)}]
+
+
+def unjudged(run: RunEvidence) -> str | None:
+    """Why the transaction log of a run was not judged; empty when it was, None when nobody used transactions."""
+    used = {each.transactional_id for each in run.history.of(Operation)} - {None}
+    if not used:
+        return None
+    log = run.transaction_log
+    if log is None:
+        return "this evidence has no transaction log"
+    if log.header.unavailable:
+        return log.header.unavailable
+    return (
+        "" if used & {each.transactional_id for each in log.entries} else "the transaction log has nothing of this run"
+    )
+
+
+def failing_ms(run: RunEvidence) -> Window | None:
+    """From when to when (wall-clock milliseconds) the append of a record may have failed; None for never."""
+    faults = run.history.of(FaultRecord)
+    if not faults:
+        return None
+    if run.experiment.runtime not in SHARED_CLOCK:
+        return EVER
+    try:
+        anchor_ms = int(datetime.fromisoformat(run.history.wall_clock_anchor).timestamp() * 1000)
+    except ValueError:
+        return EVER
+    recovered = [each.ended_ns for each in run.history.of(Phase) if each.name == RECOVERY and not each.note]
+    waited_ms = int((run.experiment.transaction_timeout_s or TIMEOUT_S) * 1000)
+    shift_ms = anchor_ms - run.history.anchor_ns // NS_PER_MS
+    from_ms = shift_ms + min(each.began_ns for each in faults) // NS_PER_MS - waited_ms
+    return (from_ms, shift_ms + max(recovered) // NS_PER_MS if recovered else EVER[1])
+
+
+def illegal_transitions(frame: Iterable[Row]) -> Iterator[RawViolation]:
+    """Records of the transaction log that cannot stand where they do. One violation per record, whose place it has."""
+    for row in frame:
+        log: TransactionLog = row["log"]
+        judgement = judge(
+            log.entries,
+            starts=log.starts,
+            new_ids=frozenset(log.header.new_ids),
+            may_fail=partial(_within, row["failing_ms"]),
+        )
+        for step in judgement.illegal:
+            yield RawViolation(
+                anomaly=Anomaly.ILLEGAL_TRANSITION,
+                topic_index=TOPIC_INDEX,
+                partition=step.entry.partition,
+                offset=step.entry.offset,
+                detail=f"{step.entry.state} of {step.entry.transactional_id}: {step.why}",
+            )
+
+
+def _within(window: Window | None, entry: Entry) -> bool:
+    return window is not None and window[0] <= entry.appended_ms <= window[1]
+
+
+def surroundings(run: RunEvidence, examples: Iterable[RawViolation]) -> list[dict[str, Any]]:
+    """The records of the same transactional ids around some violations, as lines of `records.jsonl`."""
+    entries = () if run.transaction_log is None else run.transaction_log.entries
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    at = {(each.partition, each.offset): each for each in entries}
+    for example in examples:
+        own = at.get((example.partition or 0, example.offset or 0))
+        if own is None:
+            continue
+        same = [
+            each for each in entries if (each.partition, each.transactional_id) == (own.partition, own.transactional_id)
+        ]
+        same.sort(key=lambda each: each.offset)
+        here = same.index(own)
+        for each in same[max(0, here - AROUND) : here + AROUND + 1]:
+            found[each.partition, each.offset] = _shown(each)
+    return list(found.values())
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    return {
+        "topic_index": TOPIC_INDEX,
+        "partition": entry.partition,
+        "offset": entry.offset,
+        "transactional_id": entry.transactional_id,
+        "state": str(entry.state),
+        "producer_id": entry.producer_id,
+        "producer_epoch": entry.epoch,
+        "places": sorted(entry.places),
+        "client_version": entry.client_version,
+        "leader_epoch": entry.leader_epoch,
+        "appended_ms": entry.appended_ms,
+    }
