@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from reports import matrix, scorecards, words
 from reports.change import Change, ChangeKind, Comparison
@@ -28,11 +27,11 @@ from reports.lane_drawing import draw_lanes
 from reports.model import Report, RequirementRow, ScenarioReport
 from reports.paint import paint
 from reports.script_case import StatementRow, Tried
-from reports.script_page import steps
+from reports.script_page import asked_of, held_of, steps
+from reports.templating import environment, place, without_blanks
 from verification.script import Relation
 from verification.verdict import Verdict
 
-TEMPLATES = Path(__file__).parent / "templates"
 #: Examples shown at once; some of the others are folded below them, and results.json has up to 32.
 EXAMPLES_SHOWN = 4
 EXAMPLES_MAX = 12
@@ -46,6 +45,8 @@ DECIDED_SHOWN = 6
 REFUTED_SHOWN = 3
 #: Statements in the table above a script; the script marks every one of them.
 DECIDING_SHOWN = 6
+#: Claims in the summary of a case that passed; its script has them all.
+HELD_SHOWN = 5
 #: Characters of a value in the overview; the section of the case has more.
 BRIEF_MAX = 120
 SECTIONS = (
@@ -107,6 +108,7 @@ def render(report: Report, directory: Path) -> str:
         unclear_cases=tuple(each for each in report.cases_worst_first if not each.clear),
         passed_cases=tuple(each for each in report.cases if each.verdict is Verdict.PASS),
         inapplicable_cases=tuple(each for each in report.cases if each.verdict is Verdict.NOT_APPLICABLE),
+        filtered=_filtered(report),
         tested=tuple(row for row in report.requirements if row.verdict is not None),
         cards=scorecards.cards(report),
         matrix_columns=matrix.columns(report),
@@ -118,31 +120,19 @@ def render(report: Report, directory: Path) -> str:
         anchor=lambda key: anchors.get(key, "top"),
         link=_linker(report.origin, directory),
     )
-    return _without_blanks(text)
+    return without_blanks(text)
 
 
 def render_diff(comparison: Comparison) -> str:
     """A page that holds nothing but the difference of two runs; without their reports, nothing is linked."""
     template = _environment().get_template("diff.html.j2")
-    return _without_blanks(template.render(comparison=comparison, sentences={}, anchor=lambda _: "change"))
-
-
-def _without_blanks(text: str) -> str:
-    # Templates leave lines of blanks behind; without them the page is a quarter smaller and easier to compare.
-    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
+    return without_blanks(template.render(comparison=comparison, sentences={}, anchor=lambda _: "change"))
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.globals.update(
+    made = environment()
+    made.globals.update(
         draw=draw,
         draw_lanes=draw_lanes,
         paint=paint,
@@ -166,13 +156,15 @@ def _environment() -> Environment:
         examples_shown=EXAMPLES_SHOWN,
         examples_max=EXAMPLES_MAX,
         steps=steps,
+        asked_of=asked_of,
+        held_of=held_of,
+        held_shown=HELD_SHOWN,
         relation=_relation,
         counts_of=_counts_of,
         deciding_shown=DECIDING_SHOWN,
         brief=BRIEF_MAX,
     )
-    environment.filters.update(seconds=words.seconds, number=words.number, millis=words.millis)
-    return environment
+    return made
 
 
 def _change_class(change: Change) -> str:
@@ -180,17 +172,12 @@ def _change_class(change: Change) -> str:
     return "fail" if change.is_regression else _CHANGE_CLASS.get(change.kind, "na")
 
 
-def _finalize(value: Any) -> Any:
-    """The gate of every printed expression; markup made by the templates themselves passes as it is."""
-    return words.plain(value) if type(value) is str else value
-
-
 def _anchors(report: Report) -> dict[str, str]:
     """A unique fragment per scenario, control and case; requirement ids keep theirs, because people cite them."""
     taken = {
         *SECTIONS,
-        *(row.id for row in report.requirements),
-        *(f"family-{row.family}" for row in report.requirements),
+        *(place(row.id) for row in report.requirements),
+        *(f"family-{place(row.family)}" for row in report.requirements),
     }
     anchors: dict[str, str] = {}
     for scenario in (*report.tried, *report.controls):
@@ -219,6 +206,13 @@ def _counted(tried: Sequence[Tried]) -> tuple[tuple[Verdict, int], ...]:
     """How many per verdict, the worst first, verdicts that do not occur left out."""
     counts = Counter(each.verdict for each in tried)
     return tuple((verdict, counts[verdict]) for verdict in sorted(counts, reverse=True))
+
+
+def _filtered(report: Report) -> tuple[Verdict | None, ...]:
+    """The verdicts that rows and sections of the page have, the worst first; each can be hidden."""
+    occurring: set[Verdict | None] = {words.shown_verdict(each) for each in (*report.scenarios, *report.controls)}
+    occurring |= {each.verdict for each in report.cases} | {each.verdict for each in report.requirements}
+    return tuple(each for each in (*sorted(Verdict, reverse=True), None) if each in occurring)
 
 
 def _counts_of(group: matrix.Group) -> tuple[tuple[Verdict | None, int], ...]:

@@ -24,6 +24,7 @@ from reports.load import load_run
 from reports.model import AcceptanceRow, Client, Pairs, Part, Problem, Report, ScenarioReport, Subject
 from reports.requirement_rows import rows
 from reports.script_case import ScriptCase, Tried
+from reports.subject import JOINED
 from reports.vocabulary import catalogue
 
 #: Identifies a scenario's evidence whatever directory it was copied to.
@@ -235,8 +236,9 @@ def _pairs(groups: Iterable[Pairs]) -> Pairs:
     values: dict[str, list[str]] = {}
     for group in groups:
         for name, value in group:
-            values.setdefault(name, []).append(value)
-    return tuple((name, " / ".join(dict.fromkeys(each))) for name, each in sorted(values.items()))
+            # A run that met several values has joined them in the same way.
+            values.setdefault(name, []).extend(value.split(JOINED))
+    return tuple((name, JOINED.join(dict.fromkeys(each))) for name, each in sorted(values.items()))
 
 
 def _subject(subjects: Sequence[Subject]) -> Subject:

@@ -12,6 +12,7 @@ from NOT_APPLICABLE, which a scenario said.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +24,8 @@ from reports.script_case import ScriptCase, Tried
 from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
+#: The facts about a host that say how large it is.
+SHAPE = ("processors", "memory")
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -46,6 +49,17 @@ class Subject:
     versions: Pairs
     digests: Pairs
     host: Pairs
+
+    @property
+    def fingerprint(self) -> str:
+        """One short digest of all digests: two runs with the same one had the same files."""
+        text = "\n".join(f"{name} {digest}" for name, digest in self.digests)
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+    @property
+    def shape(self) -> str:
+        """Processors and memory of the host, as far as they were recorded."""
+        return ", ".join(f"{name.lower()} {value}" for name, value in self.host if name.lower() in SHAPE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

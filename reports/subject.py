@@ -22,6 +22,8 @@ FEATURE = "transaction.version"
 DIGEST = "digest "
 PROTOCOL = " protocol"
 NOT_RECORDED = "not recorded"
+#: Stands between the values that one name had in several scenarios or runs.
+JOINED = " / "
 
 
 def protocol_of(experiment: Experiment) -> str:
@@ -93,7 +95,7 @@ def _merged(mappings: Iterable[dict[str, str]]) -> dict[str, str]:
     for mapping in mappings:
         for name, value in mapping.items():
             values.setdefault(name, {})[str(value)] = None
-    return {name: " / ".join(each) for name, each in values.items()}
+    return {name: JOINED.join(each) for name, each in values.items()}
 
 
 def _pairs(mapping: dict[str, str]) -> Pairs:

@@ -6,8 +6,8 @@ a bug that is missed is as much a failure as a false alarm.
 
 A cell of the matrix is kept, and not performed again, while the commit is the same and its script is still there: a
 matrix that was stopped goes on where it stopped. With uncommitted changes every cell is performed, for the same commit
-then says nothing about the files. `docs/track-record.json` holds every cell, and the matrix in
-`docs/track-record.md`, between its two markers, is rendered from that.
+then says nothing about the files. `docs/track-record.json` holds every cell; the matrix in `docs/track-record.md`,
+between its two markers, and `docs/track-record.html` are rendered from that.
 """
 
 from __future__ import annotations
@@ -197,6 +197,16 @@ def _run(chosen: Sequence[Plan], record: Record, jobs: int) -> None:
             raise
 
 
+def _render() -> int:
+    try:
+        matrix.write(matrix.read(), rows())
+    except OnceproofError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+        return int(error.exit_code)
+    print(f"written: {matrix.PAGE.relative_to(ROOT)}")  # noqa: T201 - the voice of a command
+    return int(ExitCode.CONFORMANT)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Perform what has no answer yet; exit code 1 for a surprise, 2 and 5 for what could not be decided."""
     parser = Parser(prog=PROGRAM, description=(__doc__ or "").splitlines()[0])
@@ -204,7 +214,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bugs", default="", metavar="LIST", help="such as KB-05,KB-03/TV1 (default: all)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="releases at a time (default 2)")
     parser.add_argument("--again", action="store_true", help="perform every row, also those that have an answer")
+    parser.add_argument("--render", action="store_true", help="perform nothing; write table and page of what there is")
     options = parser.parse_args(arguments)
+    if options.render:
+        return _render()
     try:
         names = RELEASES if options.releases is None else tuple(filter(None, options.releases.split(",")))
         for name in names:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as leader_crash
-from suites.bench import speaking
+from suites.bench import reporting, speaking
 from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request
-from suites.bench.errors import WorthlessJudgementError
+from suites.bench.errors import WorthlessJudgementError, WorthlessReportError
 from suites.bench.judging import scenario_of
 from suites.bench.ratio import Ratio, Unit
 from suites.bench.table import Circumstances, number, page, render
 from suites.bench.throughput import require_all
+from tests.run_directories import SMOKE, make_scenario
 from verification.verdict import ScenarioVerdict, Verdict
 from wire.records import decode, encode
 
@@ -155,3 +158,24 @@ def test_batches_that_are_read_together_are_all_read(count: int) -> None:
     groups = list(speaking.together(iter(batches)))
     assert [batch for group in groups for batch in group] == batches
     assert all(0 < len(group) <= speaking.BATCHES_AT_ONCE for group in groups)
+
+
+def test_a_report_is_timed_from_evidence_to_every_face(tmp_path: Path) -> None:
+    """Its time stands against that of parsing, the size of its page against the bound, and both sizes are said."""
+    said: list[str] = []
+    evidence = make_scenario(tmp_path / "evidence", SMOKE)
+    time, size = reporting.ratios(evidence, tmp_path / "place", pairs=2, say=said.append, copies=3)
+    assert len(time.pairs) == 2
+    assert time.least > 1
+    page = tmp_path / "place" / "faces" / "report.html"
+    assert size.seen == (page.stat().st_size / 1000, 2000.0)
+    assert said[0].startswith("3 scenarios, controls and cases: ")
+    assert "results.json" in said[1]
+
+
+def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
+    """What lies there besides would be timed as well, so it is an error and no figure."""
+    evidence = make_scenario(tmp_path / "evidence", SMOKE)
+    make_scenario(tmp_path / "place" / "run" / "runs" / "another", SMOKE)
+    with pytest.raises(WorthlessReportError, match="2 of 1"):
+        reporting.ratios(evidence, tmp_path / "place", pairs=1, say=print, copies=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +14,13 @@ from reports.compare import against
 from reports.load import load_run
 from reports.results import results
 from reports.write import write_all
-from tests.browser import JENKINS, needs_chromium, served, visit
+from tests.browser import JENKINS, needs_chromium, served, told, visit
 from tests.run_directories import EVERY_VERDICT, FAILED, make_run
 from tests.test_report_faces import hostile_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
-PROBE = "<script>" + (Path(__file__).parent / "page_probe.js").read_text(encoding="utf-8") + "</script>"
+PROBE = (Path(__file__).parent / "page_probe.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def probed(page: Path, profile: Path, **options: Any) -> dict[str, Any]:
     """What the probe finds in a copy of the page that is allowed to run it."""
-    copy = page.with_name("probed.html")
-    copy.write_text(page.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8")
-    dom = visit(copy.as_uri(), profile, **options).dom
-    match = re.search(r"<title>FOUND(.*?)</title>", dom, re.DOTALL)
-    assert match is not None, "the probe did not run"
-    found: dict[str, Any] = json.loads(html.unescape(match[1]))
+    found: dict[str, Any] = told(page, PROBE, profile, **options)
     return found
 
 
@@ -79,9 +72,9 @@ def test_every_text_has_contrast_and_every_part_a_name(run: Path, tmp_path: Path
     assert found["unnamed"] == 0
 
 
-@pytest.mark.parametrize("width", [500, 1280, 1920])
+@pytest.mark.parametrize("width", [360, 1280, 1920])
 def test_no_width_scrolls_the_page_sideways(run: Path, tmp_path: Path, width: int) -> None:
-    """Only tables and charts scroll, each in its own box; 500 is the narrowest window of a headless Chromium."""
+    """Only tables and charts scroll, each in its own box, on a telephone as on a wall."""
     assert probed(run / "report.html", tmp_path / "profile", width=width)["wide"] is False
 
 
@@ -101,11 +94,25 @@ def test_hostile_values_do_not_run(tmp_path: Path) -> None:
 
 def test_a_deep_link_opens_a_folded_family(run: Path, tmp_path: Path) -> None:
     """`#2PC-01` leads into a family that is folded, because nothing of it was tested."""
-    page = run / "linked.html"
     opened = "document.getElementById('2PC-01').closest('details').open"
-    probe = f"<script>onload = () => document.title = String({opened})</script>"
-    page.write_text(
-        (run / "report.html").read_text(encoding="utf-8").replace("</body>", probe + "</body>"), encoding="utf-8"
-    )
-    assert "<title>true</title>" in visit(f"{page.as_uri()}#2PC-01", tmp_path / "profile").dom
-    assert FAILED.key in page.read_text(encoding="utf-8")
+    script = f"onload = () => document.title = 'FOUND' + {opened}"
+    assert told(run / "report.html", script, tmp_path / "profile", fragment="#2PC-01") is True
+
+
+@pytest.mark.parametrize("fragment", ["", f"#{FAILED.key}"])
+def test_a_verdict_can_be_hidden_and_a_link_still_leads_to_what_is_hidden(
+    run: Path, tmp_path: Path, fragment: str
+) -> None:
+    """Without any script of the page: its rows and sections vanish, all others stay, and the one that is linked too."""
+    script = """
+        const count = (verdict) => [...document.querySelectorAll(`[data-verdict=${verdict}]`)]
+            .filter((e) => e.getClientRects().length).length;
+        onload = () => {
+            const before = ["fail", "pass"].map(count);
+            document.getElementById("show-fail").click();
+            document.title = "FOUND" + JSON.stringify([before, ["fail", "pass"].map(count)]);
+        };
+    """
+    before, after = told(run / "report.html", script, tmp_path / "profile", fragment=fragment)
+    assert before[0] > 3
+    assert after == [1 if fragment else 0, before[1]]

@@ -70,6 +70,13 @@ def test_the_order_of_naming_changes_nothing(tmp_path: Path) -> None:
     ]
 
 
+def test_facts_of_several_runs_are_named_once(tmp_path: Path) -> None:
+    """A value that one run alone had joined with another is not repeated for the other run."""
+    mixed = make_run(tmp_path / "mixed", (SMOKE,), machine={"processors": "2 / 4", "memory": "8 GB"})
+    plain = make_run(tmp_path / "plain", (release(SMOKE, "4.2.1"),), machine={"processors": "4"}, started=LATER)
+    assert merge((mixed, plain), tmp_path / "out").subject.host == (("memory", "8 GB"), ("processors", "2 / 4"))
+
+
 @pytest.mark.parametrize("damage", ["missing", "foreign", "newer", "cut"])
 def test_what_cannot_be_read_is_named_and_no_go_without_it(tmp_path: Path, damage: str) -> None:
     """A missing, foreign, newer or cut directory is in the report by name, and the report is not a GO."""

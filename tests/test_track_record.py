@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.clusters.errors import ClusterSpecError
+from reports.track_page import render
 from suites import track_record
 from suites.protocol.case import Needs
 from suites.protocol.recording import Recording, UnmetError
@@ -196,11 +197,12 @@ def test_the_matrix_shows_every_cell_and_names_surprises() -> None:
 
 def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
     """Only what is between the markers is replaced, cells survive a round trip, and a file without markers is refused."""
-    cells, table = tmp_path / "cells.json", tmp_path / "record.md"
+    cells, table, page = tmp_path / "cells.json", tmp_path / "record.md", tmp_path / "record.html"
     table.write_text(f"by hand\n{matrix.BEGIN}\nold\n{matrix.END}\nby hand too\n", encoding="utf-8")
     written = [cell("3.9.2"), cell("2.5.0", Seen.VIOLATED)]
     for _ in range(2):
-        matrix.write(written, [row()], cells, table)
+        matrix.write(written, [row()], cells, table, page)
+    assert page.read_text(encoding="utf-8") == render(matrix.told(written, [row()]))
     text = table.read_text(encoding="utf-8")
     assert text.startswith(f"by hand\n{matrix.BEGIN}\n")
     assert text.endswith(f"{matrix.END}\nby hand too\n")
@@ -209,7 +211,28 @@ def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
     assert matrix.read(cells) == sorted(written, key=lambda each: each.release)
     table.write_text("by hand\n", encoding="utf-8")
     with pytest.raises(UnfitRecordError, match="has lost the lines"):
-        matrix.write(written, [row()], cells, table)
+        matrix.write(written, [row()], cells, table, page)
+
+
+def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
+    """A surprise stands before the table and in its cell, releases that showed the same stand together, races score."""
+    cells = [
+        cell("2.5.0", Seen.VIOLATED, note="taken <b>"),
+        cell("2.6.0", Seen.VIOLATED, note="taken <b>"),
+        cell("3.8.1", Seen.VIOLATED, note="taken again"),
+        cell("2.5.0", Seen.HELD, row="KB-15", note="0/384"),
+    ]
+    text = render(matrix.told(cells, [row(), row(bug=KnownBugId("KB-15"), race=True), row(variant="/none")]))
+    assert "1 SURPRISE" in text
+    assert "3 cells: it is found" in text
+    assert "1 cell: nothing is found" in text
+    assert text.index("KB-05 is VIOLATED on 3.8.1, where it must be HELD") < text.index('id="matrix"')
+    assert text.count("not expected") == 1
+    assert "2.5.0, 2.6.0</th><td>taken &lt;b&gt;</td>" in text
+    assert "</abbr> 0/384</td>" in text
+    assert "KB-05/none" not in text
+    assert "AS EXPECTED" in render(matrix.told(cells[:2], [row()]))
+    assert "1 UNDECIDED" in render(matrix.told([cell("2.5.0", Seen.ERROR)], [row()]))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pathlib import Path
 from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
-from suites.bench import judging, speaking, starting, throughput
+from suites.bench import judging, reporting, speaking, starting, throughput
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, page, render
 from suites.config import OUT, ROOT, RunConfig, Runtime, unreported
@@ -30,7 +30,7 @@ from suites.session import ENVIRONMENT_ERRORS
 from verification.verdict import ExitCode
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-PARTS = ("starting", "speaking", "judging", "throughput")
+PARTS = ("starting", "speaking", "judging", "throughput", "reporting")
 #: Fewer records are judged in less time than Spark takes to plan, and say nothing about a rate.
 RECORDS = 1_000_000
 PAIRS = 5
@@ -72,6 +72,9 @@ class Bench:
             "speaking": self._speaking,
             "judging": lambda: judging.measure(self._open(), self.console.say),
             "throughput": lambda: throughput.measure(self._open(), self.console.say, records=self.request.records),
+            "reporting": lambda: reporting.measure(
+                self._open(), self.config.directory / "report", pairs=self.request.pairs, say=self.console.say
+            ),
         }
         ratios: list[Ratio] = []
         with self._stack:

@@ -5,6 +5,7 @@ OnceproofError
     └── BenchError                  no figure came about, or none that means anything
         ├── BareBrokerError         the broker that is the measure did not start
         ├── WorthlessJudgementError what was timed is not the judgement of all the evidence
+        ├── WorthlessReportError    the report that was timed is not that of all the scenarios
         └── WorthlessRateError      a client did not write or read what it was timed for
 """
 
@@ -27,6 +28,10 @@ class WorthlessJudgementError(BenchError):
     default_hint = (
         "An INCONCLUSIVE comes from a machine that is too busy, an ERROR mostly from too little memory for Spark."
     )
+
+
+class WorthlessReportError(BenchError):
+    """The report does not have every scenario that was laid out for it: its time and size mean nothing."""
 
 
 class WorthlessRateError(BenchError):

@@ -60,11 +60,7 @@ def measure(laboratory: Laboratory, say: Callable[[str], None]) -> tuple[Ratio, 
 
 def _timed(laboratory: Laboratory, seed: int, say: Callable[[str], None]) -> Timed:
     trial = Trial(scenario_of(test_leader_crash_while_committing, seed=seed), laboratory)
-    laboratory.console.follow(trial.status)
-    try:
-        directory = conduct(trial)
-    finally:
-        laboratory.console.unfollow()
+    directory = conducted(trial, laboratory)
     phases = {each.name: (each.ended_ns - each.began_ns) / 1e9 for each in read_history(directory.history).of(Phase)}
     capture_s = phases.pop(CAPTURE)
     timed = Timed(
@@ -78,6 +74,15 @@ def _timed(laboratory: Laboratory, seed: int, say: Callable[[str], None]) -> Tim
         f"judged in {timed.first_s:.1f} s, again in {timed.second_s:.1f} s"
     )
     return timed
+
+
+def conducted(trial: Trial, laboratory: Laboratory) -> RunDirectory:
+    """Conduct a trial while the console shows how it stands. Raises what a run raises."""
+    laboratory.console.follow(trial.status)
+    try:
+        return conduct(trial)
+    finally:
+        laboratory.console.unfollow()
 
 
 def judged(laboratory: Laboratory, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:

@@ -12,14 +12,15 @@ class Unit(StrEnum):
 
     SECONDS = "s"
     RECORDS_PER_S = "records/s"
+    KILOBYTES = "kB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
     """`subject` divided by `against`, of every pair of measurements (subject, against), each above zero.
 
-    In seconds less is better, in records per second more. Raises ValueError without pairs or with a pair that is not
-    above zero: an average of nothing must not look like a figure.
+    In seconds and kilobytes less is better, in records per second more. Raises ValueError without pairs or with a pair
+    that is not above zero: an average of nothing must not look like a figure.
     """
 
     subject: str

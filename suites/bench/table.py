@@ -62,7 +62,7 @@ def number(value: float) -> str:
 
 
 def amount(value: float, unit: Unit) -> str:
-    """One side of a ratio: seconds with a digit, records per second with thousands set apart."""
+    """One side of a ratio: seconds with a digit, anything else whole, with thousands set apart."""
     if unit is Unit.SECONDS:
         return f"{value:.1f} s"
     return f"{value:,.0f} {unit}".replace(",", " ")

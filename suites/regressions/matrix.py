@@ -1,4 +1,4 @@
-"""The matrix bug × release: its cells on disk, and as a table between the markers of docs/track-record.md."""
+"""The matrix bug × release: its cells on disk, as a table between the markers of docs/track-record.md, and as a page."""
 
 from __future__ import annotations
 
@@ -10,16 +10,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fixtures.errors import OnceproofError
+from reports import track_page
+from reports.track_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
+from reports.vocabulary import note_on
 from suites.config import ROOT
 from suites.regressions.row import Row, Seen
 from verification.releases import parse
 
 CELLS = ROOT / "docs" / "track-record.json"
 TABLE = ROOT / "docs" / "track-record.md"
+PAGE = ROOT / "docs" / "track-record.html"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 FORMAT = 1
 #: What stands for, or behind, a commit that does not say which files were performed.
 UNKNOWN, DIRTY = "unknown", "-dirty"
+_MARKS = {
+    Seen.VIOLATED: Mark.VIOLATED,
+    Seen.HELD: Mark.HELD,
+    Seen.INCONCLUSIVE: Mark.INCONCLUSIVE,
+    Seen.ERROR: Mark.ERROR,
+}
 _SIGNS = {Seen.VIOLATED: "V", Seen.HELD: "·", Seen.INCONCLUSIVE: "?", Seen.ERROR: "E"}
 
 
@@ -60,8 +70,10 @@ def read(path: Path = CELLS) -> list[Cell]:
         ) from error
 
 
-def write(cells: Sequence[Cell], rows: Sequence[Row], path: Path = CELLS, table: Path = TABLE) -> None:
-    """Write the cells, and the table between the markers of the other file. Raises UnfitRecordError without them."""
+def write(
+    cells: Sequence[Cell], rows: Sequence[Row], path: Path = CELLS, table: Path = TABLE, page: Path = PAGE
+) -> None:
+    """Write the cells, the table between the markers of its file, and the page. Raises UnfitRecordError without them."""
     ordered = sorted(cells, key=lambda cell: (cell.row, parse(cell.release)))
     body = {"format": FORMAT, "cells": [asdict(cell) for cell in ordered]}
     text = table.read_text(encoding="utf-8")
@@ -70,6 +82,7 @@ def write(cells: Sequence[Cell], rows: Sequence[Row], path: Path = CELLS, table:
     if not found or not closed:
         raise UnfitRecordError(f"{table} has lost the lines {BEGIN} and {END}, between which the matrix belongs.")
     _replace(path, json.dumps(body, indent=1, ensure_ascii=False) + "\n")
+    _replace(page, track_page.render(told(ordered, rows)))
     _replace(table, f"{before}{BEGIN}\n{render(ordered, rows)}{END}{after}")
 
 
@@ -92,6 +105,46 @@ def render(cells: Sequence[Cell], rows: Sequence[Row]) -> str:
     lines.append(f"| s | {' | '.join(f'{total[release]:.0f}' for release in releases)} | {sum(total.values()):.0f} |")
     lines += ["", *_summary(cells, rows), ""]
     return "\n".join(lines) + "\n"
+
+
+def told(cells: Sequence[Cell], rows: Sequence[Row]) -> TrackRecord:
+    """The matrix as the page tells it; rows of which nothing was performed are left out."""
+    releases = tuple(sorted({cell.release for cell in cells}, key=parse))
+    by_row: dict[str, list[Cell]] = {}
+    for cell in sorted(cells, key=lambda each: parse(each.release)):
+        by_row.setdefault(cell.row, []).append(cell)
+    return TrackRecord(
+        releases=releases,
+        rows=tuple(_told(row, by_row[row.name], releases) for row in rows if row.name in by_row),
+        commits=tuple(sorted({cell.commit for cell in cells})),
+    )
+
+
+def _told(row: Row, cells: Sequence[Cell], releases: Sequence[str]) -> TrackRow:
+    found = {cell.release: _told_cell(row, cell) for cell in cells}
+    alike: dict[tuple[Mark, str], list[str]] = {}
+    for cell in cells:
+        alike.setdefault((_MARKS[cell.seen], cell.note), []).append(cell.release)
+    return TrackRow(
+        name=row.name,
+        claim=row.claim,
+        about=note_on(row.bug),
+        race=row.race,
+        cells=tuple(found.get(release) for release in releases),
+        showings=tuple(
+            Showing(mark=mark, releases=tuple(seen_on), note=note) for (mark, note), seen_on in alike.items()
+        ),
+        median_s=statistics.median(cell.seconds for cell in cells),
+        replay=f"tox -e track-record -- --bugs {row.name} --again",
+    )
+
+
+def _told_cell(row: Row, cell: Cell) -> TrackCell:
+    return TrackCell(
+        mark=_MARKS[cell.seen],
+        score=cell.note if row.race and cell.decided else "",
+        surprise=row.surprise(cell.release, cell.seen),
+    )
 
 
 def _sign(row: Row, cell: Cell) -> str:

@@ -1,0 +1,58 @@
+"""What a report costs: seconds to read the evidence, seconds to write every face, bytes of each.
+
+Shared by `tox -e demo-report`, which says it of real runs, and by `tox -e bench`, which sets it against a yardstick.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports.model import Report
+from reports.write import write_all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """One report as it was made; `sizes_bytes` by the name of the face, the page first."""
+
+    page: Path
+    tried: int
+    read_s: float
+    written_s: float
+    sizes_bytes: tuple[tuple[str, int], ...]
+
+    @property
+    def seconds(self) -> float:
+        """From the evidence to every face."""
+        return self.read_s + self.written_s
+
+    @property
+    def page_bytes(self) -> int:
+        """The size of the page."""
+        return dict(self.sizes_bytes)[self.page.name]
+
+    def lines(self) -> Iterator[str]:
+        """What it cost, for a terminal."""
+        yield (
+            f"{self.tried} scenarios, controls and cases: evidence read in {self.read_s:.1f} s, "
+            f"{len(self.sizes_bytes)} faces written in {self.written_s:.1f} s"
+        )
+        yield "  " + ", ".join(f"{name} {size / 1000:.0f} kB" for name, size in self.sizes_bytes)
+
+
+def weigh(read: Callable[[], Report], directory: Path) -> Weighed:
+    """Read a report, write its faces into `directory`, and say what both cost. Raises what reading raises, OSError."""
+    began = time.monotonic()
+    report = read()
+    read_at = time.monotonic()
+    written = write_all(report, directory)
+    return Weighed(
+        page=written.page,
+        tried=len(report.tried) + len(report.controls),
+        read_s=read_at - began,
+        written_s=time.monotonic() - read_at,
+        sizes_bytes=tuple((path.name, path.stat().st_size) for path in written.files),
+    )

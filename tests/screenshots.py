@@ -1,0 +1,57 @@
+"""`python -m tests.screenshots DIR`: pictures of the pages that `tox -e demo-report` left in DIR, into docs/img.
+
+Three widths of the night's report: a telephone, a laptop and a wall. Somebody looks at them before they are committed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.browser import CHROMIUM, NARROWEST, framed
+
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "img"
+#: Width by height: what a reader sees before scrolling, and a little more on a telephone.
+SIZES = ((360, 1500), (1280, 1010), (1920, 1080))
+#: Pictures are downloaded with every clone.
+BYTES_MAX = 200_000
+
+
+def shoot(page: Path, width: int, height: int, image: Path) -> int:
+    """Take a picture of a page; its size in bytes. A frame carries what is narrower than a window can be."""
+    assert CHROMIUM is not None, "pictures need a chromium on PATH"
+    url = (framed(page, width) if width < NARROWEST else page).as_uri()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        subprocess.run(
+            [
+                CHROMIUM,
+                "--headless",
+                "--disable-gpu",
+                "--no-sandbox",
+                "--hide-scrollbars",
+                "--blink-settings=preferredColorScheme=1",
+                f"--user-data-dir={profile}",
+                f"--window-size={max(width, NARROWEST)},{height}",
+                f"--screenshot={image}",
+                url,
+            ],
+            capture_output=True,
+            timeout=120,
+            check=True,
+        )
+    return image.stat().st_size
+
+
+def main() -> int:
+    """Take every picture; 1 when one of them is too large to be committed."""
+    page = Path(sys.argv[1]).resolve() / "nightly" / "report.html"
+    sizes = {width: shoot(page, width, height, IMAGES / f"report-{width}.png") for width, height in SIZES}
+    for width, size in sizes.items():
+        print(f"report-{width}.png {size / 1000:.0f} kB")  # noqa: T201 - the voice of a command
+    return int(max(sizes.values()) > BYTES_MAX)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""The demonstration: two reports of runs that exist, with what they cost."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites import demo_report
+from tests.browser import NARROWEST
+from tests.run_directories import CONTROL, FAILED, SMOKE, make_run
+from tests.screenshots import BYTES_MAX, IMAGES, SIZES
+from tests.sweep_directories import EVERY_SCRIPT, make_sweep
+from verification.verdict import Verdict
+
+
+def test_both_reports_are_made_of_the_runs_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A night of scenarios and cases, its comparison with the release before, the difference alone, sizes and times."""
+    better = (SMOKE, replace(FAILED, verdict=Verdict.PASS, findings=()), CONTROL)
+    before = make_run(tmp_path / "before", [replace(each, release="3.9.2") for each in better], release="3.9.2")
+    now = make_run(tmp_path / "now", (SMOKE, FAILED, CONTROL))
+    sweep = make_sweep(tmp_path / "sweep", EVERY_SCRIPT)
+    arguments = [str(now), str(sweep), "--before", str(before), "--out", str(tmp_path / "demo")]
+    assert demo_report.main(arguments) == 0
+    out = tmp_path / "demo"
+    nightly, upgrade = ((out / name / "report.html").read_text(encoding="utf-8") for name in ("nightly", "upgrade"))
+    assert all(each.key in nightly for each in (SMOKE, FAILED, CONTROL))
+    assert all(each.case in nightly for each in EVERY_SCRIPT)
+    assert 'id="change"' in upgrade
+    assert 'id="change"' not in nightly
+    assert (out / "upgrade" / "diff.html").is_file()
+    results = json.loads((out / "upgrade" / "results.json").read_text(encoding="utf-8"))
+    assert results["exit_code"] == 1
+    printed = capsys.readouterr().out
+    assert printed.count("9 scenarios, controls and cases: evidence read in ") == 2
+    assert f"report.html {(out / 'nightly' / 'report.html').stat().st_size / 1000:.0f} kB" in printed
+    assert "3.9.2 to 4.3.1: 3 regressed" in printed
+
+
+def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written for a directory that holds no run, and the exit code is that of bad usage."""
+    now = make_run(tmp_path / "now", (SMOKE,))
+    with pytest.raises(SystemExit) as ended:
+        demo_report.main([str(now), "--before", str(tmp_path / "nowhere"), "--out", str(tmp_path / "demo")])
+    assert ended.value.code == 4
+    assert "nowhere is not a directory" in capsys.readouterr().err
+    assert not (tmp_path / "demo" / "upgrade" / "report.html").exists()
+
+
+def test_the_pictures_are_small_and_of_three_widths() -> None:
+    """A telephone, a laptop and a wall: each is there, and none makes a clone slow."""
+    for width, height in SIZES:
+        picture = (IMAGES / f"report-{width}.png").read_bytes()
+        assert len(picture) < BYTES_MAX
+        # A PNG's header is eight bytes of signature, length and name of its first chunk, then width and height.
+        assert struct.unpack(">II", picture[16:24]) == (max(width, NARROWEST), height)
