@@ -32,6 +32,9 @@ CASES: dict[str, Case] = {
         planted_reads.back,
         planted_reads.skipped,
         planted_reads.inconsistent,
+        planted_reads.given_twice_at_last,
+        planted_reads.gone,
+        planted_writes.misrouted,
         planted_writes.phantoms,
         planted_standing.hung,
         planted_standing.still_running,
@@ -48,6 +51,7 @@ CASES: dict[str, Case] = {
         planted_coordinating.coordinated,
         planted_coordinating.decided_twice,
         planted_coordinating.epoch_went_back,
+        planted_copies.torn_without_log,
     )
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.planted import Plant, Planted
-from tests.planted_busy import A0, A1, B0, B1, Found, busy, found
+from tests.planted_busy import A0, A1, B0, B1, Found, busy, found, torn
 from verification.experiment import Topic, TopicRole
-from verification.history import Action, Intent, Operation
+from verification.history import Action, Intent, Operation, Outcome
 from verification.rows import Row
 
 IN, OUT, ALSO = 0, 1, 2
@@ -69,6 +69,19 @@ def copied_twice(run: str) -> tuple[Plant, set[Found]]:
     planted = _copying(run)
     _, rows = _copy(planted, planted.client(), range(5, 6))
     return _committed(planted.finish(), 6), {found("duplicate", row) for row in rows}
+
+
+def torn_without_log(run: str) -> tuple[Plant, set[Found]]:
+    """A subject without control records shows part of a transaction, once answered and once not; a client had one twice."""
+    planted = busy(run, has_log=False)
+    answered, rows = planted.transaction(planted.client("tx-9"), (A0, A1))
+    unknown, others = planted.transaction(planted.client("tx-8"), (B0, B1, A1), outcome=Outcome.INFO)
+    plant = planted.finish()
+    for row in (rows[0], others[2]):
+        plant.drop("committed", row["topic_index"], row["partition"], row["offset"])
+    plant.rows["committed"].append(dict(plant.at("committed", 1, 0, others[0]["offset"])))
+    twice = found("nonmonotonic-poll", others[0], observer="committed")
+    return plant, {torn(answered), torn(unknown), twice}
 
 
 def without_log(run: str) -> tuple[Plant, set[Found]]:

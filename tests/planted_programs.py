@@ -49,7 +49,7 @@ DISHONEST_ENDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is played: steps, then tampering. `shape` chooses order claims, copies and whether there is a log."""
+    """What is played: steps, then tampering. `shape` chooses claims, copies and whether there is a log."""
 
     shape: int
     steps: tuple[tuple[str, Numbers], ...]
@@ -237,6 +237,29 @@ def _coordinator(plant: Plant, numbers: Numbers) -> None:
             plant.rows["open_producers"].append({**known, **place})
 
 
+def _swap(plant: Plant, numbers: Numbers) -> None:
+    """Two records of one process change places within their partition, for everybody."""
+    data = [row for row in plant.rows["log"] if row["control"] is None]
+    row = data[numbers[1] % len(data)] if data else None
+    writer = ("topic_index", "partition", "process")
+    others = [each for each in data if row is not None and all(each[name] == row[name] for name in writer)]
+    if row is None or len(others) < 2:
+        return
+    other = others[(others.index(row) + 1 + numbers[2] % (len(others) - 1)) % len(others)]
+    values = {row["offset"]: other["_value"], other["offset"]: row["_value"]}
+    for frame in ("log", "committed", "uncommitted", "observations"):
+        for each in plant.rows[frame]:
+            here = (each["topic_index"], each["partition"]) == (row["topic_index"], row["partition"])
+            if here and each["offset"] in values and each.get("control") is None:
+                each.update(valued(values[each["offset"]]))
+
+
+def _strand(plant: Plant, numbers: Numbers) -> None:
+    named = [operation for operation in plant.operations if operation.transactional_id is not None]
+    if named:
+        plant.retell(named[numbers[1] % len(named)], fatal=True)
+
+
 TAMPERING: dict[str, Callable[[Plant, Numbers], None]] = {
     "drop": _drop,
     "show": _show,
@@ -249,6 +272,8 @@ TAMPERING: dict[str, Callable[[Plant, Numbers], None]] = {
     "forget": _forget,
     "stand-still": _stand_still,
     "coordinator": _coordinator,
+    "swap": _swap,
+    "strand": _strand,
 }
 
 
@@ -260,6 +285,7 @@ def build(program: Program, run: str) -> Plant:
         topics=TOPICS,
         fan_out=2 if copies else None,
         order_claimed=program.shape % 2 == 0,
+        survival_claimed=program.shape % 5 < 3,
         has_log=program.shape % 7 != 6,
     )
     for name, numbers in program.steps:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.planted import Plant, valued
+from tests.planted import MS, Plant, valued
 from tests.planted_busy import A0, A1, ALL, B0, Found, busy, found
-from verification.history import Intent
+from verification.history import Intent, Outcome
 from verification.identity import Identity, Kind
 
 
@@ -29,11 +29,12 @@ def early_read(run: str) -> tuple[Plant, set[Found]]:
     planted = busy(run)
     operation, rows = planted.transaction(planted.client("tx-9"), (A0, A0))
     plant = planted.finish()
-    for row, early_ns in zip(rows, (1_000, 0), strict=True):
-        place = (row["topic_index"], row["partition"], row["offset"])
-        seen = [each for each in plant.rows["observations"] if each["committed_reader"]]
-        (mine,) = [each for each in seen if (each["topic_index"], each["partition"], each["offset"]) == place]
-        mine["received_ns"] = (operation.decided_ns or 0) - early_ns
+    seen = [each for each in plant.rows["observations"] if each["committed_reader"]]
+    first, second = [
+        each for each in seen if (each["process"], each["operation"]) == (operation.process, operation.operation)
+    ]
+    first["received_ns"] = second["received_ns"] - 1_000
+    plant.retell(operation, decided_ns=second["received_ns"], completed_ns=second["received_ns"] + MS)
     return plant, {found("early-read", rows[0], observer="careful")}
 
 
@@ -43,7 +44,7 @@ def back(run: str) -> tuple[Plant, set[Found]]:
     plant = planted.finish()
     eager = [row for row in plant.rows["observations"] if not row["committed_reader"]]
     again = next(row for row in eager if (row["topic_index"], row["partition"]) == A0)
-    plant.rows["observations"].append({**again, "poll": 99, "position": 0})
+    plant.rows["observations"].append({**again, "poll": 99, "position": 0, "received_ns": planted.tick()})
     return plant, {found("nonmonotonic-poll", again, observer="eager")}
 
 
@@ -65,6 +66,31 @@ def skipped(run: str) -> tuple[Plant, set[Found]]:
     plant.drop("uncommitted", 0, 1, rows[1]["offset"])
     expected = {found("poll-skip", row, observer=name) for name, row in missing.items()}
     return plant, expected | {found("poll-skip", rows[1], observer="uncommitted")}
+
+
+def given_twice_at_last(run: str) -> tuple[Plant, set[Found]]:
+    """Each client at quiescence was given an offset twice."""
+    planted = busy(run)
+    _, rows = planted.plain(planted.client(), (A0, B0))
+    plant = planted.finish()
+    expected = set()
+    for row, capture in zip(rows, ("committed", "uncommitted"), strict=True):
+        plant.rows[capture].append(dict(plant.at(capture, row["topic_index"], row["partition"], row["offset"])))
+        expected.add(found("nonmonotonic-poll", row, observer=capture))
+    return plant, expected
+
+
+def gone(run: str) -> tuple[Plant, set[Found]]:
+    """An observer has a record that nobody promised and the log does not hold, another one a foreign value for ours."""
+    planted = busy(run)
+    client = planted.client()
+    _, rows = planted.plain(client, (A0, B0, B0), outcome=Outcome.INFO)
+    plant = planted.finish()
+    for frame in ("log", "committed", "uncommitted"):
+        plant.drop(frame, 0, 0, rows[0]["offset"])
+    foreign = {**valued(b"somebody else's"), "identity_digest": None}
+    plant.at("observations", 1, 0, rows[1]["offset"]).update(foreign)
+    return plant, {found("inconsistent-offset", row) for row in rows[:2]}
 
 
 def inconsistent(run: str) -> tuple[Plant, set[Found]]:

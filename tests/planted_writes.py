@@ -104,6 +104,18 @@ def duplicate(run: str) -> tuple[Plant, set[Found]]:
     return planted.finish(), {found("duplicate", second)}
 
 
+def misrouted(run: str) -> tuple[Plant, set[Found]]:
+    """A record stands in another partition than the one that it was sent to; its send order means nothing there."""
+    planted = busy(run)
+    client = planted.client()
+    planted.plain(client, (B0, B0, A0))
+    _, rows = planted.plain(client, (A0, B0))
+    sent = rows[0]
+    planted.log[A0].remove(sent)
+    there = planted.append(client, B0, sent["_value"], transactional=False)
+    return planted.finish(), {found("phantom-record", there)}
+
+
 def reordered(run: str, *, order_claimed: bool = True) -> tuple[Plant, set[Found]]:
     """Two records of one process changed places."""
     planted = busy(run, order_claimed=order_claimed)

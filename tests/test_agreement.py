@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.judging import judged
 from tests.planted import Plant
 from tests.planted_programs import Program, build, programs
+from verification.anomalies import Anomaly
 from verification.folding import RawViolation
 from verification.reference import judge_rows
 
@@ -60,6 +61,11 @@ def shrunk(spark: SparkSession, program: Program, difference: str) -> tuple[Prog
     return program, difference
 
 
+def _injected(several: Iterable[Program]) -> set[Anomaly]:
+    """Every anomaly that the reference finds in some of the histories."""
+    return {each.anomaly for program in several for each in judge_rows(build(program, "injected").rows)}
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 def test_both_judges_find_the_same(spark: SparkSession, batch: int) -> None:
     """On every generated history the Spark checks and the reference find exactly the same violations."""
@@ -78,6 +84,7 @@ def test_both_judges_find_the_same(spark: SparkSession, batch: int) -> None:
         generated.append(program)
 
     collect()
+    assert _injected(generated) == set(Anomaly), "an anomaly that is never injected is one that nobody agrees about"
     found = disagreements(spark, generated)
     if found:
         program, difference = shrunk(spark, *found[0])

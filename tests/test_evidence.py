@@ -30,7 +30,7 @@ from verification.layout import CONTENTS, RunDirectory
 from verification.reference import judge_rows, summary
 from verification.rows import all_rows
 from verification.transaction_log import TOPIC
-from verification.verdict import ExitCode, Verdict, Violation
+from verification.verdict import ExitCode, ScenarioVerdict, Verdict, Violation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,6 +87,42 @@ def _with_a_crowd(run: RunDirectory) -> None:
     body = json.loads(run.experiment.read_text())
     crowd = [{**body["observers"][0], "name": f"observer-{number}"} for number in range(64)]
     run.experiment.write_text(json.dumps({**body, "observers": crowd}))
+
+
+def _captured(run: RunDirectory, **changes: object) -> None:
+    body = json.loads(run.captures.read_text())
+    run.captures.write_text(json.dumps({**body, **changes}))
+
+
+def _topic_that(run: RunDirectory, **state: object) -> None:
+    _captured(run, topics=[{"topic": "a", "partitions": 2, **state}])
+
+
+def _with_an_end_too_many(run: RunDirectory) -> None:
+    ends = json.loads(run.captures.read_text())["ends"]
+    _captured(run, ends=[*ends, {**ends[0], "partition": 7}])
+
+
+def _with_deleted_records(run: RunDirectory) -> None:
+    _captured(run, ends=[{**end, "start": 3} for end in json.loads(run.captures.read_text())["ends"]])
+
+
+def _back_in_time(run: RunDirectory) -> None:
+    lines = run.history.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if '"decided_ns"' in line)
+    body = json.loads(lines[at])
+    lines[at] = json.dumps({**body, "completed_ns": body["invoked_ns"] - 1}) + "\n"
+    run.history.write_text("".join(lines))
+
+
+def _polls(run: RunDirectory, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    path = run.observations / "eager.jsonl.gz"
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    path.write_bytes(gzip.compress(b"".join(change(lines))))
+
+
+def _clock_of_an_observer(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:-1], json.dumps({**json.loads(lines[-1]), "received_ns": 1}).encode() + b"\n"]
 
 
 def _foreign_experiment(run: RunDirectory) -> None:
@@ -205,6 +241,18 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "transaction log of a newer format": (_newer_log, "transaction_log.jsonl.gz has format 2"),
     "junk for a transaction log": (_junk_log, "transaction_log.jsonl.gz cannot be read as a transaction log"),
     "transaction log with a text for an epoch": (_typed_log, "an entry has a field of another type"),
+    "a compacted topic": (lambda run: _topic_that(run, cleanup_policy="delete,compact"), "a is compacted"),
+    "a topic made anew": (lambda run: _topic_that(run, first_id="x", last_id="y"), "a was made anew .*x became y"),
+    "a topic that grew": (lambda run: _topic_that(run, partitions=3), "has 3 partitions at the end and not 2"),
+    "an unknown partition": (_with_an_end_too_many, "has an end of a-7, which the experiment does not know"),
+    "deleted records": (_with_deleted_records, "the log of partition . of topic . begins at 3"),
+    "an operation back in time": (_back_in_time, r"history.jsonl: operation \d+ of process \d+ goes back in time"),
+    "an observer back in time": (lambda run: _polls(run, _clock_of_an_observer), "eager.* goes back in time"),
+    "polls in another order": (lambda run: _polls(run, lambda lines: lines[::-1]), "eager.* comes after poll"),
+    "polls without a time": (
+        lambda run: _polls(run, lambda _: [b"{}"]),
+        "eager.*: line 1 is no poll with poll and received_ns",
+    ),
     "copies without one input": (_two_inputs, "copies from 0 input topics"),
 }
 
@@ -215,6 +263,30 @@ def test_damaged_evidence_is_refused_by_name(name: str, directory: RunDirectory)
     damage, sentence = DAMAGE[name]
     damage(directory)
     with pytest.raises(UnfitEvidenceError, match=sentence):
+        read_run(directory)
+
+
+def test_only_the_offsets_of_the_copiers_own_group_count(tmp_path: Path) -> None:
+    """What the cluster has for the experiment's group decides; another group's offsets say nothing about these copies."""
+    run = write(CASES["clean_copies"]("copies")[0], tmp_path / "copies")
+    (own,) = json.loads(run.captures.read_text())["group_offsets"]
+    _captured(run, group_offsets=[own, {**own, "group": "somebody else's", "offset": 10}])
+    assert judge_rows(all_rows(read_run(run))) == []
+    _captured(run, group_offsets=[{**own, "offset": 5}])
+    assert {str(each.anomaly) for each in judge_rows(all_rows(read_run(run)))} == {"output-without-offset"}
+
+
+def test_the_order_of_fields_in_a_poll_does_not_matter(directory: RunDirectory) -> None:
+    """A harness may write a poll's records first; its number and time are found all the same."""
+
+    def records_first(lines: list[bytes]) -> list[bytes]:
+        return [json.dumps(dict(reversed(json.loads(line).items()))).encode() + b"\n" for line in lines]
+
+    before = judge_rows(all_rows(read_run(directory)))
+    _polls(directory, records_first)
+    assert judge_rows(all_rows(read_run(directory))) == before
+    _polls(directory, lambda lines: lines[::-1])
+    with pytest.raises(UnfitEvidenceError, match="comes after poll"):
         read_run(directory)
 
 
@@ -232,6 +304,28 @@ def test_files_say_what_was_planted(name: str, tmp_path: Path) -> None:
     plant, _ = CASES[name]("on-disk")
     again = all_rows(read_run(write(plant, tmp_path / "run")))
     assert comparable(judge_rows(again)) == comparable(judge_rows(plant.rows))
+
+
+def _check_witnesses(verdicts: dict[str, ScenarioVerdict]) -> None:
+    """Each finding names what contradicts what: the places, what decided them, who was given them, what was told."""
+    witnesses = {name: {each.anomaly: each.witness for each in verdicts[name].findings} for name in verdicts}
+    for found in witnesses.values():
+        assert all(each is not None and each.why and each.places and each.operations for each in found.values())
+    early, lost = witnesses["early_read"]["early-read"], witnesses["lost_append"]["lost-write"]
+    twice, hung = witnesses["copied_twice"]["duplicate"], witnesses["hung"]["hung-transaction"]
+    assert early is not None
+    assert lost is not None
+    assert twice is not None
+    assert hung is not None
+    assert [each.holds for each in early.places] == ["record", "commit marker"]
+    assert early.places[0].given_to == ("committed capture", "uncommitted capture", "careful", "eager")
+    assert early.operations[0].told == "committed"
+    assert (early.operations[0].decided_ns or 0) > early.operations[0].invoked_ns
+    # The acknowledged place holds another operation's record by now.
+    held = {(each.process, each.operation) for each in lost.places}
+    assert {(each.process, each.operation) for each in lost.operations} > held
+    assert [each.topic for each in twice.places if each.holds == "record"] == ["out", "out"]
+    assert [(each.holds, each.outcome) for each in hung.places] == [("record", "open")]
 
 
 @pytest.mark.spark
@@ -254,6 +348,7 @@ def test_the_judge_reads_the_same_files(spark: SparkSession, tmp_path: Path) -> 
         assert {each.anomaly for each in verdict.findings} == anomalies, name
         assert verdict_file.read(run.verdicts) == verdict
         assert {path.name for path in run.findings.iterdir()} == anomalies if anomalies else not run.findings.exists()
+    _check_witnesses(dict(zip(names, verdicts[1:], strict=True)))
     (hung,) = verdicts[1 + names.index("hung")].findings
     assert (hung.count, hung.consequences) == (1, 1)
     lines = (runs[names.index("lost_append")].findings / "lost-write" / "violations.jsonl").read_text().splitlines()

@@ -17,7 +17,7 @@ import pytest
 from fixtures.recorder import Recorder
 from verification import captures, experiment, history, script, transaction_log_file, verdict_file
 from verification.__main__ import main
-from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
+from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd, TopicState
 from verification.coverage import MEASURES
 from verification.experiment import Experiment, Floor, Isolation, Observer, Topic, TopicRole
 from verification.history import TAGS, Action, InputRange, Intent, Outcome
@@ -27,7 +27,17 @@ from verification.script import Exchange, Relation, Script, Statement
 from verification.sources.columns import DELIVERED, LOG
 from verification.transaction_log import Entry
 from verification.transaction_log_file import LogHeader, LogRange
-from verification.verdict import CoverageItem, ExitCode, Finding, RequirementVerdict, ScenarioVerdict, Verdict
+from verification.verdict import (
+    CoverageItem,
+    ExitCode,
+    Finding,
+    RequirementVerdict,
+    ScenarioVerdict,
+    Verdict,
+    Witness,
+    WitnessOperation,
+    WitnessPlace,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
@@ -69,7 +79,11 @@ VALUES: dict[str, type] = {
     "transaction log header": LogHeader,
     "log range": LogRange,
     "entry": Entry,
+    "topic state": TopicState,
     "verdicts.json": ScenarioVerdict,
+    "witness": Witness,
+    "witness place": WitnessPlace,
+    "witness operation": WitnessOperation,
     "script.json": Script,
     "exchange": Exchange,
     "statement": Statement,

@@ -37,6 +37,13 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
     "torn for another reason": (torn(""), (HUNG, STUCK), None),
     "torn with a cause that nothing shows": (torn("", cause="lso"), (), None),
     "lost where a phantom stands": (LOST, (PHANTOM,), Anomaly.PHANTOM_RECORD),
+    "read and gone below what was lost": (
+        at(Anomaly.INCONSISTENT_OFFSET, 8, cause="gone"),
+        (LOST,),
+        Anomaly.LOST_WRITE,
+    ),
+    "two contents below what was lost": (at(Anomaly.INCONSISTENT_OFFSET, 8), (LOST,), None),
+    "read and gone where nothing was lost": (at(Anomaly.INCONSISTENT_OFFSET, 8, cause="gone"), (HUNG, STUCK), None),
     "lost elsewhere": (at(Anomaly.LOST_WRITE, 11), (PHANTOM,), None),
     "lost without a place": (
         RawViolation(anomaly=Anomaly.LOST_WRITE, process=0, operation=1, index=0),

@@ -69,7 +69,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "",
     ),
     Anomaly.INCONSISTENT_OFFSET: (
-        "One offset of one partition had two different contents, on two replicas or in two polls.",
+        "One offset of one partition had two different contents, on two replicas or in two polls, or one that is gone.",
         "An offset below the high watermark names one record for ever, and consumers store it as their only position.",
         "",
     ),
@@ -85,7 +85,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "",
     ),
     Anomaly.HIDDEN_COMMITTED: (
-        "A record stands in the log, its transaction's outcome is commit, and read_committed never delivers it.",
+        "A record stands in the log, its outcome is commit, and at quiescence read_committed does not deliver it.",
         "To every reader that relies on transactions a committed record that is never delivered is a lost one.",
         "Records at or above a last stable offset that stands still are reported as stuck-lso instead.",
     ),

@@ -59,13 +59,28 @@ class OpenProducer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """A topic when the run began and when it rested: its id at both times, and how many partitions it then had.
+
+    Ids are empty where the cluster knows none (before 2.8). `cleanup_policy` is the topic's `cleanup.policy`.
+    """
+
+    topic: str
+    partitions: int
+    first_id: str = ""
+    last_id: str = ""
+    cleanup_policy: str = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Captures:
-    """Everything in captures.json."""
+    """Everything in captures.json. `topics` is empty where nobody asked."""
 
     ends: tuple[PartitionEnd, ...] = ()
     group_offsets: tuple[GroupOffset, ...] = ()
     coordinator_states: tuple[CoordinatorState, ...] = ()
     open_producers: tuple[OpenProducer, ...] = ()
+    topics: tuple[TopicState, ...] = ()
 
     def write(self, path: Path) -> None:
         """Write captures.json."""
@@ -83,6 +98,7 @@ def read(path: Path) -> Captures:
             group_offsets=tuple(GroupOffset(**each) for each in body["group_offsets"]),
             coordinator_states=tuple(CoordinatorState(**each) for each in body["coordinator_states"]),
             open_producers=tuple(OpenProducer(**each) for each in body["open_producers"]),
+            topics=tuple(TopicState(**each) for each in body.get("topics", ())),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnfitExperimentError(f"{path} cannot be read as captures format {FORMAT}: {error}") from error

@@ -14,7 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from verification import transaction_log_file
 from verification.captures import Captures
 from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, TopicRole, UnfitExperimentError
+from verification.fitness import Starts, check_clock, check_polls, check_topics
 from verification.history import History, Intent, Operation, Outcome, UnfitHistoryError
 from verification.layout import RunDirectory
 from verification.transaction_log import TOPIC, TOPIC_INDEX
@@ -74,36 +75,37 @@ class RunEvidence:
         return names.index(topic) if topic in names else None
 
 
-def _whole(path: Path) -> Path:
-    """The path of a gzip file that reads to its end; raises UnfitEvidenceError when it is cut."""
-    try:
-        with gzip.open(path, "rb") as lines:
-            while lines.read(CHUNK):
-                pass
-    except (OSError, EOFError, zlib.error) as error:
-        raise UnfitEvidenceError(f"{path} does not read to its end ({error}); the run was cut") from error
-    return path
+def _read_through(path: Path) -> None:
+    with gzip.open(path, "rb") as lines:
+        while lines.read(CHUNK):
+            pass
 
 
-def _named_files(folder: Path) -> dict[str, Path]:
-    return {
-        path.name.removesuffix(ACKS_SUFFIX): _whole(path)
-        for path in sorted(folder.glob(f"*{ACKS_SUFFIX}"))
-        if not path.name.startswith(".")
-    }
+def _named_files(folder: Path, read: Callable[[Path], object]) -> dict[str, Path]:
+    """The files of a folder by name, each read to its end by `read`; UnfitEvidenceError when one is cut."""
+    found = {}
+    for path in sorted(folder.glob(f"*{ACKS_SUFFIX}")):
+        if path.name.startswith("."):
+            continue
+        try:
+            read(path)
+        except (OSError, EOFError, zlib.error) as error:
+            raise UnfitEvidenceError(f"{path} does not read to its end ({error}); the run was cut") from error
+        found[path.name.removesuffix(ACKS_SUFFIX)] = path
+    return found
 
 
-def _acks(folder: Path, history: History) -> dict[int, Path]:
+def _acks(folder: Path, history: History, starts: Starts) -> dict[int, Path]:
     """The files of acknowledgements by process. What ended ok with records was acknowledged, so it must stand in one."""
     files: dict[int, Path] = {}
     acknowledged: set[tuple[int, int]] = set()
-    for name, path in _named_files(folder).items():
+    for name, path in _named_files(folder, _read_through).items():
         if not name.isdecimal():
             raise UnfitEvidenceError(
                 f"{path} is not named after a process; this is not a directory of acknowledgements"
             )
         files[int(name)] = path
-        acknowledged |= {(int(name), operation) for operation in _acknowledged(path)}
+        acknowledged |= {(int(name), operation) for operation in _acknowledged(path, starts)}
     for each in history.of(Operation):
         promised = each.outcome is Outcome.OK and each.records > 0 and each.intent is not Intent.ABORT
         if promised and (each.process, each.operation) not in acknowledged:
@@ -114,7 +116,7 @@ def _acks(folder: Path, history: History) -> dict[int, Path]:
     return files
 
 
-def _acknowledged(path: Path) -> Iterator[int]:
+def _acknowledged(path: Path, starts: Starts) -> Iterator[int]:
     """The operations that a file of acknowledgements speaks of."""
     with gzip.open(path, "rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -126,11 +128,12 @@ def _acknowledged(path: Path) -> Iterator[int]:
                 raise UnfitEvidenceError(f"{path}: line {number} holds no acknowledgements ({error})") from error
             if not fits:
                 raise UnfitEvidenceError(f"{path}: line {number} has an acknowledgement without {ACK_WIDTH} entries")
+            starts.check(body["acks"], path)
             yield operation
 
 
 def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
-    found = _named_files(folder)
+    found = _named_files(folder, check_polls)
     for observer in experiment.observers:
         if observer.name not in found:
             raise UnfitEvidenceError(f"{folder / (observer.name + ACKS_SUFFIX)} is missing; the evidence is incomplete")
@@ -198,6 +201,8 @@ def read_run(directory: RunDirectory) -> RunEvidence:
         raise UnfitEvidenceError(f"{directory.transaction_log} is of run {log.header.run}, not {history.run}")
     _check_topics(experiment, directory.experiment)
     _check_ends(experiment, captures, directory.captures)
+    check_topics(experiment, captures, directory.captures)
+    check_clock(history, directory.history)
     if len(experiment.observers) > OBSERVERS_MAX:
         raise UnfitEvidenceError(
             f"{directory.experiment} has {len(experiment.observers)} observers; at most {OBSERVERS_MAX} can be judged"
@@ -210,7 +215,7 @@ def read_run(directory: RunDirectory) -> RunEvidence:
         experiment=experiment,
         history=history,
         captures=captures,
-        acks=_acks(directory.acks, history),
+        acks=_acks(directory.acks, history, Starts(experiment, captures)),
         observations=_observations(directory.observations, experiment),
         transaction_log=log,
     )

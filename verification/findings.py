@@ -118,11 +118,37 @@ def surroundings(
     same = shown.join(
         example.where("process is not null").drop("topic_index", "partition", "at"), ["run", "process", "operation"]
     )
-    both = beside.where(f"abs(offset - at) <= {AROUND}").drop("at").unionByName(same).distinct().limit(RECORDS_MAX * 16)
+    near = beside.where(f"abs(offset - at) <= {AROUND}")
+    both = near.drop("at").unionByName(same).unionByName(_deciders(same, shown))
+    both = both.unionByName(_copies(near.where("offset = at"), shown)).distinct().limit(RECORDS_MAX * 16)
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in both.toArrow().to_pylist():
         found.setdefault((row.pop("run"), row.pop("anomaly")), []).append(row)
     return found
+
+
+def _deciders(same: DataFrame, shown: DataFrame) -> DataFrame:
+    """The next control record of the producer after the last record of an operation in each of its partitions."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    keys = ("run", "topic_index", "partition", "producer_id")
+    by_operation = same.where("transactional and control is null").groupBy("anomaly", *keys, "process", "operation")
+    bound = by_operation.agg(F.max("offset").alias("at")).drop("process", "operation")
+    control = shown.where("control is not null").join(F.broadcast(bound), list(keys)).where("offset > at")
+    nearest = control.groupBy("anomaly", *keys, "at").agg(F.min("offset").alias("offset"))
+    wanted = nearest.select("anomaly", "run", "topic_index", "partition", "offset").distinct()
+    return shown.join(F.broadcast(wanted), ["run", "topic_index", "partition", "offset"]).select(
+        *shown.columns, "anomaly"
+    )
+
+
+def _copies(examples: DataFrame, shown: DataFrame) -> DataFrame:
+    """All copies of the inputs that some copies were made of."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = ["run", "source_partition", "source_offset"]
+    inputs = examples.where("source_offset >= 0").select("anomaly", *names).distinct()
+    return shown.join(F.broadcast(inputs), names).select(*shown.columns, "anomaly")
 
 
 def _lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -8,7 +8,9 @@ The rules, first match wins; each folds a violation under an anomaly that was fo
 2. `lost-write` or `inconsistent-offset` at a place that holds a `phantom-record`, and `torn-transaction` all of whose
    missing records were acknowledged at such places: under `phantom-record`.
 3. `inconsistent-offset`, `nonmonotonic-poll` and `poll-skip` in a partition at or above the lowest acknowledged offset of a
-   `lost-write` there: under `lost-write`; of the missing records of a `torn-transaction`: under that.
+   `lost-write` there: under `lost-write`; of the missing records of a `torn-transaction`: under that. What was read and
+   is gone (`cause`) may stand below it as well: a log loses its end, and what stood first there need not have been
+   acknowledged.
 4. `inconsistent-offset` and `poll-skip` of a record of a transaction that is torn: under `torn-transaction`.
 5. `poll-skip` at a place that is `hidden-committed`: under that.
 6. `aborted-read` of an operation that is a `zombie-write`: under that.
@@ -24,6 +26,9 @@ from dataclasses import dataclass, field
 
 from verification.anomalies import Anomaly
 
+#: Causes: a last stable offset that stands still; a record that was read where the log holds nothing.
+LSO = "lso"
+GONE = "gone"
 Partition = tuple[int, int]
 Place = tuple[int, int, int]
 OperationKey = tuple[int, int]
@@ -107,7 +112,7 @@ def _lowest(places: Iterable[Place | None]) -> dict[Partition, int]:
 
 
 def _standing_lso(violation: RawViolation, context: _Context) -> Anomaly | None:
-    if violation.cause is None:
+    if violation.cause != LSO:
         return None
     standing = (Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO)
     return next((anomaly for anomaly in standing if anomaly in context.found), None)
@@ -132,7 +137,7 @@ def _truncation(violation: RawViolation, context: _Context) -> Anomaly | None:
     if violation.anomaly not in _OF_TRUNCATION or place is None:
         return None
     for anomaly, lowest in ((Anomaly.LOST_WRITE, context.lost_from), (Anomaly.TORN_TRANSACTION, context.torn_from)):
-        if place[:2] in lowest and place[2] >= lowest[place[:2]]:
+        if place[:2] in lowest and (place[2] >= lowest[place[:2]] or violation.cause == GONE):
             return anomaly
     return None
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verification import coordination, findings, signatures, verdict_file
 from verification.coverage import coverage
@@ -24,6 +24,7 @@ from verification.evidence import RunEvidence, check_distinct, read_run
 from verification.folding import Folded, RawViolation, fold
 from verification.layout import RunDirectory
 from verification.verdict import Finding, ScenarioVerdict, Verdict
+from verification.witness import witness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from verification.checks.facts import Facts
 
 LOG = logging.getLogger(__name__)
+#: The places around the examples of a finding, by (run, anomaly).
+Around = Mapping[tuple[str, str], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdic
     )
 
 
-def _findings(evidence: RunEvidence, folded: Folded) -> tuple[Finding, ...]:
+def _findings(evidence: RunEvidence, folded: Folded, around: Around) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             anomaly=str(anomaly),
@@ -115,6 +118,7 @@ def _findings(evidence: RunEvidence, folded: Folded) -> tuple[Finding, ...]:
             examples=tuple(findings.named(evidence, each) for each in findings.examples(violations)),
             consequences=len(folded.consequences.get(anomaly, ())),
             known_bug=signatures.recognise(evidence, violations),
+            witness=witness(evidence, findings.examples(violations)[0], around.get((evidence.run, str(anomaly)), ())),
         )
         for anomaly, violations in folded.primary.items()
     )
@@ -137,7 +141,7 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     return tuple(counted)
 
 
-def _decide(evidence: RunEvidence, folded: Folded, crashed: tuple[str, ...]) -> ScenarioVerdict:
+def _decide(evidence: RunEvidence, folded: Folded, around: Around, crashed: tuple[str, ...]) -> ScenarioVerdict:
     try:
         covered = coverage(evidence)
     except Exception as error:  # noqa: BLE001 - counting is ours; its failure must not hide what was found
@@ -145,7 +149,7 @@ def _decide(evidence: RunEvidence, folded: Folded, crashed: tuple[str, ...]) -> 
     return decide(
         Judged(
             experiment=evidence.experiment,
-            findings=_findings(evidence, folded),
+            findings=_findings(evidence, folded, around),
             coverage=covered,
             crashed=crashed,
             counts=_counts(evidence),
@@ -170,7 +174,7 @@ def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float) -
     verdicts = []
     for run in runs:
         findings.write(run, folded[run.run], around)
-        verdicts.append(_decide(run, folded[run.run], walked[run.run][1]))
+        verdicts.append(_decide(run, folded[run.run], around, walked[run.run][1]))
     # The runs were judged together: each is charged its share.
     share_s = (time.monotonic() - began) / len(runs)
     return [replace(verdict, judged_s=share_s) for verdict in verdicts]

@@ -91,11 +91,58 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessPlace:
+    """One place of a witness: what the log holds there, what decided it, and which readers were given it.
+
+    `holds` is `record`, `commit marker`, `abort marker`, `other marker` or `nothing`; `outcome` is commit, abort or open.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    holds: str
+    outcome: str | None = None
+    process: int | None = None
+    operation: int | None = None
+    index: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    given_to: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessOperation:
+    """One operation of a witness: what a client did and was told, in nanoseconds of the run's clock."""
+
+    process: int
+    operation: int
+    action: str
+    outcome: str
+    invoked_ns: int
+    told: str | None = None
+    transactional_id: str | None = None
+    records: int = 0
+    decided_ns: int | None = None
+    completed_ns: int | None = None
+    error_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """The fewest places and operations that show a finding's first example; `why` says why that must not be."""
+
+    why: str
+    places: tuple[WitnessPlace, ...]
+    operations: tuple[WitnessOperation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """An anomaly, how often, the worst examples (at most 32; all are in `findings/<anomaly>/`).
 
     `consequences` counts violations in other transactions that this finding explains. `known_bug` is the id of a
-    known bug whose signature over the evidence matched; a finding without the signature stays unnamed.
+    known bug whose signature over the evidence matched; a finding without the signature stays unnamed. `witness` shows
+    the first example; it is None in verdicts that were written before there were any.
     """
 
     anomaly: str
@@ -103,6 +150,7 @@ class Finding:
     examples: tuple[Violation, ...]
     consequences: int = 0
     known_bug: str | None = None
+    witness: Witness | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from verification.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, Violation
+from verification.verdict import (
+    CoverageItem,
+    Finding,
+    RequirementVerdict,
+    ScenarioVerdict,
+    Verdict,
+    Violation,
+    Witness,
+    WitnessOperation,
+    WitnessPlace,
+)
 
 FORMAT = 1
 
@@ -34,13 +44,19 @@ def _named(body: Any) -> Any:
     return body
 
 
+def _said(body: dict[str, Any]) -> dict[str, Any]:
+    """Without the fields that say nothing."""
+    return {name: value for name, value in body.items() if value is not None}
+
+
 def dumps(verdict: ScenarioVerdict) -> str:
     """The file's whole text; equal verdicts give equal bytes. Fields of a violation that are None are left out."""
     body = asdict(verdict)
     for finding in body["findings"]:
-        finding["examples"] = [
-            {name: value for name, value in example.items() if value is not None} for example in finding["examples"]
-        ]
+        finding["examples"] = [_said(example) for example in finding["examples"]]
+        if finding["witness"] is not None:
+            shown = {name: [_said(each) for each in finding["witness"][name]] for name in ("places", "operations")}
+            finding["witness"] |= shown
     return json.dumps({"format": FORMAT, **_named(body)}, indent=1) + "\n"
 
 
@@ -53,7 +69,16 @@ def write(path: Path, verdict: ScenarioVerdict) -> None:
 
 def _finding(body: dict[str, Any]) -> Finding:
     examples = tuple(Violation(**each) for each in body["examples"])
-    return Finding(**{**body, "examples": examples})
+    return Finding(**{**body, "examples": examples, "witness": _witness(body.get("witness"))})
+
+
+def _witness(body: dict[str, Any] | None) -> Witness | None:
+    if body is None:
+        return None
+    places = tuple(WitnessPlace(**{**each, "given_to": tuple(each["given_to"])}) for each in body["places"])
+    return Witness(
+        why=body["why"], places=places, operations=tuple(WitnessOperation(**each) for each in body["operations"])
+    )
 
 
 def _requirement(body: dict[str, Any]) -> RequirementVerdict:

@@ -65,7 +65,9 @@ CHECKS: tuple[Check, ...] = (
     Check(name="lost-write", anomaly=Anomaly.LOST_WRITE, find=writes.lost_write, applies=_always),
     Check(name="phantom-record", anomaly=Anomaly.PHANTOM_RECORD, find=writes.phantom_record),
     Check(name="inconsistent-offset", anomaly=Anomaly.INCONSISTENT_OFFSET, find=contents.inconsistent_offset),
-    Check(name="torn-transaction", anomaly=Anomaly.TORN_TRANSACTION, find=transactions.torn_transaction),
+    Check(
+        name="torn-transaction", anomaly=Anomaly.TORN_TRANSACTION, find=transactions.torn_transaction, applies=_always
+    ),
     Check(name="hidden-committed", anomaly=Anomaly.HIDDEN_COMMITTED, find=transactions.hidden_committed),
     Check(name="aborted-read", anomaly=Anomaly.ABORTED_READ, find=reads.aborted_read, applies=_always),
     Check(name="early-read", anomaly=Anomaly.EARLY_READ, find=reads.early_read),
@@ -85,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
         applies=_copies,
     ),
     Check(name="reordered-write", anomaly=Anomaly.REORDERED_WRITE, find=order.reordered_write, applies=_claims_order),
-    Check(name="nonmonotonic-poll", anomaly=Anomaly.NONMONOTONIC_POLL, find=polls.nonmonotonic_poll),
+    Check(name="nonmonotonic-poll", anomaly=Anomaly.NONMONOTONIC_POLL, find=polls.nonmonotonic_poll, applies=_always),
     Check(name="poll-skip", anomaly=Anomaly.POLL_SKIP, find=polls.poll_skip),
     Check(name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction),
     Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso),

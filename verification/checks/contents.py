@@ -7,20 +7,24 @@ from pyspark.sql import DataFrame
 from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
+from verification.folding import GONE
 
 
 def inconsistent_offset(facts: Facts) -> DataFrame:
     """Two contents at one (topic, partition, offset) among log, captures and observations. One violation per place.
 
     Contents are compared by digest of the whole value, those of observations by digest of the identity. A control
-    record that was delivered as data counts as well. The record that is named is the one that is *not* what the
+    record that was delivered as data counts as well, and so does a place where the log holds nothing: what somebody
+    was given there is gone. The record that is named is the one that is *not* what the
     place's log holds, because it is the one that somebody was given and that is gone.
     """
     return violations(
         facts.places.where("has_log and inconsistent"),
         Anomaly.INCONSISTENT_OFFSET,
-        detail="case when control is null then 'two contents were seen at this offset'"
+        detail="case when not in_log then 'something was delivered where the log holds nothing'"
+        " when control is null then 'two contents were seen at this offset'"
         " else 'a control record of the log was delivered as data' end",
+        cause=f"case when not in_log then '{GONE}' end",
         process="gone_process",
         operation="gone_operation",
         index="gone_index",

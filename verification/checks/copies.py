@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
-from verification.checks.violation import LSO, violations
+from verification.checks.violation import violations
+from verification.folding import LSO
 from verification.identity import NO_SOURCE
 
 #: The input that a row is about.

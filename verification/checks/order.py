@@ -14,12 +14,15 @@ from verification.checks.violation import violations
 def reordered_write(facts: Facts) -> DataFrame:
     """First copies of one process's records in one partition that do not stand in send order. One per record.
 
-    Only records with outcome commit, and only where order is a claim (`Experiment.order_claimed`). The record that is
-    named is the one that comes too late: a record with a higher send order stands before it. Second copies are
-    duplicates and out of order by nature, therefore left out.
+    Only records with outcome commit that stand where they were sent, and only where order is a claim
+    (`Experiment.order_claimed`). The record that is named is the one that comes too late: a record with a higher send
+    order stands before it. Second copies are duplicates and out of order by nature, therefore left out.
     """
     writer = (*PARTITION, "process")
-    kept = facts.places.where("order_claimed and in_log and genuine and outcome = 'commit'")
+    kept = facts.places.where(
+        "order_claimed and in_log and genuine and outcome = 'commit'"
+        " and topic_index = intended_topic_index and partition = intended_partition"
+    )
     before = Window.partitionBy(*writer).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     same = Window.partitionBy(*writer, "send_order").orderBy("offset")
     # The running maximum is over all copies: a second copy is never above it, so it changes nothing.

@@ -9,18 +9,20 @@ the other what the captures and the live observers were given. Two facts are der
 * the **epoch before**: the highest producer epoch, of data or control records, at a lower offset of the same
   (partition, producer id);
 * whether a transaction was **adopted**: its last record there is followed by data of another operation of the same
-  producer id, without a control record in between. Its own decision never arrived; the next one decided it.
+  producer id, without a control record in between. Its own decision never arrived; the next one decided it. Which
+  operation the next one is of (`next_process`, `next_operation`) is only a fact when that operation is known.
 
 Columns, besides the place and the identity of the record there (the log's; where the log has nothing, one that
 somebody was given):
 
-    in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before, adopted
+    in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before, adopted, next_*
     genuine              the identity is valid and of this run
     committed, uncommitted   how often that capture holds the place
     received, returned   observers (bit n: observer n) that were given it, and given it after it or a later one
     previous_offset      the highest offset before such a return
     first_received_ns, first_observer    the earliest observer that declares read_committed
-    inconsistent         two contents were seen; `gone_*` is the identity that is not the log's
+    inconsistent         two contents were seen, or one where the log has none; `gone_*` is the identity that is not
+                         the log's
     high_watermark, last_stable_offset   of the partition
     has_log, order_claimed, fan_out      of the run
     known, told, plain, size, decided_ns, superseded_ns   of the operation (`checks.operations`)
@@ -40,10 +42,12 @@ from verification.sources.columns import IDENTITY
 PARTITION = ("run", "topic_index", "partition")
 PLACE = (*PARTITION, "offset")
 
+#: Whether the transaction of a record was adopted, and by which one.
+ADOPTION = ("adopted", "next_process", "next_operation")
 _SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", *IDENTITY, "valid")
 _SEEN = """
     run, topic_index, partition, offset, {committed} as committed, {uncommitted} as uncommitted, {observer} as observer,
-    {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest,
+    {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest, not valid as foreign_value,
     case when identity_run = run then process end as process,
     case when identity_run = run then operation end as operation,
     case when identity_run = run then index end as index
@@ -94,10 +98,10 @@ def _spine(frames: Frames) -> DataFrame:
         .withColumns({"outcome": F.expr(outcome), "epoch_before": F.expr(epoch_before), "adopted": F.expr(adopted)})
     )
     without_log = frames.committed.join(frames.runs.where("not has_log").select("run"), "run", "left_semi")
-    delivered = without_log.repartition(*PARTITION).withColumns(
-        {"transactional": F.lit(False), "outcome": F.lit("commit")}
-    )
-    columns = (*_SPINE, "digest", "identity_digest", "epoch_before", "outcome", "adopted")
+    # What was given twice stands there once.
+    once = without_log.repartition(*PARTITION).dropDuplicates(list(PLACE))
+    delivered = once.withColumns({"transactional": F.lit(False), "outcome": F.lit("commit")})
+    columns = (*_SPINE, "digest", "identity_digest", "epoch_before", "outcome", *ADOPTION)
     return derived.select(*columns).unionByName(
         delivered.select(*[name for name in columns if name in delivered.columns]), allowMissingColumns=True
     )
@@ -112,6 +116,8 @@ def _seen(frames: Frames) -> DataFrame:
     )
     every = captured.repartition(*PARTITION).unionByName(_selected(observed, _SEEN, **_OBSERVED))
     sums = ["sum(committed) as committed", "sum(uncommitted) as uncommitted", "true as given"]
+    # A foreign value that was observed has no digest to compare.
+    sums.append("max(foreign_value) as foreign_value")
     masks = [
         "bit_or(shiftleft(1L, observer)) as received",
         "bit_or(case when previous >= offset then shiftleft(1L, observer) end) as returned",
@@ -141,7 +147,8 @@ def _joined(frames: Frames) -> DataFrame:
     columns = {
         "in_log": "has_log and on_spine is not null",
         "genuine": "case when on_spine then valid and identity_run = run else process_max is not null end",
-        "inconsistent": f"coalesce({differs}, false) or coalesce(control is not null and given, false)",
+        "inconsistent": f"coalesce({differs}, false) or coalesce(control is not null and given, false)"
+        " or (has_log and (on_spine is null or coalesce(valid and foreign_value, false)))",
         "committed": "coalesce(committed, 0)",
         "uncommitted": "coalesce(uncommitted, 0)",
         "received": "coalesce(received, 0)",
@@ -154,7 +161,7 @@ def _joined(frames: Frames) -> DataFrame:
         )
     shaped = both.withColumns({name: F.expr(text) for name, text in columns.items()})
     kept: tuple[str, ...] = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch")
-    kept += ("outcome", "epoch_before", "adopted")
+    kept += ("outcome", "epoch_before", *ADOPTION)
     kept += (
         *[name for name in IDENTITY if name not in ("identity_run", "kind")],
         "genuine",

@@ -48,7 +48,11 @@ def hung_transaction(facts: Facts) -> DataFrame:
     and partition, unless it is open as in (a); the place is its last record there.
     """
     own = "concat('producer ', producer_id, '; open at no coordinator')"
-    adopted = facts.places.where("adopted and genuine and outcome != 'open'")
+    # Next to a record of nobody's operation nothing was adopted: that record is what is wrong.
+    operations = facts.frames.operations.selectExpr("run", "process as next_process", "operation as next_operation")
+    adopted = facts.places.where("adopted and genuine and known and outcome != 'open'").join(
+        operations, ["run", "next_process", "next_operation"], "left_semi"
+    )
     taken = "concat('producer ', producer_id, '; no marker of its own, the next transaction decided it: ', outcome)"
     return violations(_hung(facts), Anomaly.HUNG_TRANSACTION, detail=own).unionByName(
         violations(adopted, Anomaly.HUNG_TRANSACTION, detail=taken)

@@ -8,7 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.operations import OPERATION
-from verification.checks.violation import LSO, violations
+from verification.checks.violation import violations
+from verification.folding import LSO
 from verification.history import Told
 
 #: How many missing records a torn transaction names.
@@ -19,10 +20,10 @@ def torn_transaction(facts: Facts) -> DataFrame:
     """At quiescence some but not all records of a transaction are visible. One violation per transaction.
 
     Judged are transactions that were told committed or unknown: an unknown outcome must turn out all or nothing.
-    A record is visible when a copy with outcome commit is in the committed capture. When every missing record has a copy
-    at or above its partition's LSO, the standing LSO explains it (`cause` is `lso`).
+    A record is visible when a copy with outcome commit is in the committed capture; without a log, when any is. When
+    every missing record has a copy at or above its partition's LSO, the standing LSO explains it (`cause` is `lso`).
     """
-    judged = f"has_log and told in ('{Told.COMMITTED}', '{Told.UNKNOWN}') and seen > 0 and seen < size"
+    judged = f"told in ('{Told.COMMITTED}', '{Told.UNKNOWN}') and seen > 0 and seen < size"
     missing = "case when not visible then {} end"
     acked = "concat_ws(':', at_topic_index, at_partition, at_offset)"
     torn = (

@@ -8,8 +8,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.anomalies import Anomaly
 from verification.sources.schema import VIOLATIONS
 
-#: The value of `cause` for what a last stable offset that stands still explains.
-LSO = "lso"
 #: Columns that a violation takes from the frame it was found in, unless the check says otherwise.
 WHERE = ("process", "operation", "index", "topic_index", "partition", "offset")
 

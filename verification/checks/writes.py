@@ -19,9 +19,9 @@ def lost_write(facts: Facts) -> DataFrame:
     Promised: every record of a transaction that was told committed, and every plain record that was acknowledged.
     Not lost but something else: records of a transaction of which another record is visible (torn-transaction) and
     records of a transaction that is open in the log (hung-transaction, stuck-lso). Without a log, delivered takes the
-    place of in the log, and nothing is torn. The place is the acknowledged one.
+    place of in the log. The place is the acknowledged one.
     """
-    promised = f"(told = '{Told.COMMITTED}' and expected and not (has_log and (seen > 0 or any_open)))"
+    promised = f"(told = '{Told.COMMITTED}' and expected and not (seen > 0 or any_open))"
     lost = facts.records.where(f"copies = 0 and ({promised} or (plain and acked))")
     why = (
         f"case when told = '{Told.COMMITTED}' then 'its transaction was told committed' else 'it was acknowledged' end"

@@ -27,6 +27,7 @@ JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
     standing.zombie,
     writing.reordered,
     reading.polls,
+    reading.captured_twice,
     reading.inconsistent,
     writing.phantom,
     standing.hung,
@@ -38,8 +39,10 @@ JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
 #: What can be judged by delivered versus told alone.
 WITHOUT_LOG = (
     writing.lost,
+    writing.torn,
     writing.duplicate,
     reading.read,
+    reading.captured_twice,
     standing.zombie,
     standing.copied,
     standing.stranded,

@@ -101,7 +101,8 @@ class Case:
         spot.outcome = decision if row["transactional"] else "commit"
         next_is_data = following is not None and following.get("control") is None
         if row["transactional"] and following is not None and next_is_data and row["valid"] and following["valid"]:
-            spot.adopted = who(following)[:2] != who(row)[:2]
+            known = {who(row)[:2], who(following)[:2]} <= self.operations.keys()
+            spot.adopted = known and who(following)[:2] != who(row)[:2]
 
     def genuine(self, spot: Spot) -> Row | None:
         """The record at a place, when it is valid and of this run."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from verification.anomalies import Anomaly
-from verification.folding import Partition, RawViolation
+from verification.folding import GONE, Partition, RawViolation
 from verification.reference.case import Case, Spot, violation
 from verification.rows import Row
 
@@ -73,9 +73,26 @@ def inconsistent(case: Case) -> Iterator[RawViolation]:
         every = spot.given() if spot.row is None else [spot.row, *spot.given()]
         contents = {row["digest"] for row in every if row.get("digest") is not None}
         identities = {row["identity_digest"] for row in every if row["identity_digest"] is not None}
-        marker = spot.row is not None and spot.row.get("control") is not None and bool(spot.given())
-        if len(contents) > 1 or len(identities) > 1 or marker:
-            yield violation(Anomaly.INCONSISTENT_OFFSET, _gone(case, spot), place)
+        if len(contents) > 1 or len(identities) > 1 or _not_the_logs(spot):
+            cause = GONE if spot.row is None else None
+            yield violation(Anomaly.INCONSISTENT_OFFSET, _gone(case, spot), place, cause=cause)
+
+
+def captured_twice(case: Case) -> Iterator[RawViolation]:
+    """nonmonotonic-poll of the clients at quiescence."""
+    for place, spot in case.spots.items():
+        for capture, rows in (("committed", spot.committed), ("uncommitted", spot.uncommitted)):
+            if len(rows) > 1:
+                yield violation(Anomaly.NONMONOTONIC_POLL, case.record(spot), place, observer=capture)
+
+
+def _not_the_logs(spot: Spot) -> bool:
+    """Somebody was given something where the log holds nothing or a control record, or something foreign for ours."""
+    if not spot.given():
+        return False
+    if spot.row is None or spot.row.get("control") is not None:
+        return True
+    return bool(spot.row["valid"]) and any(not row["valid"] for row in spot.given())
 
 
 def _gone(case: Case, spot: Spot) -> Row | None:

@@ -43,7 +43,7 @@ def lost(case: Case) -> Iterator[RawViolation]:
     for key, operation in case.operations.items():
         if operation["told"] == "committed":
             found = transaction(case, key, operation)
-            if not (case.has_log and (found.visible or found.any_open)):
+            if not (found.visible or found.any_open):
                 promised |= {(*key, index) for index in range(operation["records"])}
     for ack in case.rows["acks"]:
         operation_of = case.operation(ack)
@@ -58,7 +58,7 @@ def lost(case: Case) -> Iterator[RawViolation]:
 def torn(case: Case) -> Iterator[RawViolation]:
     """torn-transaction."""
     for key, operation in case.operations.items():
-        if not case.has_log or operation["told"] not in ("committed", "unknown"):
+        if operation["told"] not in ("committed", "unknown"):
             continue
         found = transaction(case, key, operation)
         if not 0 < len(found.visible) < found.size:
@@ -115,6 +115,8 @@ def reordered(case: Case) -> Iterator[RawViolation]:
     for place, spot in sorted(case.spots.items()):
         row = case.genuine(spot)
         if spot.row is None or row is None or spot.outcome != "commit":
+            continue
+        if place[:2] != (row["intended_topic_index"], row["intended_partition"]):
             continue
         writer = (*place[:2], row["process"])
         copy = (*writer, row["send_order"])

@@ -1,0 +1,1 @@
+"""The mutation test of the judge as a command."""

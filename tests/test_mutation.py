@@ -1,0 +1,134 @@
+"""The mutation test of the judge in small: the same mutators, some mutants each; `tox -e judge-mutants` makes them all."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suites.judge_mutants.__main__ import main
+from verification.anomalies import Anomaly
+from verification.evidence import read_run
+from verification.folding import fold
+from verification.mutation.base import RUNS, Base, bases, place_of
+from verification.mutation.batch import judged
+from verification.mutation.cut import cut
+from verification.mutation.making import MUTATORS, mutants
+from verification.mutation.mutant import Mutant
+from verification.mutation.score import Judgement, Score, judgement, lines
+from verification.reference import judge_rows
+from verification.rows import all_rows
+from verification.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAMES = [mutator.name for mutator in MUTATORS]
+#: A seed of its own, so that these are other mutants than those of the score.
+SEED = 5
+
+
+@lru_cache(maxsize=1)
+def _bases() -> tuple[Base, ...]:
+    return tuple(bases())
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Mutant]:
+    """Two mutants by every mutator."""
+    return list(mutants(_bases(), each=2, seed=SEED))
+
+
+@pytest.mark.parametrize("base", range(4))
+def test_the_clean_runs_are_clean(base: int) -> None:
+    """Whatever is found in a mutant was made by its mutator: the base itself is acquitted."""
+    assert judge_rows(_bases()[base].rows) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_is_right_about_every_mutator(name: str, made: list[Mutant]) -> None:
+    """What breaks something is convicted of exactly that, and what breaks nothing is acquitted."""
+    mine = [mutant for mutant in made if mutant.mutator == name]
+    assert len(mine) == 2
+    for mutant in mine:
+        assert frozenset(fold(judge_rows(mutant.rows)).primary) == mutant.breaks, mutant.base.name
+
+
+@pytest.mark.parametrize("name", ["copier-killed", "partitioned-zombie"])
+def test_a_cut_run_is_a_clean_run(name: str, tmp_path: Path) -> None:
+    """Cutting leaves whole operations: what is left is less, can be judged, and is acquitted as the whole was."""
+    (whole,) = [base for base in _bases() if base.name == name]
+    rows = all_rows(read_run(cut(RUNS / name, tmp_path / name, per_kind=1)))
+    assert judge_rows(rows) == []
+    assert {place_of(row) for row in rows["log"]} < {place_of(row) for row in whole.rows["log"]}
+    assert {row["action"] for row in rows["operations"]} == {row["action"] for row in whole.rows["operations"]}
+
+
+def test_every_anomaly_is_made(made: list[Mutant]) -> None:
+    """There is a mutator for every anomaly that the bases can show, and there are harmless ones."""
+    # Coordinators' histories are no part of the bases; `test_transitions` damages those that it generates.
+    shown = set(Anomaly) - {Anomaly.ILLEGAL_TRANSITION}
+    assert {anomaly for mutant in made for anomaly in mutant.breaks} == shown
+    assert any(not mutant.breaks for mutant in made)
+
+
+def test_a_seed_makes_the_same_mutants_again() -> None:
+    """Mutants are named in a score, so the same seed makes the same ones, and another seed others."""
+    first, again, other = (
+        [mutant.rows for mutant in islice(mutants(_bases(), each=1, seed=seed), 20)] for seed in (SEED, SEED, SEED + 1)
+    )
+    assert again == first
+    assert other != first
+
+
+def test_bases_stay_as_they_were(made: list[Mutant]) -> None:
+    """Mutants share rows with their base; none of them changes a row in place."""
+    assert made
+    assert [base.rows for base in _bases()] == [base.rows for base in bases()]
+
+
+@pytest.mark.parametrize(
+    ("breaks", "found", "expected"),
+    [
+        ({Anomaly.DUPLICATE}, {Anomaly.DUPLICATE}, Judgement.CONVICTED),
+        (set(), set(), Judgement.ACQUITTED),
+        ({Anomaly.DUPLICATE}, set(), Judgement.ESCAPED),
+        (set(), {Anomaly.DUPLICATE}, Judgement.FALSELY_CONVICTED),
+        ({Anomaly.DUPLICATE}, {Anomaly.LOST_WRITE}, Judgement.MISNAMED),
+        ({Anomaly.DUPLICATE}, {Anomaly.DUPLICATE, Anomaly.LOST_WRITE}, Judgement.MISNAMED),
+    ],
+)
+def test_judgements(breaks: set[Anomaly], found: set[Anomaly], expected: Judgement) -> None:
+    """Only the exact set of anomalies counts as right."""
+    assert judgement(frozenset(breaks), frozenset(found)) is expected
+
+
+def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
+    """A score in which nothing was found has escapes and disagreements, and says so in the mutator's row."""
+    score = Score()
+    guilty = next(mutant for mutant in made if mutant.breaks)
+    score.add(guilty, [])
+    assert not score.flawless
+    assert (score.total(Judgement.ESCAPED), score.disagreements) == (1, [guilty.name])
+    assert any(guilty.mutator in line and "| 1 |" in line for line in lines(score, MUTATORS))
+
+
+@pytest.mark.parametrize("arguments", [["--runs", "nowhere"], ["--each", "0"], ["--runs", str(RUNS / "leader-crash")]])
+def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A score of no mutants would be flawless; it is refused before a session is started."""
+    assert main(arguments) == ExitCode.USAGE
+    assert capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_spark_is_right_about_every_mutator(spark: SparkSession, made: list[Mutant]) -> None:
+    """One job: the checks convict exactly the mutants that break something, of exactly that."""
+    score = Score()
+    found = judged(spark, made)
+    for mutant in made:
+        score.add(mutant, found.get(mutant.name, ()))
+    assert [str(mistake) for mistake in score.mistakes] == []
+    assert score.disagreements == []

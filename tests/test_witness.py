@@ -1,0 +1,77 @@
+"""A witness shows what contradicts what, and no more: the places, what decided them, and the operations behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.planted import Plant
+from tests.planted_cases import CASES
+from tests.planted_files import write
+from verification.anomalies import Anomaly
+from verification.evidence import read_run
+from verification.folding import RawViolation
+from verification.reference import judge_rows
+from verification.rows import Row
+from verification.verdict import Witness
+from verification.witness import PLACES_MAX, place_of, witness
+
+
+def _shown(plant: Plant) -> list[Row]:
+    """The whole log as the judge shows places: with how often the committed capture was given them."""
+    given = [place_of(row) for row in plant.rows["committed"]]
+    return [{**row, "in_log": True, "committed": given.count(place_of(row))} for row in plant.rows["log"]]
+
+
+def _witness(case: str, tmp_path: Path, anomaly: Anomaly) -> tuple[RawViolation, Witness]:
+    plant, _ = CASES[case]("shown")
+    first = next(each for each in judge_rows(plant.rows) if each.anomaly is anomaly)
+    return first, witness(read_run(write(plant, tmp_path / case)), first, _shown(plant))
+
+
+def test_a_torn_transaction_shows_both_sides_and_their_markers(tmp_path: Path) -> None:
+    """One record that is visible and one that is not, each with the marker that decided it so."""
+    _, shown = _witness("torn_by_marker", tmp_path, Anomaly.TORN_TRANSACTION)
+    assert [(each.partition, each.holds) for each in shown.places] == [
+        (0, "record"),
+        (0, "commit marker"),
+        (1, "record"),
+        (1, "abort marker"),
+    ]
+    assert [each.given_to for each in shown.places if each.holds == "record"] == [("committed capture",), ()]
+    assert [(each.told, each.records) for each in shown.operations] == [("committed", 2)]
+
+
+def test_disorder_shows_the_neighbour(tmp_path: Path) -> None:
+    """A record that comes too late stands beside the one that was sent after it."""
+    found, shown = _witness("reordered", tmp_path, Anomaly.REORDERED_WRITE)
+    assert [each.index for each in shown.places] == [1, 0]
+    assert shown.places[-1].offset == found.offset
+
+
+def test_a_zombie_shows_who_superseded_it(tmp_path: Path) -> None:
+    """The initialisation of the successor is one of the operations, and was completed before the zombie decided."""
+    found, shown = _witness("zombie_by_time", tmp_path, Anomaly.ZOMBIE_WRITE)
+    init, own = sorted(shown.operations, key=lambda each: each.action != "init")
+    assert (own.process, own.operation) == found.operation_key
+    assert init.process != own.process
+    assert (init.completed_ns or 0) < (own.decided_ns or 0)
+
+
+def test_what_is_lost_everywhere_shows_its_promise(tmp_path: Path) -> None:
+    """Without any place there is still the operation that was told committed."""
+    _, shown = _witness("lost_without_a_place", tmp_path, Anomaly.LOST_WRITE)
+    assert (shown.places, [each.told for each in shown.operations]) == ((), ["committed"])
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if CASES[name]("any")[1]])
+def test_every_planted_violation_has_a_small_witness(case: str, tmp_path: Path) -> None:
+    """Each says why, and names a place or an operation, within a screen."""
+    plant, _ = CASES[case]("shown")
+    evidence = read_run(write(plant, tmp_path / case))
+    for each in judge_rows(plant.rows):
+        shown = witness(evidence, each, _shown(plant))
+        assert shown.why
+        assert shown.places or shown.operations
+        assert len(shown.places) <= PLACES_MAX

@@ -1,0 +1,105 @@
+"""A batch of mutants as the frames that the checks read: hundreds of runs in one job.
+
+A mutant is nearly all of its base, so what is sent to Spark are the bases once, and of every mutant which rows of its
+base it does not have and which others it has instead. The frames are put together there: base × mutants, without the
+rows that are gone, with those that were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from verification.mutation.base import Base
+from verification.mutation.mutant import Mutant
+from verification.rows import Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from verification.folding import RawViolation
+    from verification.frames import Frames
+
+#: Frames with a row per record: put together by Spark. The others are small and sent as they are.
+BULK = ("log", "committed", "uncommitted", "observations", "acks")
+
+
+def _renamed(row: Row, base: Base, run: str) -> Row:
+    """A row of a base as a row of a mutant: whatever names the base's run names the mutant."""
+    own = {"run": run}
+    if row.get("identity_run") == base.run["run"]:
+        own["identity_run"] = run
+    return {**row, **own}
+
+
+def _added(mutant: Mutant, frame: str) -> list[Row]:
+    ours = {id(row) for row in mutant.base.rows[frame]}
+    return [_renamed(row, mutant.base, mutant.name) for row in mutant.rows[frame] if id(row) not in ours]
+
+
+def _gone(mutant: Mutant, frame: str) -> list[dict[str, Any]]:
+    kept = {id(row) for row in mutant.rows[frame]}
+    rows = enumerate(mutant.base.rows[frame])
+    return [{"run": mutant.name, "number": number} for number, row in rows if id(row) not in kept]
+
+
+def _columns(rows: Iterable[Row], names: Sequence[str]) -> list[Row]:
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _bulk(spark: SparkSession, bases: Sequence[Base], mutants: Sequence[Mutant], frame: str) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+    from verification.frames import FRAME_SCHEMAS, local
+
+    schema = FRAME_SCHEMAS[frame]
+    text, number = StringType(), IntegerType()
+    of_base = StructType([*schema.fields, StructField("base", text), StructField("number", number)])
+    numbered: list[Row] = []
+    for base in bases:
+        rows = enumerate(_columns(base.rows[frame], schema.names))
+        numbered += [{**row, "base": base.name, "number": at} for at, row in rows]
+    named = StructType([StructField("base", text), StructField("mutant", text), StructField("own", text)])
+    owners = [{"base": each.base.name, "mutant": each.name, "own": each.base.run["run"]} for each in mutants]
+    missing = StructType([StructField("mutant", text), StructField("number", number)])
+    gone = [{"mutant": row["run"], "number": row["number"]} for each in mutants for row in _gone(each, frame)]
+    every = (
+        local(spark, numbered, of_base)
+        .join(F.broadcast(local(spark, owners, named)), "base")
+        .join(F.broadcast(local(spark, gone, missing)), ["mutant", "number"], "left_anti")
+        .withColumn("run", F.col("mutant"))
+    )
+    if "identity_run" in schema.names:
+        every = every.withColumn("identity_run", F.expr("case when identity_run = own then run else identity_run end"))
+    added = [row for each in mutants for row in _columns(_added(each, frame), schema.names)]
+    return every.select(*schema.names).unionByName(local(spark, added, schema))
+
+
+def _small(spark: SparkSession, mutants: Sequence[Mutant], frame: str, schema: StructType) -> DataFrame:
+    from verification.frames import local
+
+    rows = [_renamed(row, each.base, each.name) for each in mutants for row in each.rows[frame]]
+    return local(spark, _columns(rows, schema.names), schema)
+
+
+def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
+    """The evidence of some mutants, each a run of its own."""
+    from verification.frames import FRAME_SCHEMAS, Frames
+
+    bases = list({each.base.name: each.base for each in mutants}.values())
+    held = {
+        name: _bulk(spark, bases, mutants, name) if name in BULK else _small(spark, mutants, name, schema)
+        for name, schema in FRAME_SCHEMAS.items()
+    }
+    return Frames(**held)
+
+
+def judged(spark: SparkSession, mutants: Sequence[Mutant]) -> dict[str, list[RawViolation]]:
+    """Every violation that the Spark checks find, by mutant; one job."""
+    from verification.checks import CHECKS
+    from verification.checks.facts import derive
+    from verification.judge import collect
+
+    return collect(derive(frames(spark, mutants)), CHECKS)
