@@ -126,6 +126,13 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(stage: Stage) -> None:
         stage.require_code("ListOffsets before the election", told)
         stage.require("the latest offset before the election", told["Topics"][0]["Partitions"][0]["Offset"], 1)
         _elect(stage, at, new)
+        # Metadata names it before it knows: asked too soon it says, lawfully, that it is not the leader.
+        known = stage.until(
+            lambda: latest(stage, at, version=5, timestamp=EARLIEST).code,
+            lambda code: code != Code.NOT_LEADER_OR_FOLLOWER,
+            within_s=10,
+        )
+        stage.require("the next leader knows that it leads", known != Code.NOT_LEADER_OR_FOLLOWER, True)
         for version, code in ((5, Code.OFFSET_NOT_AVAILABLE), (4, Code.LEADER_NOT_AVAILABLE)):
             for isolation in Isolation:
                 answer = latest(stage, at, version=version, isolation=int(isolation))
