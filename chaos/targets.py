@@ -15,6 +15,10 @@ from chaos.arena import Arena
 from chaos.cluster import BrokerId, PartitionView, TopicPartition
 from chaos.errors import UnresolvedTargetError
 
+#: What a proof says, after its name, of a partition that nobody leads; commits are counted by it
+#: (`verification.exposure`).
+LEADERLESS = "has no leader"
+
 
 class Target(Protocol):
     """A role that one or more brokers hold."""
@@ -51,7 +55,7 @@ class LeaderOf:
         """Another broker leads, or nobody does."""
         leader = _leader(arena, arena.partition(self.topic, self.partition))
         if leader is None:
-            return f"{self.topic}-{self.partition} has no leader"
+            return f"{self.topic}-{self.partition} {LEADERLESS}"
         return None if leader in brokers else f"leader of {self.topic}-{self.partition} moved {brokers[0]} → {leader}"
 
 
@@ -122,7 +126,7 @@ class LeaderAwayFromCoordinators:
         """A partition of the topic that these brokers hold alone has no leader."""
         for at, seen in sorted(arena.cluster.view().partitions.items()):
             if at.topic == arena.partition(self.topic, 0).topic and set(seen.replicas) <= set(brokers):
-                return f"{self.topic}-{at.partition} has no leader" if seen.leader is None else None
+                return f"{self.topic}-{at.partition} {LEADERLESS}" if seen.leader is None else None
         return None
 
 

@@ -4,9 +4,10 @@ An operation is counted in the bin in which it completed; one that never complet
 heard of it, which is when it decided, else when it invoked. `init` is not counted: it is set-up, not workload. Bins
 are one second wide, or wider so that there are never more than BINS_MAX of them: a chart has room for no more.
 
-The lag is high watermark − last stable offset of the worst partition. Samples are recorded when something changed, so a
-partition keeps the lag of its last sample until the next one: of an LSO that stands still nothing else is told. What a
-leader did not answer is not known until it answers again; where nothing is known there is no point rather than a zero.
+The lag is high watermark − last stable offset of the worst partition. A partition keeps the lag of its last sample until
+the next one: at rest it is sampled when something changes, and in older evidence of an LSO that stands still nothing
+else is told. What a leader did not answer is not known until it answers again; where nothing is known there is no point
+rather than a zero.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Trial:
             raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
 
     def pin(self) -> None:
-        """Pin the ends, ask the coordinators, and complete the history: from here on nothing is added to it."""
+        """Pin the ends, ask the coordinators, and write down what only they can say."""
         self.captures = self.rest.pin(
             self.partitions(),
             transactional_ids=self.workload.transactional_ids,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.targets import LEADERLESS
 from tests.planted import Planted
 from tests.planted_files import write
 from tests.test_coverage import S, evidence, fault, initialised, transaction
@@ -100,19 +101,27 @@ def abandoned(*looks: Sample, others_struck: bool = False) -> RunEvidence:
 
 
 MOVING = tuple(sample(at_s, 30 + 10 * int(at_s), 20) for at_s in (10.2, 11, 13, 15))
+AFTERWARDS = 1000
+
+
+def standing(until_s: float) -> tuple[Sample, ...]:
+    """Looks twice a second from the client's death on, at an LSO that others write past, until it is released."""
+    held = [sample(half / 2, 10 * half, 20) for half in range(21, int(until_s * 2))]
+    return *held, sample(until_s, AFTERWARDS, AFTERWARDS)
 
 
 def test_the_lso_stands_at_what_a_killed_client_left_open() -> None:
-    """It must stay below what was written by the client's death for half a timeout; a passing lag is not that."""
+    """It must be seen below what was written by the client's death for half a timeout; a passing lag is not that."""
     assert exposure.lso_stood(abandoned(*MOVING, sample(15.5, 200, 200))) == 1
     assert exposure.lso_stood(abandoned(MOVING[0], sample(11, 140, 140))) == 0
+    assert exposure.lso_stood(abandoned(*MOVING[:2], sample(15.5, 200, 200))) == 0, "nobody looked while it stood"
     assert exposure.lso_stood(told(process(0, 10, end="killed"), *MOVING)) == 0, "nothing was left open"
 
 
-@pytest.mark.parametrize(("released_s", "late"), [(15.5, False), (19.5, False), (20.5, True), (25, True)])
+@pytest.mark.parametrize(("released_s", "late"), [(15.5, False), (20.5, False), (21, True), (25, True)])
 def test_an_abandoned_transaction_that_is_aborted_too_late_is_stuck(released_s: float, late: bool) -> None:
-    """Timeout, abort interval, 3 s and a sampling width after the client's death the bound has run out."""
-    run = abandoned(*MOVING, sample(released_s, 200, 200))
+    """Timeout, abort interval and 3 s after the second look at what was open, a look must find it over."""
+    run = abandoned(*standing(released_s))
     (settled,) = [*small_rows(run)["settled"], None][:1]
     assert (settled is not None) is late
     if settled is not None:
@@ -123,9 +132,20 @@ def test_an_abandoned_transaction_that_is_aborted_too_late_is_stuck(released_s: 
 def test_lateness_is_told_by_looks_alone() -> None:
     """Where nobody looked, where the leader was silent, or where brokers were struck as well, nothing is told."""
     assert list(samples.overdue(abandoned(*MOVING))) == [], "nobody saw it move"
-    silent = sample(19, -1, -1)
-    assert list(samples.overdue(abandoned(*MOVING, silent, sample(25, 200, 200)))) == []
-    assert list(samples.overdue(abandoned(*MOVING, sample(25, 200, 200), others_struck=True))) == []
+    stalled = (*MOVING, sample(25, AFTERWARDS, AFTERWARDS))
+    assert list(samples.overdue(abandoned(*stalled))) == [], "nobody looked from 15 s to 25 s"
+    assert len(list(samples.overdue(abandoned(*MOVING, sample(24, 300, 20), stalled[-1])))) == 1, "a look that tells"
+    newer = sample(24, 300, MOVING[0].high_watermark)
+    assert list(samples.overdue(abandoned(*MOVING, newer, stalled[-1]))) == [], "only younger transactions are open"
+    silent = tuple(replace(each, high_watermark=-1, last_stable_offset=-1) for each in standing(25)[6:-1])
+    assert list(samples.overdue(abandoned(*standing(25)[:6], *silent, stalled[-1]))) == []
+    assert list(samples.overdue(abandoned(*standing(25), others_struck=True))) == []
+
+
+def test_the_bound_does_not_run_before_a_slow_look_was_answered() -> None:
+    """A look that takes seconds may find what was begun while it was asked for; by the next one it was answered."""
+    slow = (sample(10.2, 130, 20), *(sample(half / 2, 10 * half, 20) for half in range(28, 45)))
+    assert list(samples.overdue(abandoned(*slow, sample(23, AFTERWARDS, AFTERWARDS)))) == []
 
 
 def test_a_strike_in_mid_commit_leaves_commits_unanswered() -> None:
@@ -139,14 +159,23 @@ def test_a_strike_in_mid_commit_leaves_commits_unanswered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decided_s", "count"), [(4.1, 1), (5, 1), (3.9, 0), (6.8, 0)], ids=["proven", "sampled", "before", "after"]
+    ("decided_s", "count"), [(4.1, 1), (5, 1), (3.9, 0), (6.5, 0)], ids=["proven", "sampled", "before", "unseen"]
 )
 def test_commits_while_leaderless_lie_within_what_was_seen(decided_s: float, count: int) -> None:
-    """From the proof of the fault until the look before the leader was back; a silent leader is still one."""
-    proven = replace(fault(3, 9), confirmed_ns=4 * S, proof="billing-events-0 has no leader")
-    looks = (sample(3.8, 9, 9), sample(4.3, -1, -1, leader=-1), sample(7, 9, 9))
+    """From the proof of the fault until the last look that saw no leader; a silent leader is still one."""
+    proven = replace(fault(3, 9), confirmed_ns=4 * S, proof=f"out-0 {LEADERLESS}")
+    without = tuple(sample(at_s, -1, -1, leader=-1) for at_s in (4.3, 4.8, 5.3, 6))
+    looks = (sample(3.8, 9, 9), *without, sample(8, 9, 9))
     commit = transaction(decided_s - 0.1, lasts_s=0.3, decided_ns=int(decided_s * S))
     assert exposure.committed_while_leaderless(told(proven, *looks, commit)) == count
+    late = (looks[0], *without[2:], looks[-1])
+    assert exposure.committed_while_leaderless(told(proven, *late, commit)) == count, "the next look was slow"
+    for doubt in (
+        told(replace(proven, proof=f"out-1 {LEADERLESS}"), *looks, commit),
+        told(replace(proven, healed_ns=int(4.2 * S)), *looks, commit),
+        told(proven, sample(4.25, 9, 9, leader=2), *looks, commit),
+    ):
+        assert exposure.committed_while_leaderless(doubt) == (count if decided_s > 4.3 else 0)
     silent = tuple(replace(each, leader=1) for each in looks)
     assert exposure.committed_while_leaderless(told(proven, *silent, commit)) == 0
     assert exposure.committed_while_leaderless(told(proven, *looks, replace(commit, intent=Intent.ABORT))) == 0
@@ -155,7 +184,14 @@ def test_commits_while_leaderless_lie_within_what_was_seen(decided_s: float, cou
 def test_a_moment_at_which_nobody_could_say_is_not_leaderless() -> None:
     """All brokers being dead says nothing about leaders, and ends what was known before."""
     run = told(sample(1), sample(2, -1, -1, leader=UNSEEN), sample(4), sample(5, leader=-1), sample(6, leader=UNSEEN))
-    assert samples.leaderless(run, (0, 0)) == [(int((5 - samples.SAMPLED_S) * S), 6 * S)]
+    assert samples.leaderless(run, (0, 0)) == [samples.Leaderless(first_ns=5 * S, last_ns=5 * S, until_ns=6 * S)]
+    lasting = told(sample(1), *(sample(at_s, leader=-1) for at_s in (2, 3, 4)))
+    assert samples.leaderless(lasting, (0, 0)) == [samples.Leaderless(first_ns=2 * S, last_ns=4 * S, until_ns=None)]
+
+
+def test_faults_and_evidence_say_the_same_of_a_partition_without_a_leader() -> None:
+    """What a proof says is what commits are counted by."""
+    assert exposure.LEADERLESS == LEADERLESS
 
 
 def test_held_up_is_what_a_fault_kept_from_ending() -> None:

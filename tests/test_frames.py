@@ -11,6 +11,7 @@ from chaos.cluster import TopicPartition
 from chaos.errors import InjectionError
 from chaos.frames import Answer, Cut, Delay, Direction, Drop, Duplicate, Fate, FrameLinks, Frames, Hold, Met
 from chaos.routes import Endpoint
+from suites.protocol.frames import Tampered
 from tests.frame_broker import (
     END,
     FrameBroker,
@@ -24,6 +25,7 @@ from tests.frame_broker import (
 )
 from tests.wire_definitions import definitions
 from tests.wire_peer import PATIENT_S
+from wire.codes import code_name
 from wire.deadline import Deadline
 from wire.errors import CorrelationError, DeadlineError, DisconnectedError
 
@@ -100,6 +102,21 @@ def test_a_held_request_outlives_its_client(links: FrameLinks, broker: FrameBrok
         assert broker.await_frames(2) == [retry.frame, first.frame]
         rule.until("the late answer", lambda met: met[0].answer is not None, timeout_s=PATIENT_S)
         broker.await_ends(1)
+
+
+def test_what_follows_an_answer_is_held_again_and_not_waited_for(
+    links: FrameLinks, broker: FrameBroker, at: Endpoint
+) -> None:
+    """A release gives the answers to what had been met by then, though the next request is met, and kept, at once."""
+    tampered = Tampered(rule=links.add(ENDS, Hold()), relay=links)
+    with client(at) as one:
+        first, _ = one.send(end_txn()), one.send(end_txn())
+        tampered.rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        assert tampered.released() == [[code_name(0)]]
+        one.receive(first)
+        tampered.rule.until("the next one", lambda met: len(met) == 2, timeout_s=PATIENT_S)
+        assert [each.fate for each in tampered.rule.met] == [Fate.DELIVERED, Fate.KEPT]
+        assert tampered.released()[1:] == [[code_name(0)]]
 
 
 def test_a_held_response_was_carried_out(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:

@@ -77,6 +77,17 @@ def test_sampling_outlives_every_broker(tmp_path: Path, monkeypatch: pytest.Monk
     assert [(each.leader, each.high_watermark) for each in samples] == [(1, 7), (UNSEEN, -1), (2, 9)]
 
 
+def test_what_is_not_at_rest_is_sampled_at_every_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That records wait, or that nobody leads, is known only of moments at which somebody looked; rest is told once."""
+    rest = Position(leader=1, high_watermark=7, last_stable_offset=7)
+    silent, none = (Position(leader=leader, high_watermark=-1, last_stable_offset=-1) for leader in (1, NO_LEADER))
+    seen = (LED, LED, LED, rest, rest, silent, silent, none, none)
+    looks = [lambda each=each: each for each in seen]
+    samples = sampled(tmp_path, monkeypatch, *looks, nobody, nobody, lambda: rest)
+    assert [each.leader for each in samples] == [1, 1, 1, 1, 1, NO_LEADER, NO_LEADER, UNSEEN, 1]
+    assert [each.last_stable_offset for each in samples] == [5, 5, 5, 7, -1, -1, -1, -1, 7]
+
+
 def test_a_sampler_that_broke_says_so_when_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evidence that ends in mid-run must not be taken for a partition that stands still."""
     with pytest.raises(SamplingError, match="ZeroDivisionError: not the cluster's fault"):

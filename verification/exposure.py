@@ -19,7 +19,7 @@ from typing import Any
 from verification import samples
 from verification.evidence import RunEvidence
 from verification.experiment import Isolation
-from verification.history import Action, FaultRecord, Intent, Operation, Outcome, ProcessRecord, Told
+from verification.history import NO_LEADER, Action, FaultRecord, Intent, Operation, Outcome, ProcessRecord, Told
 
 NS = samples.NS
 #: Answers by which a group refuses a member that it has gone on without: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
@@ -28,8 +28,8 @@ REFUSED_MEMBER = frozenset({22, 25, 27, 82})
 REFUSED_MEMBER_NAME = "CommitFailedException"
 #: An operation of any workload ends within a fraction of this when nothing is in its way.
 HELD_UP_S = 2.0
-#: How the proof of a fault says that it left a partition without a leader (`chaos.targets`).
-_LEADERLESS = "has no leader"
+#: How the proof of a fault says, after the name of a partition, that it has no leader; `chaos.targets` writes the same.
+LEADERLESS = "has no leader"
 
 
 def transactional(operation: Operation) -> bool:
@@ -114,19 +114,29 @@ def undecided_at_strike(evidence: RunEvidence) -> int:
     )
 
 
-def _surely_leaderless(evidence: RunEvidence) -> Iterator[tuple[int, int]]:
-    """When a partition was without a leader, no longer than it was seen to be; from the proof of a fault on if earlier."""
-    told = [
+def _proven_leaderless_ns(evidence: RunEvidence, place: samples.Place, seen_ns: int) -> int:
+    """From when on a partition that was seen without a leader had none: since the proof of the fault that still stood."""
+    topic = (evidence.topic(place[0]) or "").removeprefix(f"{evidence.run}-")
+    led_ns = max(
+        (each.at_ns for each in samples.at_place(evidence, place) if each.leader > NO_LEADER and each.at_ns < seen_ns),
+        default=0,
+    )
+    proven = (
         each.confirmed_ns
         for each in evidence.history.of(FaultRecord)
-        if each.confirmed_ns is not None and _LEADERLESS in (each.proof or "")
-    ]
-    slack = int(samples.SAMPLED_S * NS)
+        if each.confirmed_ns is not None
+        and (each.proof or "").startswith(f"{topic}-{place[1]} {LEADERLESS}")
+        and led_ns < each.confirmed_ns < seen_ns
+        and (each.healed_ns is None or seen_ns < each.healed_ns)
+    )
+    return min(proven, default=seen_ns)
+
+
+def _surely_leaderless(evidence: RunEvidence) -> Iterator[tuple[int, int]]:
+    """From the first look that saw a partition without a leader, or the proof of it, to the last one."""
     for place in samples.outputs(evidence):
-        for began, ended in samples.leaderless(evidence, place):
-            if ended is not None:
-                seen = began + slack
-                yield min((each for each in told if began <= each <= seen), default=seen), ended - slack
+        for each in samples.leaderless(evidence, place):
+            yield _proven_leaderless_ns(evidence, place, each.first_ns), each.last_ns
 
 
 def committed_while_leaderless(evidence: RunEvidence) -> int:
@@ -187,11 +197,17 @@ def observed_during(evidence: RunEvidence) -> int:
 
 def _visible_ends(folder: Path) -> dict[samples.Place, int]:
     """The last offset of each partition that a capture holds."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
-    table = ds.dataset(folder, format="parquet").to_table(columns=["topic_index", "partition", "offset"])
-    grouped = table.group_by(["topic_index", "partition"]).aggregate([("offset", "max")]).to_pylist()
-    return {(row["topic_index"], row["partition"]): row["offset_max"] for row in grouped}
+    keys = ["topic_index", "partition"]
+    ends: dict[samples.Place, int] = defaultdict(lambda: -1)
+    for batch in ds.dataset(folder, format="parquet").to_batches(columns=[*keys, "offset"]):
+        grouped = pa.Table.from_batches([batch]).group_by(keys).aggregate([("offset", "max")])
+        for row in grouped.to_pylist():
+            place = (row["topic_index"], row["partition"])
+            ends[place] = max(ends[place], row["offset_max"])
+    return ends
 
 
 def observers_at_end(evidence: RunEvidence) -> int:

@@ -1,7 +1,9 @@
 """What the samples of a history say about time: when a partition had no leader, and when its last stable offset stood.
 
-A sample is recorded when something changed since the look before, twice a second; between two samples a partition stood
-as the earlier one says. Where a leader did not answer, or nobody did, nothing is known until the next answer.
+Partitions are looked at twice a second. A look becomes a sample when it saw something else than the one before, and
+always while a partition is not at rest: without a leader, or with its last stable offset below its high watermark. A
+busy machine looks later; so nothing is concluded about the time between two samples, and what stands is what was seen
+to stand. Where a leader did not answer, or nobody did, nothing is known until the next answer.
 
 Free of pyspark.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, takewhile, zip_longest
 
 from verification.evidence import RunEvidence
 from verification.experiment import TopicRole
@@ -20,8 +22,7 @@ NS = 1_000_000_000
 #: Partitions are sampled twice a second, so what a sample says may have been so this long before.
 SAMPLED_S = 0.6
 #: What a coordinator needs beyond a transaction's timeout before the LSO moves: one round of its abort interval (1 s in
-#: our clusters) and 3 s for writing markers on a busy machine. The wait at
-#: quiescence takes the same.
+#: our clusters) and 3 s for writing markers on a busy machine. The wait at quiescence takes the same.
 MARKERS_S = 1.0 + 3.0
 
 #: (topic index, partition)
@@ -50,20 +51,29 @@ def _places(evidence: RunEvidence, role: TopicRole) -> tuple[Place, ...]:
     return tuple((index, at) for index, topic in topics if topic.role is role for at in range(topic.partitions))
 
 
-def leaderless(evidence: RunEvidence, place: Place) -> list[tuple[int, int | None]]:
-    """When the metadata named no leader: [from, until) in ns, None while nobody was seen to lead afterwards.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderless:
+    """A time without a leader by the metadata: the first and the last look that saw none, and the next one, if any."""
 
-    The beginning is as early as it may have been. A moment at which nobody could say ends a span.
-    """
-    spans: list[tuple[int, int | None]] = []
-    began: int | None = None
-    for each in at_place(evidence, place):
-        if each.leader == NO_LEADER and began is None:
-            began = each.at_ns - int(SAMPLED_S * NS)
-        elif each.leader != NO_LEADER and began is not None:
-            spans.append((began, each.at_ns))
-            began = None
-    return spans if began is None else [*spans, (began, None)]
+    first_ns: int
+    last_ns: int
+    until_ns: int | None
+
+    @property
+    def began_ns(self) -> int:
+        """As early as it may have begun where looks came in time."""
+        return self.first_ns - int(SAMPLED_S * NS)
+
+
+def leaderless(evidence: RunEvidence, place: Place) -> list[Leaderless]:
+    """When the metadata named no leader. A moment at which nobody could say ends such a time."""
+    alike = groupby(at_place(evidence, place), lambda each: each.leader == NO_LEADER)
+    turns = [(none, [each.at_ns for each in looks]) for none, looks in alike]
+    return [
+        Leaderless(first_ns=looks[0], last_ns=looks[-1], until_ns=None if after is None else after[1][0])
+        for (none, looks), after in zip_longest(turns, turns[1:])
+        if none
+    ]
 
 
 def answered(evidence: RunEvidence, place: Place) -> tuple[Sample, ...]:
@@ -90,27 +100,22 @@ def abandoned_ns(evidence: RunEvidence) -> tuple[int, ...]:
     return tuple(sorted(each.ended_ns for each in killed if each.process in open_in))
 
 
-def _first_from(evidence: RunEvidence, place: Place, at_ns: int) -> Sample | None:
-    return next((each for each in answered(evidence, place) if each.at_ns >= at_ns), None)
+def _looks_from(evidence: RunEvidence, place: Place, at_ns: int) -> list[Sample]:
+    """The answered samples from a moment on; none where the first of them saw nothing held back."""
+    looks = [each for each in answered(evidence, place) if each.at_ns >= at_ns]
+    return looks if looks and looks[0].last_stable_offset < looks[0].high_watermark else []
 
 
 def stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
-    """How long the LSO stayed below what the high watermark was at a moment, as far as anybody looked."""
-    then = _first_from(evidence, place, since_ns)
-    if then is None or then.last_stable_offset >= then.high_watermark:
-        return 0.0
-    until_ns = then.at_ns
-    for each in answered(evidence, place):
-        if each.at_ns > then.at_ns:
-            until_ns = each.at_ns
-            if each.last_stable_offset >= then.high_watermark:
-                break
-    return (until_ns - then.at_ns) / NS
+    """How long the LSO was seen to stay below what the high watermark was at a moment."""
+    looks = _looks_from(evidence, place, since_ns)
+    standing = list(takewhile(lambda each: each.last_stable_offset < looks[0].high_watermark, looks))
+    return (standing[-1].at_ns - standing[0].at_ns) / NS if standing else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """A partition whose LSO had not come past an abandoned transaction when the bound for it ran out."""
+    """A partition whose LSO was seen below an abandoned transaction after the bound for it had run out."""
 
     place: Place
     high_watermark: int
@@ -120,22 +125,21 @@ class Overdue:
 def overdue(evidence: RunEvidence) -> Iterator[Overdue]:
     """Partitions that an abandoned transaction held back for too long, whatever released them in the end.
 
-    The bound is the transaction timeout and `MARKERS_S`, from the first look after the client's death on: what had been
-    written by then belongs to a transaction that had begun by then. Looked for where faults struck clients alone: a
-    coordinator that was itself struck may take longer. What nobody saw move is left to the wait at quiescence.
+    What the first look after the client's death finds written belongs to a transaction that has begun by the second
+    look, because the first one was answered by then. From there on the bound is the transaction timeout and `MARKERS_S`,
+    and only a look after it convicts: nobody knows when the LSO moved between two looks, on a machine that stood still.
+    Looked for where faults struck clients alone: a coordinator that was itself struck may take longer. What nobody
+    looked at is left to the wait at quiescence.
     """
     if not all(each.processes for each in evidence.history.of(FaultRecord)):
         return
-    bound_ns = int((evidence.experiment.transaction_timeout_s + MARKERS_S + SAMPLED_S) * NS)
+    bound_ns = int((evidence.experiment.transaction_timeout_s + MARKERS_S) * NS)
     for killed_ns in abandoned_ns(evidence):
         for place in outputs(evidence):
-            then = _first_from(evidence, place, killed_ns)
-            for before, after in pairwise(at_place(evidence, place)):
-                if then is None or not before.at_ns <= then.at_ns + bound_ns < after.at_ns:
-                    continue
-                if 0 <= before.last_stable_offset < then.high_watermark:
-                    yield Overdue(
-                        place=place,
-                        high_watermark=before.high_watermark,
-                        last_stable_offset=before.last_stable_offset,
-                    )
+            looks = _looks_from(evidence, place, killed_ns)
+            expired = [each for each in looks[2:] if each.at_ns > looks[1].at_ns + bound_ns]
+            late = next((each for each in expired if each.last_stable_offset < looks[0].high_watermark), None)
+            if late is not None:
+                yield Overdue(
+                    place=place, high_watermark=late.high_watermark, last_stable_offset=late.last_stable_offset
+                )

@@ -102,9 +102,9 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
     began = ended.decided_ns
     until = (ended.completed_ns or began) + int(MARKER_S * NS)
     return any(
-        span_began <= until and (span_ended is None or span_ended > began)
+        span.began_ns <= until and (span.until_ns is None or span.until_ns > began)
         for partition in without_marker(evidence, ended)
-        for span_began, span_ended in leaderless(evidence, partition)
+        for span in leaderless(evidence, partition)
     )
 
 

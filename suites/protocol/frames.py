@@ -39,18 +39,22 @@ class Tampered:
         return self.rule.until(what, lambda seen: wanted <= {each.link for each in seen}, timeout_s=within_s)
 
     def released(self, *, within_s: float = MET_WITHIN_S) -> list[list[str]]:
-        """Let go what is held, in order, and wait for the answers: the codes that each frame was answered with."""
-        self.rule.release()
-        return self.answers(within_s=within_s)
+        """Let go what was met so far, in order: the codes that each frame was answered with. Raises InjectionError.
 
-    def answers(self, *, within_s: float = MET_WITHIN_S) -> list[list[str]]:
-        """The codes that each met frame was answered with, once all of them were. Raises InjectionError."""
-        met = self.rule.until(
-            "an answer", lambda seen: all(each.answer is not None for each in seen), timeout_s=within_s
+        Brokers send one request at a time, so that an answer may bring the next one, which is held again: it is let go
+        at the end, and is not waited for.
+        """
+        numbers = {each.number for each in self.rule.met}
+        self.rule.release()
+        seen = self.rule.until(
+            "an answer",
+            lambda met: all(each.answer is not None for each in met if each.number in numbers),
+            timeout_s=within_s,
         )
         return [
             [code_name(code) for code in self.relay.reader.error_codes(each.api, each.version, each.answer or b"")]
-            for each in met
+            for each in seen
+            if each.number in numbers
         ]
 
 
