@@ -241,7 +241,7 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "transaction log of a newer format": (_newer_log, "transaction_log.jsonl.gz has format 2"),
     "junk for a transaction log": (_junk_log, "transaction_log.jsonl.gz cannot be read as a transaction log"),
     "transaction log with a text for an epoch": (_typed_log, "an entry has a field of another type"),
-    "a compacted topic": (lambda run: _topic_that(run, cleanup_policy="delete,compact"), "a is compacted"),
+    "a compacted topic": (lambda run: _topic_that(run, cleanup_policy="delete, compact"), "a is compacted"),
     "a topic made anew": (lambda run: _topic_that(run, first_id="x", last_id="y"), "a was made anew .*x became y"),
     "a topic that grew": (lambda run: _topic_that(run, partitions=3), "has 3 partitions at the end and not 2"),
     "an unknown partition": (_with_an_end_too_many, "has an end of a-7, which the experiment does not know"),

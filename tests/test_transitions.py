@@ -107,6 +107,7 @@ ILLEGAL = [
     (["Empty 1/5", "Dead", "Empty 2/0", "Dead", "Empty 1/6"], "was replaced"),
     (["Empty 1/5", "Dead", "Empty 1/0"], "epoch 0 after epoch 5"),
     (["Empty 1/5", "Ongoing 2/0 t-0"], "within a transaction"),
+    (["Empty 1/0", "PrepareAbort 1/1 t-0 TV2"], "but open are []"),
     (["Empty 1/0", "Ongoing 1/0 t-0", "Ongoing 1/0 t-1"], "left the open transaction"),
     (["Empty 1/0", "Ongoing 1/0 t-0 t-1", "PrepareCommit 1/0 t-0"], "is decided for"),
     (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareAbort 1/0 t-0", "CompleteAbort 1/0 t-0"], "that is over"),
@@ -161,9 +162,21 @@ COMPACTED = [
 @pytest.mark.parametrize(("steps", "new"), COMPACTED)
 def test_what_compaction_took_is_not_held_against_a_log(steps: list[str], *, new: bool) -> None:
     """Where an offset is missing, or a history began before the run, a step that is not to be seen may have been."""
-    # The fourth changes its producer id within a transaction: that is seen without the steps between.
-    expected = [2] if steps[1:2] == ["PrepareAbort 2/0 t-0 gap"] else []
-    assert found(frame(history(*steps), new=new)) == expected
+    assert found(frame(history(*steps), new=new)) == []
+
+
+#: Illegal whatever is missing: an epoch that goes back, a producer id that returns, partitions in what is over.
+UNDER_A_HOLE = [
+    ["Empty 1/5", "Ongoing 1/4 t-0 gap"],
+    ["Empty 1/5", "Ongoing 2/0 t-0 gap", "PrepareAbort 1/6 t-0 gap"],
+    ["Empty 1/0", "CompleteCommit 1/0 t-0 gap"],
+]
+
+
+@pytest.mark.parametrize("steps", UNDER_A_HOLE)
+def test_what_no_missing_step_explains_is_convicted(steps: list[str]) -> None:
+    """A hole forgives the step across it, and nothing else."""
+    assert found(frame(history(*steps))) == [history(*steps)[-1].offset]
 
 
 def test_the_partition_that_was_compacted_is_named() -> None:
@@ -204,6 +217,23 @@ def test_a_failed_append_is_forgiven_where_it_can_fail(steps: list[str]) -> None
     loaded = [replace(each, leader_epoch=number) for number, each in enumerate(history(*steps))]
     assert found(frame(loaded, failing=ALWAYS)) != []
     assert set(found(frame(changed, failing=ALWAYS))) <= set(found(frame(loaded, failing=ALWAYS)))
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_the_append_after_a_hole_may_have_failed_too(*, new: bool) -> None:
+    """The coordinator then goes back to a state that is not to be seen: with its lower epoch, and from any step."""
+    hole = "gap" if new else ""
+    for steps in (
+        [f"PrepareCommit 1/4 t-0 {hole}", "PrepareCommit 1/4 t-0", "CompleteCommit 1/4"],
+        [f"Empty 1/5 {hole}", "Ongoing 1/4 t-0", "PrepareAbort 1/5 t-0", "CompleteAbort 1/5"],
+    ):
+        entries = history(*steps)
+        assert found(frame(entries, new=new, failing=ALWAYS)) == []
+        assert found(frame(entries, new=new, failing=NEVER)) == [entries[1].offset]
+        loaded = [replace(each, leader_epoch=number) for number, each in enumerate(entries)]
+        assert found(frame(loaded, new=new, failing=ALWAYS)) == [entries[1].offset]
+    forgotten = history(f"Empty 1/5 {hole}", "Ongoing 1/5 t-0", "CompleteCommit 1/5")
+    assert found(frame(forgotten, new=new, failing=(2_000, 3_000))) == [forgotten[2].offset]
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,16 @@ def test_a_zombie_shows_who_superseded_it(tmp_path: Path) -> None:
     assert (init.completed_ns or 0) < (own.decided_ns or 0)
 
 
+def test_a_wrong_step_shows_the_one_before(tmp_path: Path) -> None:
+    """Of the transaction log its records are shown, with producer and epoch, and not that nothing stands there."""
+    found, shown = _witness("epoch_went_back", tmp_path, Anomaly.ILLEGAL_TRANSITION)
+    offset = found.offset or 0
+    assert [(each.topic, each.offset, each.holds, each.producer_epoch) for each in shown.places] == [
+        ("__transaction_state", offset - 1, "record", 4),
+        ("__transaction_state", offset, "record", 3),
+    ]
+
+
 def test_what_is_lost_everywhere_shows_its_promise(tmp_path: Path) -> None:
     """Without any place there is still the operation that was told committed."""
     _, shown = _witness("lost_without_a_place", tmp_path, Anomaly.LOST_WRITE)

@@ -42,7 +42,7 @@ def check_topics(experiment: Experiment, captures: Captures, path: Path) -> None
                 "records there were never read"
             )
     for topic in captures.topics:
-        if COMPACT in topic.cleanup_policy.split(","):
+        if COMPACT in (each.strip() for each in topic.cleanup_policy.split(",")):
             raise UnfitEvidenceError(
                 f"{path} says that {topic.topic} is compacted; what compaction removed cannot be told from what was lost"
             )

@@ -17,7 +17,7 @@ from verification.errors import JavaUnfitError
 
 #: Spark 4 is compiled for Java 17; older ones refuse its class files.
 JAVA_MIN = 17
-#: `java -version` answers in well under a second; ten times that is a machine in distress.
+#: `java -version` answers in well under a second; after thirty times that it will not.
 JAVA_ANSWER_S = 30.0
 
 

@@ -7,21 +7,24 @@ code since 0.11 (`TransactionMetadata.prepareTransitionTo` and `completeTransiti
 Two things make a lawful log look otherwise:
 
 * **Compaction** removes records of ids that have newer ones. Where an offset is missing between two records of an id, a
-  step may be missing, and only what holds across missing steps is judged: identities, and each record by itself.
+  step may be missing, and only what holds across missing steps is judged: that epochs do not go back and replaced
+  producer ids do not return, and each record by itself.
 * **An append can fail after it was done.** When too few replicas have a record in time, the coordinator goes back to the
   state before it, answers COORDINATOR_NOT_AVAILABLE (15), and writes its next step from there (COORD-09); the record
   stays. So where appends may have failed, several states are possible at once, and a step is illegal when it can follow
   none of them. A new leadership of the partition ends this: its coordinator loads what stands in the log.
 
 What is doubtful: within the time in which appends may have failed, a step back to an earlier state passes for such a
-failure, unless the partition changed its leader in between. Before and after faults nothing is forgiven.
+failure, unless the partition changed its leader in between. Before and after faults nothing is forgiven. With ZooKeeper
+a leader whose follower dies has a new epoch and loads nothing (`Partition.makeLeader` says that it leads already): what
+failed before that looks illegal there. Clusters with KRaft load at every new epoch (`LocalReplicaChanges`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from verification.transaction_log import Entry, State
 
@@ -66,11 +69,15 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
-    """What a coordinator may know of an id: its last record, the last that is no tombstone, the ids used up by then."""
+    """What a coordinator may know of an id: its last record, the last that is no tombstone, the ids used up by then.
+
+    `vague`: its last record may be one that is missing, so that these only say what was before it.
+    """
 
     entry: Entry | None = None
     known: Entry | None = None
     replaced: frozenset[int] = frozenset()
+    vague: bool = False
 
     def after(self, entry: Entry) -> _Memory:
         """The memory once the record was written."""
@@ -146,21 +153,23 @@ def _illegal_steps(
             memories = memories[-1:]  # the next coordinator has loaded what stands in the log
         reached = begun_at if before is None else before.offset
         whole = reached is not None and unbroken[entry.offset] <= reached
-        reasons = [tuple(_reasons(memory, entry, whole=whole)) for memory in memories]
+        reasons = [tuple(_reasons(memory, entry, seen=whole and not memory.vague)) for memory in memories]
         lawful = [memory for memory, why in zip(memories, reasons, strict=True) if not why]
         if not lawful:
             yield IllegalStep(entry=entry, why="; ".join(reasons[-1]))
         after = (lawful or memories)[-1].after(entry)
-        memories = [*(lawful if whole and may_fail(entry) else ()), after][-MEMORIES_MAX:]
+        earlier = [replace(memory, vague=memory.vague or not whole) for memory in lawful] if may_fail(entry) else []
+        memories = [*earlier, after][-MEMORIES_MAX:]
         before = entry
 
 
-def _reasons(memory: _Memory, entry: Entry, *, whole: bool) -> Iterator[str]:
+def _reasons(memory: _Memory, entry: Entry, *, seen: bool) -> Iterator[str]:
+    """`seen`: no step between them can be missing."""
     yield from _itself(entry)
-    if whole:
+    if seen:
         yield from _steps(memory.entry, entry)
     if entry.state is not State.DEAD:
-        yield from _identity(memory, entry)
+        yield from _identity(memory, entry, seen=seen)
 
 
 def _itself(entry: Entry) -> Iterator[str]:
@@ -186,18 +195,22 @@ def _steps(before: Entry | None, entry: Entry) -> Iterator[str]:
         yield f"the transaction began at {before.began_ms} and now at {entry.began_ms}"
     if entry.state is State.ONGOING and before.state is State.ONGOING and not before.places <= entry.places:
         yield f"{sorted(before.places - entry.places)} left the open transaction"
-    decided = entry.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT) and before.state is State.ONGOING
+    # Of an abort with nothing in it none is open: what is over has no partitions.
+    decided = entry.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
     if decided and entry.places != before.places:
         yield f"it is decided for {sorted(entry.places)}, but open are {sorted(before.places)}"
 
 
-def _identity(memory: _Memory, entry: Entry) -> Iterator[str]:
-    """What is wrong with its producer id and epoch after those that were used before."""
+def _identity(memory: _Memory, entry: Entry, *, seen: bool) -> Iterator[str]:
+    """What is wrong with its producer id and epoch after those that were used before.
+
+    A missing step may have been an Empty, with which a new producer id began.
+    """
     known = memory.known
     if entry.producer_id in memory.replaced:
         yield f"producer id {entry.producer_id} was replaced before"
     elif known is not None and entry.producer_id == known.producer_id:
         if entry.epoch < known.epoch:
             yield f"epoch {entry.epoch} after epoch {known.epoch} of producer id {entry.producer_id}"
-    elif known is not None and entry.state not in IDLE:
+    elif known is not None and seen and entry.state not in IDLE:
         yield f"producer id {entry.producer_id} instead of {known.producer_id} within a transaction"

@@ -8,7 +8,7 @@ gives the same witness:
 * the place of the example itself, even when the log holds nothing there;
 * of the same record, or of the same input, its other copies;
 * of a torn transaction one record that is visible and one that is not;
-* where an order is broken, the neighbour that it is broken against;
+* where an order is broken, the neighbour that it is broken against; of a wrong step the one before it;
 * for every record in a transaction the next control record of its producer in the partition;
 * the operations of all these, and for a zombie the initialisation that superseded it.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from verification import coordination
 from verification.anomalies import DEFINITIONS, Anomaly
 from verification.evidence import RunEvidence
 from verification.folding import OperationKey, Place, RawViolation
@@ -27,7 +28,9 @@ from verification.verdict import Witness, WitnessOperation, WitnessPlace
 Row = Mapping[str, Any]
 #: A witness that takes more than a screen is none.
 PLACES_MAX = 8
-_NEIGHBOURED = frozenset({Anomaly.REORDERED_WRITE, Anomaly.POLL_SKIP, Anomaly.NONMONOTONIC_POLL})
+#: What is wrong after something that stands before it, and what is wrong because something after it was given.
+_AFTER = frozenset({Anomaly.REORDERED_WRITE, Anomaly.ILLEGAL_TRANSITION})
+_BEFORE = frozenset({Anomaly.POLL_SKIP, Anomaly.NONMONOTONIC_POLL})
 NOTHING: Row = {}
 
 
@@ -59,10 +62,10 @@ def _same_input(violation: RawViolation, rows: Iterable[Row]) -> Iterator[Row]:
 
 def _neighbour(violation: RawViolation, rows: Iterable[Row]) -> Iterator[Row]:
     place = violation.place
-    if violation.anomaly not in _NEIGHBOURED or place is None:
+    if violation.anomaly not in _AFTER | _BEFORE or place is None:
         return
     data = [row for row in rows if place_of(row)[:2] == place[:2] and row.get("control") is None]
-    if violation.anomaly is Anomaly.REORDERED_WRITE:
+    if violation.anomaly in _AFTER:
         before = [row for row in data if place_of(row) < place and row.get("process") == violation.process]
         yield from sorted(before, key=lambda row: int(row.get("send_order") or 0))[-1:]
     else:
@@ -167,6 +170,9 @@ def _operations(evidence: RunEvidence, keys: Iterable[OperationKey]) -> Iterator
 
 def witness(evidence: RunEvidence, violation: RawViolation, rows: Iterable[Row]) -> Witness:
     """The witness of a violation, from the places around it."""
+    if violation.anomaly is Anomaly.ILLEGAL_TRANSITION:
+        # No reader is given the transaction log, so that it has no places: its records are those of its own file.
+        rows = [{**row, "in_log": True} for row in coordination.surroundings(evidence, [violation])]
     places = chosen(violation, rows)
     keys = {(row.get("process"), row.get("operation")) for row in places}
     keys |= {violation.operation_key or (None, None), _successor(evidence, violation) or (None, None)}

@@ -7,6 +7,7 @@ it can have been written after, and which states a step may be taken from is a t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 from verification.anomalies import Anomaly
 from verification.folding import RawViolation
@@ -63,6 +64,8 @@ class _History:
             any(offset not in offsets for offset in range(before + 1, each.offset))
             for before, each in zip(first, self.records, strict=False)
         ]
+        #: How many of the records before each have something missing before them.
+        self.holes = list(accumulate((not self._complete(each) for each in range(len(self.records))), initial=0))
         self.used: dict[int, list[tuple[int, int]]] = {-1: []}
 
     def illegal(self) -> Iterator[Entry]:
@@ -88,7 +91,7 @@ class _History:
         return all(self._follows(state, between) for between in range(state + 1, number))
 
     def _may_have_failed(self, number: int) -> bool:
-        if self.failing_ms is None or not self._complete(number):
+        if self.failing_ms is None:
             return False
         return self.failing_ms[0] <= self.records[number].appended_ms <= self.failing_ms[1]
 
@@ -100,27 +103,30 @@ class _History:
         entry = self.records[number]
         if entry.state == "PrepareEpochFence" or (entry.state in _OVER and entry.places):
             return False
-        if self._complete(number) and not self._step(before, entry):
+        seen = self.holes[before + 1] == self.holes[number + 1]
+        if seen and not self._step(before, entry):
             return False
-        return entry.state == "Dead" or self._identity(before, entry)
+        return entry.state == "Dead" or self._identity(before, entry, seen=seen)
 
     def _step(self, before: int, entry: Entry) -> bool:
         last = self.records[before] if before >= 0 else None
         pair = ("Start" if last is None else str(last.state), str(entry.state))
         if pair not in _PAIRS and not (entry.client_version >= 2 and pair in _OF_TV2):
             return False
+        if last is not None and entry.state in ("PrepareCommit", "PrepareAbort") and last.places != entry.places:
+            return False
         if last is None or last.state != "Ongoing":
             return True
-        kept = last.places <= entry.places if entry.state == "Ongoing" else last.places == entry.places
-        return kept and last.began_ms == entry.began_ms
+        return last.places <= entry.places and last.began_ms == entry.began_ms
 
-    def _identity(self, before: int, entry: Entry) -> bool:
+    def _identity(self, before: int, entry: Entry, *, seen: bool) -> bool:
         used = self.used[before]
         if not used:
             return True
         if entry.producer_id == used[-1][0]:
             return entry.epoch >= used[-1][1] and entry.producer_id not in {each for each, _ in used[:-1]}
-        return entry.producer_id not in {each for each, _ in used} and entry.state in _OVER
+        # Where a step is missing, it may have been the Empty of a new producer id.
+        return entry.producer_id not in {each for each, _ in used} and (entry.state in _OVER or not seen)
 
     def _use(self, before: int, number: int) -> None:
         """Producer ids with their last epochs, in the order in which they were used up to this record."""
