@@ -42,11 +42,44 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceRow:
+    """A place of the minimal witness: what the log holds there, whose it is, and which readers were given it."""
+
+    place: str
+    holds: str
+    writer: str
+    producer: str
+    given_to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRow:
+    """An operation of the minimal witness: what a client did, when, and what it was told; empty means not so."""
+
+    operation: str
+    action: str
+    transaction: str
+    told: str
+    invoked_s: float | None
+    decided_s: float | None
+    completed_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimalWitness:
+    """The fewest places and operations that show a finding's first example, as the judge chose them."""
+
+    places: tuple[PlaceRow, ...]
+    operations: tuple[OperationRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingReport:
     """An anomaly that was found, what it is, why it is illegal, and its worst examples.
 
-    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the first
-    example, `around_count` how many places the evidence has in all.
+    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the
+    example that began first, `around_count` how many places the evidence has in all; `minimal` is the judge's witness of
+    the first example, None in verdicts that were written before there were any.
     """
 
     anomaly: str
@@ -61,6 +94,7 @@ class FindingReport:
     evidence: str
     around: tuple[LogRow, ...] = ()
     around_count: int = 0
+    minimal: MinimalWitness | None = None
 
     @property
     def first(self) -> Witness | None:

@@ -231,6 +231,7 @@ def _findings(
             evidence=directory if (around.root / directory).is_dir() else "",
             around=log.rows,
             around_count=log.count,
+            minimal=witnesses.minimal(finding.witness, known),
         )
 
     return tuple(told(each) for each in judged.findings), tuple(problems)

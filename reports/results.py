@@ -171,8 +171,8 @@ def _case(case: ScriptCase) -> dict[str, Any]:
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
-    """The log around an example stays in the evidence; programs find it there whole."""
-    kept = {name: value for name, value in finding.items() if not name.startswith("around")}
+    """The log around an example and the minimal witness stay in the evidence; programs find them there whole."""
+    kept = {name: value for name, value in finding.items() if not name.startswith(("around", "minimal"))}
     return {("examples" if name == "witnesses" else name): value for name, value in kept.items()}
 
 

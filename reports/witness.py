@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reports.finding import Witness
+from reports.finding import MinimalWitness, OperationRow, PlaceRow, Witness
 from reports.timeline import NS_PER_S, origin_ns
+from verification import verdict as verdicts
 from verification.history import FaultRecord, History, Operation
 from verification.verdict import Violation
 
@@ -49,21 +50,57 @@ def witness(violation: Violation, known: Context) -> Witness:
         observer=violation.observer or "",
         fault="" if operation is None else _under(operation, known.faults),
         detail=violation.detail,
-        at_s=None if operation is None else round((operation.invoked_ns - known.origin_ns) / NS_PER_S, 3),
+        at_s=None if operation is None else _at_s(operation.invoked_ns, known),
     )
 
 
-def _record(violation: Violation) -> str:
-    parts = (("process", violation.process), ("operation", violation.operation), ("record", violation.index))
+def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | None:
+    """The judge's own witness of a finding, with its times from the start of the run."""
+    if shown is None:
+        return None
+    places = tuple(
+        PlaceRow(
+            place=_place(each),
+            holds=f"{each.holds}, {each.outcome}" if each.outcome else each.holds,
+            writer=_record(each),
+            producer=_producer(each),
+            given_to=", ".join(each.given_to) or ("nobody" if each.holds == "record" else ""),
+        )
+        for each in shown.places
+    )
+    return MinimalWitness(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
+
+
+def _operation(each: verdicts.WitnessOperation, known: Context) -> OperationRow:
+    count = f", {each.records} records" if each.records else ""
+    told = f"{each.told} ({each.outcome})" if each.told else each.outcome
+    return OperationRow(
+        operation=f"process {each.process}, operation {each.operation}",
+        action=each.action,
+        transaction=f"{each.transactional_id}{count}" if each.transactional_id else "",
+        told=f"{told} {each.error_name}" if each.error_name else told,
+        invoked_s=_at_s(each.invoked_ns, known),
+        decided_s=_at_s(each.decided_ns, known),
+        completed_s=_at_s(each.completed_ns, known),
+    )
+
+
+def _at_s(at_ns: int | None, known: Context) -> float | None:
+    """Seconds from the start of the run; without a history nobody knows when that was."""
+    return None if at_ns is None or not known.operations else round((at_ns - known.origin_ns) / NS_PER_S, 3)
+
+
+def _record(of: Violation | verdicts.WitnessPlace) -> str:
+    parts = (("process", of.process), ("operation", of.operation), ("record", of.index))
     return ", ".join(f"{name} {value}" for name, value in parts if value is not None)
 
 
-def _place(violation: Violation) -> str:
-    if violation.topic is None:
+def _place(of: Violation | verdicts.WitnessPlace) -> str:
+    if of.topic is None:
         return ""
-    partition = "" if violation.partition is None else f"-{violation.partition}"
-    offset = "" if violation.offset is None else f"@{violation.offset}"
-    return f"{violation.topic}{partition}{offset}"
+    partition = "" if of.partition is None else f"-{of.partition}"
+    offset = "" if of.offset is None else f"@{of.offset}"
+    return f"{of.topic}{partition}{offset}"
 
 
 def _transaction(operation: Operation | None) -> str:
@@ -73,11 +110,11 @@ def _transaction(operation: Operation | None) -> str:
     return f"{operation.transactional_id}{intent}, {operation.records} records"
 
 
-def _producer(operation: Operation | None) -> str:
-    if operation is None or operation.producer_id is None:
+def _producer(of: Operation | verdicts.WitnessPlace | None) -> str:
+    if of is None or of.producer_id in (None, -1):  # a record that no idempotent producer wrote has -1
         return ""
-    epoch = "" if operation.producer_epoch is None else f", epoch {operation.producer_epoch}"
-    return f"id {operation.producer_id}{epoch}"
+    epoch = "" if of.producer_epoch is None else f", epoch {of.producer_epoch}"
+    return f"id {of.producer_id}{epoch}"
 
 
 def _told(operation: Operation | None) -> str:

@@ -74,9 +74,13 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     options = [f"--{name}={value}" for name, value in (("kafka", cell.release), ("runtime", cell.runtime))]
     options += [f"--client={cell.client}", f"--seed={cell.seed}", f"--run-dir={directory}"]
     began = time.monotonic()
-    code = subprocess.run(
-        [sys.executable, "-m", "pytest", "suites", *options], cwd=ROOT, timeout=RUN_WITHIN_S, check=False
-    ).returncode
+    command = [sys.executable, "-m", "pytest", "suites", *options]
+    try:
+        code = subprocess.run(command, cwd=ROOT, timeout=RUN_WITHIN_S, check=False).returncode
+    except subprocess.TimeoutExpired as error:
+        raise CellError(
+            f"{cell.name} did not end within {RUN_WITHIN_S:.0f} s; its evidence is in {directory}."
+        ) from error
     written = directory / "results.json"
     if not written.is_file():
         raise CellError(f"{cell.name} ended with exit code {code} and left no results; what it printed says why.")

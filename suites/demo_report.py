@@ -64,7 +64,10 @@ def performed(release: str, profile: Profile, stamp: str) -> Side:
     ):
         directory = DEMO / "runs" / f"{release}-{kind}-{stamp}"
         command = [sys.executable, "-m", "pytest", tests, f"--kafka={release}", f"--run-dir={directory}", *options]
-        code = subprocess.run(command, cwd=ROOT, timeout=RUN_WITHIN_S, check=False).returncode
+        try:
+            code = subprocess.run(command, cwd=ROOT, timeout=RUN_WITHIN_S, check=False).returncode
+        except subprocess.TimeoutExpired as error:
+            raise DemoError(f"The run {directory.name} did not end within {RUN_WITHIN_S:.0f} s.") from error
         if not (directory / baseline.RESULTS).is_file():
             raise DemoError(f"The run {directory.name} ended with exit code {code} and left no {baseline.RESULTS}.")
         runs.append(directory)

@@ -29,7 +29,17 @@ from verification.history import (
     Sample,
 )
 from verification.layout import RunDirectory
-from verification.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, Violation
+from verification.verdict import (
+    CoverageItem,
+    Finding,
+    RequirementVerdict,
+    ScenarioVerdict,
+    Verdict,
+    Violation,
+    Witness,
+    WitnessOperation,
+    WitnessPlace,
+)
 
 STARTED = "2026-11-21T09:00:00Z"
 SECOND = 1_000_000_000
@@ -88,7 +98,32 @@ def found(
         )
         for number in range(min(count, 32))
     )
-    return Finding(anomaly=anomaly, count=count, examples=examples, consequences=12, known_bug=known_bug)
+    shown = _shown(examples[0]) if examples else None
+    return Finding(anomaly=anomaly, count=count, examples=examples, consequences=12, known_bug=known_bug, witness=shown)
+
+
+def _shown(of: Violation) -> Witness:
+    """The minimal witness of a planted violation: its record, the marker after it, its transaction."""
+    at = WitnessPlace(topic=of.topic or "", partition=0, offset=of.offset or 0, holds="record", outcome="commit")
+    who = replace(at, process=of.process, operation=of.operation, index=of.index, producer_id=1000, producer_epoch=3)
+    invoked = ANCHOR + FAULT_BEGAN_S * SECOND
+    told = WitnessOperation(
+        process=of.process or 0,
+        operation=of.operation or 0,
+        action="transaction",
+        outcome="info",
+        told="unknown",
+        transactional_id=of.topic,
+        records=50,
+        invoked_ns=invoked,
+        decided_ns=invoked + SECOND // 10,
+        error_name=of.observer,
+    )
+    places = (
+        replace(who, given_to=("uncommitted capture", str(of.topic))),
+        replace(at, offset=1043, holds="commit marker"),
+    )
+    return Witness(why=of.detail, places=places, operations=(told,))
 
 
 def experiment(plan: Plan) -> Experiment:

@@ -12,7 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reports.load import load_run
+from reports.model import Report
 from reports.run_record import Ended, Planned, RunRecord, RunState
+from reports.write import write_all
 from verification.script import Exchange, Relation, Script, Statement
 
 STARTED = "20261121T090000Z"
@@ -188,3 +191,11 @@ def make_sweep(directory: Path, scripts: Sequence[Script], **changes: Any) -> Pa
     for each in scripts:
         make_case(directory / "runs" / each.case, each)
     return directory
+
+
+def swept(tmp_path: Path, scripts: tuple[Script, ...] = EVERY_SCRIPT, **changes: object) -> tuple[Report, Path]:
+    """A planted sweep and the directory that its faces were written to."""
+    run = make_sweep(tmp_path / "run", scripts, **changes)
+    report = load_run(run)
+    write_all(report, run)
+    return report, run

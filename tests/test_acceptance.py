@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,21 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     monkeypatch.setattr(acceptance, "run_cell", run)
     monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
     return cells
+
+
+def test_a_run_that_hangs_is_no_violation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends with the environment's code and a sentence; a traceback would end with that of a violation."""
+
+    def hang(command: list[str], *, timeout: float, **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
+    monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
+    monkeypatch.setattr("suites.acceptance.subprocess.run", hang)
+    assert main(["--only", CELL.name]) == ExitCode.ENVIRONMENT
+    assert f"{CELL.name} did not end within 3000 s" in capsys.readouterr().err
 
 
 def test_running_one_cell_again_keeps_the_others(ran: list[Cell]) -> None:

@@ -28,6 +28,8 @@ from tests.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended, confor
 
 Run = Callable[..., Ended]
 LOCAL = ("--runtime", "local")
+#: An address that refuses is asked four times all the same; the pauses between are tried elsewhere.
+WITHOUT_PAUSES = "import fixtures.download\nfixtures.download._BACKOFF_S = 0.0"
 #: Takes from the superuser what others do not have: reading and writing whatever the mode says (capabilities 1 and 2).
 AS_EVERYBODY = """import ctypes, os, sys
 if os.geteuid() == 0:
@@ -123,7 +125,7 @@ def test_spark_is_not_asked_to_judge_what_is_cut(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize("release", [(), ("--kafka", "3.7.0")], ids=["locked", "resolved"])
 def test_no_network_and_nothing_cached(run: Run, tmp_path: Path, release: tuple[str, ...]) -> None:
     """What could not be fetched is named with the reason and two ways out, and the run leaves its report."""
-    ended = run(*conformance(tmp_path, *release, *LOCAL))
+    ended = run(*conformance(tmp_path, *release, *LOCAL, patch=WITHOUT_PAUSES))
     ended.refused(rf"Nothing was started .*{NOWHERE}/.* could not be fetched .*refused\. .*tox -e fetch", code=5)
     assert "Connection refused" in str(kept(tmp_path)["scenarios"])
     assert (tmp_path / "run" / "report.html").is_file()
@@ -132,7 +134,7 @@ def test_no_network_and_nothing_cached(run: Run, tmp_path: Path, release: tuple[
 def test_a_closed_proxy_is_named_as_no_network(run: Run, tmp_path: Path) -> None:
     """Behind a proxy that is not there the sentence points at the proxy's settings."""
     ended = run(
-        *python("fixtures.fetch"),
+        *python("fixtures.fetch", patch=WITHOUT_PAUSES),
         ONCEPROOF_MAVEN_REPOSITORY="http://repository.invalid",
         HTTP_PROXY=NOWHERE,
         http_proxy=NOWHERE,
@@ -154,7 +156,7 @@ def corrupt(cache: Path) -> str:
 def test_a_corrupt_jar_without_a_network(run: Run, tmp_path: Path) -> None:
     """The damaged jar is named, is not used, and stays out of the way of a later start."""
     name = corrupt(tmp_path / "cache").rpartition("/")[2]
-    ended = run(*conformance(tmp_path, *LOCAL))
+    ended = run(*conformance(tmp_path, *LOCAL, patch=WITHOUT_PAUSES))
     ended.refused(rf"Nothing was started .*/{name} could not be fetched .*tox -e fetch", code=5)
     assert f"{name} in the cache is damaged and is fetched again" in ended.output
     kept(tmp_path)
@@ -240,9 +242,11 @@ def silent_engine(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_docker_that_does_not_answer(run: Run, tmp_path: Path, silent_engine: Path) -> None:
-    """The question has a deadline, and what to do instead is said."""
-    ended = run(*conformance(tmp_path, "--runtime", "docker"), DOCKER_HOST=f"unix://{silent_engine}")
-    ended.refused(r"Nothing was started .*does not answer within 10 s: .*--runtime local", code=5)
+    """The question has a deadline, which is ten seconds and here one, and what to do instead is said."""
+    sooner = "from fixtures.clusters.docker_engine import Engine\nEngine.connect.__func__.__defaults__ = (1.0,)"
+    command = conformance(tmp_path, "--runtime", "docker", patch=sooner)
+    ended = run(*command, DOCKER_HOST=f"unix://{silent_engine}")
+    ended.refused(r"Nothing was started .*does not answer within 1 s: .*--runtime local", code=5)
     kept(tmp_path)
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as leader_crash
 from suites.bench import reporting, speaking
-from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request
+from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request, main
 from suites.bench.errors import WorthlessJudgementError, WorthlessReportError
 from suites.bench.judging import scenario_of
 from suites.bench.ratio import Ratio, Unit
 from suites.bench.table import Circumstances, number, page, render
 from suites.bench.throughput import require_all
 from tests.run_directories import SMOKE, make_scenario
-from verification.verdict import ScenarioVerdict, Verdict
+from verification.verdict import ExitCode, ScenarioVerdict, Verdict
 from wire.records import decode, encode
 
 STARTS = Ratio(
@@ -179,3 +179,12 @@ def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
     make_scenario(tmp_path / "place" / "run" / "runs" / "another", SMOKE)
     with pytest.raises(WorthlessReportError, match="2 of 1"):
         reporting.ratios(evidence, tmp_path / "place", pairs=1, say=print, copies=1)
+
+
+@pytest.mark.parametrize("arguments", [["--pairs", "1"], ["--records", "0"], ["--only", "nothing"]])
+def test_bad_options_end_with_4(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence and the usage code, before anything is started; 2 would mean that nothing was decided."""
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == ExitCode.USAGE
+    assert capsys.readouterr().err.count("\n") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,19 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
     assert ended.value.code == 4
     assert "nowhere is not a directory" in capsys.readouterr().err
     assert not (tmp_path / "demo" / "upgrade" / "report.html").exists()
+
+
+def test_a_run_that_hangs_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends with the environment's code; a traceback would end with that of a violation."""
+
+    def hang(command: list[str], *, timeout: float, **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr("suites.demo_report.subprocess.run", hang)
+    assert demo_report.main(["--out", str(tmp_path)]) == 5
+    assert "did not end within 11000 s" in capsys.readouterr().err
 
 
 def test_the_pictures_are_small_and_of_three_widths() -> None:

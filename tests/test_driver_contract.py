@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,8 @@ from fixtures.clients.mock_cluster import PARTITIONS, MockCluster
 from fixtures.clients.outcomes import classify
 from fixtures.clients.registry import CLIENTS, client_kind
 from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.releases import default_release, fetch_release
-from fixtures.clusters.spec import ClusterSpec
-from fixtures.tools import fetch_toxiproxy, find_java
 from tests.driver_talk import ROOT, Talk, World, await_gone, create_topics, real_topics
+from tests.real_cluster import SINGLE_BROKER, launcher
 from verification.history import Outcome
 from verification.identity import IDENTITY_LENGTH, decode
 
@@ -48,10 +47,7 @@ def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCluster]:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One broker: enough for everything that clients are told."""
-    release = default_release()
-    spec = ClusterSpec(release=str(release), brokers=1, replicas=1, min_in_sync=1, partitions=PARTITIONS)
-    directory = tmp_path_factory.mktemp("broker")
-    with LocalCluster.launch(spec, fetch_release(release), find_java(), fetch_toxiproxy(), directory) as started:
+    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, partitions=PARTITIONS)) as started:
         yield started
 
 

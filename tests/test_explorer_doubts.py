@@ -7,16 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from suites.explorer.broker import Broker, Lines
 from suites.explorer.concluding import doubtful, of_exploration, of_walk
 from suites.explorer.explore import FOLLOW_MOST, Explorer
 from suites.explorer.finding import Finding, Nature
 from suites.explorer.following import AGAIN_TRIES, RATE_TRIES, followed
-from suites.explorer.moves import Move, Plan, Send, plan
+from suites.explorer.moves import SHORT_MS, Move, Plan, Send, plan
 from suites.explorer.performing import cut, perform
-from suites.explorer.state import Answer, Kind
+from suites.explorer.state import Answer, Kind, Request
 from suites.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
 from suites.explorer.walk import ModelAnswerer, Walk
 from suites.protocol.generations import Generation
@@ -143,6 +145,18 @@ def test_one_slow_walk_proves_nothing(slow: bool, expected: ExitCode) -> None:
     """A wrong answer that was given late is inconclusive, the same one in time is a violation."""
     planned, broker = plan(showing()[0], rules(TV1)), Played(_wrong(), slow=slow)
     assert of_walk(planned, perform(planned.moves, rules(TV1), broker), broker, "4.3.1") is expected
+
+
+def test_a_look_that_comes_late_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the model has open the coordinator may have aborted by itself, and a look shows that."""
+    unused: Any = None
+    lines = Lines(client=unused, instances=[], other=unused, eye=unused)
+    for late_s, slow in ((0.0, False), (SHORT_MS / 1000, True)):
+        broker = Broker(lines, rules(TV1), name="a", topic="a", timeout_ms=SHORT_MS)
+        monkeypatch.setattr(broker._looks, "everything", dict)
+        broker._began_s -= late_s
+        assert broker.ask(Move(number=0, kind=Kind.LOOK), Request(kind=Kind.LOOK)) == Answer(seen={})
+        assert broker.slow is slow
 
 
 # -- luck ----------------------------------------------------------------------------------------------------------

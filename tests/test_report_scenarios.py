@@ -151,6 +151,23 @@ def test_the_log_around_a_violation_shows_what_differs(tmp_path: Path) -> None:
     assert any("records.jsonl" in each.text for each in load_run(run).problems)
 
 
+def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
+    """A finding tells what the log holds, who was given it and what the client was told; older verdicts have no witness."""
+    older = replace(FAILED, findings=tuple(replace(each, witness=None) for each in FAILED.findings))
+    new, old = (
+        html.render(load_run(run), run)
+        for run in (make_run(tmp_path / "new", (FAILED,)), make_run(tmp_path / "old", (older,)))
+    )
+    assert "minimal witness" not in old
+    proof = new[new.index("The minimal witness of the first example: the places") :]
+    proof = proof[: proof.index("The log around the first of them")]
+    for told in ("billing-events-0@1042", "record, commit", "id 1000, epoch 3", "uncommitted capture, billing-events"):
+        assert told in proof
+    assert "commit marker" in proof
+    assert "unknown (info) witness-committed" in proof
+    assert [proof.count(each) for each in (">6.0 s<", ">6.1 s<")] == [1, 1], "times count from the start of the run"
+
+
 def test_the_page_leads_to_the_first_violation(tmp_path: Path) -> None:
     """The jump's target stands in the same article, names record and transaction, and passes have none."""
     run = make_run(tmp_path, (SMOKE, FAILED))

@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,8 @@ from chaos.cluster import TopicPartition
 from chaos.errors import SyncPointError, UnknownClientError
 from fixtures.clients.mock_cluster import PARTITIONS, MockCluster
 from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.releases import default_release, fetch_release
-from fixtures.clusters.spec import ClusterSpec
-from fixtures.tools import fetch_toxiproxy, find_java
 from fixtures.workloads import OrderFanOut, WorkloadPlan, topics
+from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.workload_bench import APP, PATIENCE_S, QUICK, Bench, Start, operations, until
 from verification.history import Action, Operation, Outcome, ProcessRecord, Told
 from verification.layout import RunDirectory
@@ -194,10 +193,7 @@ def test_a_process_of_another_workload_is_refused(start: Start) -> None:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    release = default_release()
-    spec = ClusterSpec(release=str(release), brokers=1, replicas=1, min_in_sync=1, partitions=PARTITIONS)
-    directory = tmp_path_factory.mktemp("broker")
-    with LocalCluster.launch(spec, fetch_release(release), find_java(), fetch_toxiproxy(), directory) as started:
+    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, partitions=PARTITIONS)) as started:
         yield started
 
 

@@ -10,9 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.releases import default_release, fetch_release
-from fixtures.clusters.spec import ClusterSpec
-from fixtures.tools import fetch_toxiproxy, find_java
+from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.wire_definitions import definitions
 from wire.client import Client
 from wire.columns import columns
@@ -36,10 +34,7 @@ CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    release = default_release()
-    spec = ClusterSpec(release=release.version, brokers=1, replicas=1, min_in_sync=1)
-    directory = tmp_path_factory.mktemp("cluster")
-    with LocalCluster.launch(spec, fetch_release(release), find_java(), fetch_toxiproxy(), directory) as started:
+    with launcher(tmp_path_factory)(SINGLE_BROKER) as started:
         yield started
 
 

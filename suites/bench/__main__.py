@@ -27,6 +27,7 @@ from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
 from suites.session import ENVIRONMENT_ERRORS
+from verification.command_line import Parser
 from verification.verdict import ExitCode
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -111,7 +112,7 @@ class Bench:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m suites.bench", description=(__doc__ or "").splitlines()[0])
+    parser = Parser(prog="python -m suites.bench", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this part only; repeatable")
     parser.add_argument(

@@ -93,7 +93,9 @@ class Broker:
     def ask(self, move: Move, request: Request) -> Answer:
         """Send one request and wait for its answer."""
         if request.kind is Kind.LOOK:
-            return self._seen(self._looks.everything)
+            answer = self._seen(self._looks.everything)
+            self._note(request.kind, answer)
+            return answer
         if request.kind is Kind.EXPIRE:
             return self._seen(self._expired)
         replayed = move.send == "replay"
