@@ -341,4 +341,6 @@ def test_lock_command_adds_a_release(
 def test_fetch_command_refuses_before_fetching(capsys: pytest.CaptureFixture[str]) -> None:
     """`python -m fixtures.fetch` ends with usage on a release that cannot be a subject."""
     assert fetch.main(["--kafka", "2.3.1"]) == 4
-    assert capsys.readouterr().err.startswith("Kafka 2.3.1 is older than 2.4.0, the oldest release that can be a subject.")
+    assert capsys.readouterr().err.startswith(
+        "Kafka 2.3.1 is older than 2.4.0, the oldest release that can be a subject."
+    )
