@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -29,11 +30,13 @@ class _Maker:
         return self.works
 
 
-def _program(home: Path, make: _Maker, classpath: str = "a.jar") -> Archived:
+def _program(home: Path, make: _Maker, jar: str = "a.jar") -> Archived:
     (home / "lib" / "server").mkdir(parents=True, exist_ok=True)
     (home / "lib" / "server" / "classes.jsa").touch()
+    if not (home / jar).exists():
+        (home / jar).touch()
     java = Java(home=home, executable=home / "bin" / "java", major=21, origin=JavaOrigin.PATH, spark_ok=True)
-    return Archived(name="program", java=java, flags=("-Xmx128m",), classpath=classpath, make=make)
+    return Archived(name="program", java=java, flags=("-Xmx128m",), classpath=str(home / jar), make=make)
 
 
 def _use(program: Archived, cache: Path) -> tuple[str, ...]:
@@ -47,8 +50,23 @@ def test_an_archive_is_made_once(tmp_path: Path) -> None:
     assert _use(_program(tmp_path / "java", make), tmp_path) == first
     assert len(make.asked) == 1
     assert Path(first[0].partition("=")[2]).read_bytes() == b"classes"
-    assert _use(_program(tmp_path / "java", make, classpath="b.jar"), tmp_path) != first
+    assert _use(_program(tmp_path / "java", make, jar="b.jar"), tmp_path) != first
     assert len(make.asked) == 2
+
+
+def test_a_jar_that_was_replaced_asks_for_another_archive(tmp_path: Path) -> None:
+    """A JVM refuses an archive whose jars have other times by now: another one is made, and found from then on."""
+    make = _Maker(works=True)
+    first = _use(_program(tmp_path / "java", make), tmp_path)
+    program = _program(tmp_path / "java", make)
+    os.utime(tmp_path / "java" / "a.jar", (0, 0))
+    second = _use(program, tmp_path)
+    assert second != first
+    assert _use(program, tmp_path) == second
+    assert len(make.asked) == 2
+    os.utime(tmp_path / "java" / "a.jar", (7, 7))
+    assert _use(program, tmp_path) not in (first, second)
+    assert len(list((tmp_path / "class-archives").glob("program-*.jsa"))) == 2, "the oldest one is removed"
 
 
 def test_what_cannot_be_made_is_not_tried_again(tmp_path: Path) -> None:

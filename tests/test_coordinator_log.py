@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import suites.protocol.observing
 from suites.protocol.coordinator_log import CoordinatorLog
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import NotApplicableError
@@ -71,7 +74,7 @@ def test_the_last_record_of_an_id_is_its_state(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_release_without_definitions_of_the_log_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 2.8 no state is known: a look does not apply, and whoever waits for an end must ask for it again."""
+    """Before 2.8 no state is known: neither a look nor a claim applies, and who waits for an end must ask for it again."""
     brokers: Any = OldBrokers(monkeypatch, (KEY, value(0)))
     brokers.definitions = SimpleNamespace(versions=lambda _: [])
     see = Eyes(brokers)
@@ -79,6 +82,20 @@ def test_a_release_without_definitions_of_the_log_is_not_guessed_at(monkeypatch:
         see.state("shop")
     producer: Any = SimpleNamespace(transactional_id="shop")
     assert see.complete(producer) is None
+    with pytest.raises(NotApplicableError, match=r"before 2\.8"):
+        see.completed(producer)
+
+
+def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:
+    """What `complete` says where nobody can be asked would convict every release before 2.8."""
+    claims = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(suites.protocol.observing.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "expect"
+        if "see.complete(" in ast.unparse(node)
+    ]
+    assert claims == []
 
 
 def test_looks_at_old_releases_end_in_the_log_or_do_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,17 @@ def test_cases_of_one_cluster_stay_together_and_long_queues_are_cut() -> None:
     assert [each.key for queue in found for each in queue] == [each.key for each in (*large, *small)]
 
 
+def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
+    """Who needs transaction.version 2 follows the others on a new cluster; who needs another one has it formatted."""
+    assert [
+        len(queue) for queue in queues([case("any"), case("two", Needs(level=2)), case("one", Needs(level=1))])
+    ] == [2, 1]
+    assert Needs(level=2).spec("4.3.1") == Needs().spec("4.3.1")
+    assert [Needs(level=level).spec("4.3.1").feature_levels for level in (0, 1)] == [
+        {"transaction.version": level} for level in (0, 1)
+    ]
+
+
 def test_every_case_has_its_outcome() -> None:
     """Whoever asks gets the verdict of that case, in whatever order cases end."""
     cases = [case(f"case-{number}", Needs(brokers=number % 3 + 1)) for number in range(12)]

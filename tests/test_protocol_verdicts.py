@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,13 @@ from unittest.mock import MagicMock
 import pytest
 
 from chaos.frames import Frames, Hold
+from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.clusters.releases import parse_release
 from fixtures.errors import OnceproofError
 from reports.run_record import read as read_record
 from suites.config import Profile, RunConfig, Runtime
 from suites.console import Console
+from suites.protocol import settings
 from suites.protocol.answers import Answer, NoAnswerError
 from suites.protocol.case import SECURED, Needs
 from suites.protocol.frames import tampered
@@ -232,6 +235,19 @@ def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
     with pytest.raises(UnmetError), tampered(stage, Frames(api="Fetch"), Hold()):
         pytest.fail("nothing can be held")
     assert [(each.required, each.holds) for each in recording.statements] == [(True, False)]
+
+
+def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that does not stop keeps the setting: the next case must get another cluster."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "broker-1.properties").write_text("", encoding="utf-8")
+    stage = MagicMock()
+    stage.cluster.directory = tmp_path
+    stops = MagicMock(side_effect=[nullcontext(), ClusterUnhealthyError("Broker 1 does not stop.")])
+    monkeypatch.setattr("suites.protocol.brokers.stopped", stops)
+    with pytest.raises(ClusterUnhealthyError), settings.restarted(stage, 1, "a.setting", "1"):
+        stage.cluster.close.assert_not_called()
+    stage.cluster.close.assert_called_once_with()
 
 
 @pytest.mark.parametrize(

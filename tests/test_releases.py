@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -311,6 +312,23 @@ def test_other_release_is_resolved_once(repository: LocalServer, unlocked: Relea
     asked = len(repository.asked)
     assert fetch_release(unlocked, tmp_path, downloads=Downloads(quiet=True)) == files
     assert len(repository.asked) == asked
+
+
+def test_what_two_releases_share_is_left_as_it_is(tmp_path: Path) -> None:
+    """A jar that is in the cache keeps its file, because class archives depend on its time; a damaged one is replaced."""
+    tree, cache = tmp_path / "tree", tmp_path / "cache"
+    for name, kept in (("shared.jar", "whole"), ("damaged.jar", "half"), ("new.jar", None)):
+        for place, text in ((tree, "whole"), (cache, kept)):
+            place.mkdir(exist_ok=True)
+            if text is not None:
+                (place / name).write_text(text)
+                os.utime(place / name, (1_700_000_000, 1_700_000_000 if place is cache else 1_800_000_000))
+    resolve._move(resolve._inventory(tree), tree, cache)
+    assert {path.name: path.read_text() for path in cache.iterdir()} == dict.fromkeys(
+        ("shared.jar", "damaged.jar", "new.jar"), "whole"
+    )
+    replaced = {path.name for path in cache.iterdir() if path.stat().st_mtime == 1_800_000_000}
+    assert replaced == {"damaged.jar", "new.jar"}
 
 
 @pytest.mark.spark

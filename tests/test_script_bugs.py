@@ -93,6 +93,12 @@ IDLE = "fencing-an-idle-zombie-is-powerless-tv1"
 EPOCH = "INVALID_PRODUCER_EPOCH (47)"
 LATE = (said(2, "Produce", EPOCH, NONE), said(5, "the end of the log", 0, 1))
 OFFSETS = said(4, "TxnOffsetCommit", EPOCH, NONE)
+FORGOTTEN_ZOMBIE = "fencing-a-forgotten-zombie-is-refused-by-the-coordinator-tv1"
+BOTH_APPENDED = (
+    said(8, "a batch of the older epoch at 0", EPOCH, NONE),
+    said(9, "a batch of the older epoch at 1", EPOCH, NONE),
+    said(9, "the end of the log", 2, 4),
+)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +119,11 @@ OFFSETS = said(4, "TxnOffsetCommit", EPOCH, NONE)
         (played(IDLE, "3.5.2", *LATE), ["KB-01"]),
         (played(IDLE, "3.6.2", OFFSETS), ["KB-02"]),
         (played(IDLE, "3.6.2", *LATE, OFFSETS), []),
+        (played(FORGOTTEN_ZOMBIE, "3.5.2", *BOTH_APPENDED), ["KB-01"]),
+        # What the zombie wrote is hidden by the bug; were it shown, or the successor's record not, that would be more.
+        (played(FORGOTTEN_ZOMBIE, "3.5.2", *BOTH_APPENDED, said(9, "the last stable offset", 2, 4)), []),
+        # Leaders of 3.6 and later ask the coordinator.
+        (played(FORGOTTEN_ZOMBIE, "3.6.2", *BOTH_APPENDED), []),
     ],
 )
 def test_another_defect_in_the_same_case_has_no_name(script: Script, names: list[str]) -> None:

@@ -24,6 +24,9 @@ generations = pytest.mark.generations
 needs = pytest.mark.needs
 
 BOTH = (Generation.TV1, Generation.TV2)
+#: What a new cluster has finalized on every release that can be formatted with a level (TV2-01): whoever needs it shares
+#: the cluster of those who do not mind, and requires it.
+LEVEL_OF_NEW_CLUSTERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +58,19 @@ class Needs:
             broker_settings=self.settings,
             secured=self.secured,
             releases=self.releases,
-            feature_levels={} if self.level is None else {"transaction.version": self.level},
+            feature_levels={} if self._formatted is None else {"transaction.version": self._formatted},
         )
+
+    @property
+    def _formatted(self) -> int | None:
+        """The level that must be named when the cluster is formatted, None where it comes by itself."""
+        return None if self.level == LEVEL_OF_NEW_CLUSTERS else self.level
 
     def describe(self) -> str:
         """The cluster in words."""
         parts = ["1 broker" if self.brokers == 1 else f"{self.brokers} brokers, {self.replicas} replicas"]
-        if self.level is not None:
-            parts.append(f"transaction.version {self.level}")
+        if self._formatted is not None:
+            parts.append(f"transaction.version {self._formatted}")
         if self.secured:
             parts.append("a listener with SASL_SSL, an authorizer")
         parts += [f"broker {broker} of {release}" for broker, release in sorted(self.releases.items())]

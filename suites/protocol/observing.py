@@ -136,13 +136,17 @@ class Eyes:
 
     def complete(self, producer: ScriptedProducer, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
         """Wait until nothing is left of a transaction; the state that was seen last. Before 2.8 ask again instead."""
-        assert producer.transactional_id is not None
-        end_s = time.monotonic() + within_s
         try:
-            while (seen := self.state(producer.transactional_id)) not in COMPLETE and time.monotonic() < end_s:
-                time.sleep(LOOK_EVERY_S / 2)
+            return self.completed(producer, within_s=within_s)
         except NotApplicableError:
             return None
+
+    def completed(self, producer: ScriptedProducer, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
+        """As `complete`, for a claim on the state: raises NotApplicableError before 2.8, where none can be made."""
+        assert producer.transactional_id is not None
+        end_s = time.monotonic() + within_s
+        while (seen := self.state(producer.transactional_id)) not in COMPLETE and time.monotonic() < end_s:
+            time.sleep(LOOK_EVERY_S / 2)
         return seen
 
 

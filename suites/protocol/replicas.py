@@ -113,6 +113,11 @@ def remembered(stage: Stage, producer: ScriptedProducer, at: TopicPartition) -> 
     return any(each["ProducerId"] == producer.now.id for each in producers(stage, at))
 
 
+def in_sync(stage: Stage, at: TopicPartition) -> list[int]:
+    """The replicas in sync."""
+    return _replicas(stage, at)[1]
+
+
 def _replicas(stage: Stage, at: TopicPartition) -> list[list[int]]:
     seen = stage.client.metadata([at.topic]).topics[at.topic].partitions[at.partition]
     return [sorted(seen.replicas), sorted(seen.in_sync)]

@@ -27,12 +27,19 @@ def unverified(stage: Stage) -> Iterator[None]:
     if not stage.since("3.6.0"):
         yield
         return
+    with changed(stage, VERIFICATION, "false", back="true"):
+        yield
+
+
+@contextmanager
+def changed(stage: Stage, name: str, value: str, *, back: str) -> Iterator[None]:
+    """All brokers with another value of a setting that they take while they run; `back` is the one that holds without."""
     try:
-        _configure(stage, _SET, "false")
+        _configure(stage, name, _SET, value)
         yield
     finally:
         try:
-            _configure(stage, _DELETE, "true")
+            _configure(stage, name, _DELETE, back)
         except BaseException:
             stage.cluster.close()
             raise
@@ -54,19 +61,23 @@ def restarted(stage: Stage, broker: int, name: str, value: str) -> Iterator[None
         stage.require(f"{name} of broker {broker}", _configured(stage, name, broker), value)
         yield
     finally:
-        with brokers.stopped(stage, broker):
-            path.write_text(before, encoding="utf-8")
+        try:
+            with brokers.stopped(stage, broker):
+                path.write_text(before, encoding="utf-8")
+        except BaseException:
+            stage.cluster.close()
+            raise
 
 
-def _configure(stage: Stage, operation: int, value: str) -> None:
-    config = {"Name": VERIFICATION, "ConfigOperation": operation, "Value": value if operation == _SET else None}
+def _configure(stage: Stage, name: str, operation: int, value: str) -> None:
+    config = {"Name": name, "ConfigOperation": operation, "Value": value if operation == _SET else None}
     resource = {"ResourceType": _BROKERS, "ResourceName": "", "Configs": [config]}
     answer = stage.client.call("IncrementalAlterConfigs", {"Resources": [resource]})
-    check(answer["Responses"][0]["ErrorCode"], f"{VERIFICATION}={value}")
+    check(answer["Responses"][0]["ErrorCode"], f"{name}={value}")
     for broker in stage.brokers:
-        look = partial(_configured, stage, VERIFICATION, broker)
+        look = partial(_configured, stage, name, broker)
         seen = stage.until(look, lambda each: each == value, within_s=SET_WITHIN_S)
-        stage.require(f"{VERIFICATION} of broker {broker}", seen, value)
+        stage.require(f"{name} of broker {broker}", seen, value)
 
 
 def _configured(stage: Stage, name: str, broker: int) -> str:

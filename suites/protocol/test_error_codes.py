@@ -185,7 +185,7 @@ def test_strange_requests_are_refused_for_a_reason(stage: Stage) -> None:
     stage.expect("answers with an unspecified error", unspecified, [])
     stage.require("requests that were not answered at all", unanswered, [])
     producer.ready()
-    stage.expect("the state of the owner in the end", stage.see.complete(producer), "Empty")
+    stage.expect("the state of the owner in the end", stage.see.completed(producer), "Empty")
 
 
 @requirement("ERR-01")

@@ -55,7 +55,9 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(stage: Stag
             stage.expect("the state", state, "PrepareCommit" if commit else "PrepareAbort")
             stage.expect("the last stable offset of the far one", stage.see.stable(far), begins)
             markers.released()
-        stage.expect("the state at last", stage.see.complete(producer), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect(
+            "the state at last", stage.see.completed(producer), "CompleteCommit" if commit else "CompleteAbort"
+        )
         own = [kind for kind, who, _ in stage.see.markers(far) if who == producer.now.id]
         # More than one where the coordinator gave the first up: it waits for request.timeout.ms (5 s).
         stage.expect("the markers of the far one", sorted(set(own)), ["commit" if commit else "abort"])
@@ -78,7 +80,7 @@ def test_a_topic_that_is_deleted_while_it_awaits_its_marker(stage: Stage) -> Non
         stage.require("the state", stage.see.state(str(producer.transactional_id)), "PrepareCommit")
         replicas.deleted(stage, goes.topic)
         markers.released()
-        stage.expect("the state at last", stage.see.complete(producer, within_s=AGAIN_WITHIN_S), "CompleteCommit")
+        stage.expect("the state at last", stage.see.completed(producer, within_s=AGAIN_WITHIN_S), "CompleteCommit")
     stage.expect("its partitions", stage.see.places(str(producer.transactional_id)), [])
     stage.expect("the markers of the other one", [kind for kind, _, _ in stage.see.markers(stays)], ["commit"])
     stage.expect("what a reader is given of the other one", stage.see.committed(stays), ["a"])
@@ -101,7 +103,7 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(stage: Stage) -> None:
             stage.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
             markers.met("an answer that is lost", *to(coordinator, one))
             word = "CompleteCommit" if commit else "CompleteAbort"
-            stage.expect("the state", stage.see.complete(producer), word)
+            stage.expect("the state", stage.see.completed(producer), word)
         own = [kind for kind, _, _ in stage.see.markers(at)][-2:]
         stage.require("the last two markers", own, ["commit" if commit else "abort"] * 2)
         stage.expect("the last stable offset", stage.see.stable(at), stage.see.end(at))
@@ -153,10 +155,9 @@ def test_a_marker_that_is_not_replicated_shows_nothing(stage: Stage) -> None:
         stage.require("open transactions as the leader, which has the marker, knows them", decided, [])
         seen = [stage.see.end(at), stage.see.stable(at), stage.see.committed(at)]
         # A follower that has left the set since would no longer be waited for.
-        in_sync = stage.client.metadata([at.topic]).topics[at.topic].partitions[at.partition].in_sync
-        stage.require("replicas in sync", len(in_sync), 3)
+        stage.require("replicas in sync", len(replicas.in_sync(stage, at)), 3)
         stage.expect("the high watermark, the last stable offset, what a reader is given", seen, [2, 0, []])
-    stage.expect("the state at last", stage.see.complete(producer), "CompleteCommit")
+    stage.expect("the state at last", stage.see.completed(producer), "CompleteCommit")
     stage.expect("what a reader is given at last", stage.see.committed(at), ["a", "b"])
 
 
@@ -218,5 +219,5 @@ def test_pending_offsets_survive_their_coordinator(stage: Stage) -> None:
         stage.expect("the stable offset", stage.see.offset(group, at, stable=True), "UNSTABLE_OFFSET_COMMIT")
         stage.expect("the committed offset", stage.see.offset(group, at), 3)
         stage.expect_code("EndTxn", owner.end(commit=commit), Code.NONE)
-        stage.expect("the state", stage.see.complete(owner), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect("the state", stage.see.completed(owner), "CompleteCommit" if commit else "CompleteAbort")
         stage.expect("the stable offset at last", stage.see.offset(group, at, stable=True), 7 if commit else 3)

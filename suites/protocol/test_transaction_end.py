@@ -40,7 +40,7 @@ def test_an_end_puts_one_marker_on_every_partition(stage: Stage) -> None:
         before = producer.now
         stage.expect_code(f"EndTxn, commit {commit}", producer.end(commit=commit), Code.NONE)
         if stage.since("3.0.0"):
-            stage.expect("the state", stage.see.complete(producer), result(commit=commit))
+            stage.expect("the state", stage.see.completed(producer), result(commit=commit))
             stage.expect("its partitions", stage.see.places(name), [])
         else:
             stage.set_up("the end is complete", partial(producer.end, commit=commit))
