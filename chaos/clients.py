@@ -70,6 +70,9 @@ class Clients(Protocol):
     def release(self, processes: tuple[ClientProcess, ...]) -> None:
         """Let held processes go on; those not held are left alone."""
 
+    def await_deciding(self, processes: tuple[ClientProcess, ...], *, timeout_s: float) -> bool:
+        """Return as soon as one of them has asked for the end of its transaction and has no answer; whether it came."""
+
     def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
         """Let processes finish the operation in flight and leave cleanly; nobody takes their place."""
 

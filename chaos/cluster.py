@@ -141,8 +141,8 @@ class Cluster(Protocol):
     def links(self) -> LinkMesh:
         """The network between all parties."""
 
-    def crash(self, broker: BrokerId) -> None:
-        """SIGKILL; returns when the process is gone."""
+    def crash(self, *brokers: BrokerId) -> None:
+        """SIGKILL to all of them at once; returns when their processes are gone."""
 
     def stop(self, broker: BrokerId) -> None:
         """SIGTERM and wait for a clean exit."""

@@ -29,11 +29,15 @@ LOOK_EVERY_S = 0.2
 STANDS_LONGER_S = 10.0
 #: All producers reach a sync point within one operation each; slow brokers included.
 HOLD_WITHIN_S = 30.0
+#: A driver that is let go sends its commit within milliseconds, or a busy machine's second.
+DECIDE_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """One step of a schedule as it went; times are CLOCK_MONOTONIC nanoseconds.
+
+    The blow fell between `struck_ns` and `applied_ns`.
 
     `confirmed_ns` and `proof` are None when nothing showed that the fault took hold; nothing may then be concluded from
     surviving it. `error` says what went wrong: the fault could not be applied, was cut short, or could not be healed.
@@ -45,6 +49,7 @@ class Applied:
     description: str
     target: str
     began_ns: int
+    struck_ns: int | None = None
     applied_ns: int | None = None
     confirmed_ns: int | None = None
     proof: str | None = None
@@ -141,6 +146,9 @@ class Nemesis:
         needed = self.ended() + self.meets
         if step.let_go_first:
             release()
+            # Whether it came to that is for the evidence to say: `undecided_at_strike`.
+            self.arena.clients.await_deciding(self.arena.clients.alive("producer"), timeout_s=DECIDE_WITHIN_S)
+        log.note(struck_ns=time.monotonic_ns())
         injection = step.fault.inject(self.arena)
         log.note(target=injection.target, applied_ns=time.monotonic_ns(), processes=injection.processes)
         self.tell(f"{step.fault.describe()}: {injection.target}")

@@ -17,8 +17,9 @@ class Step:
     so that clients meet the fault itself and not only the way to it. `while_held` makes every transactional producer
     wait at that point, transaction open, from before the fault strikes until it is confirmed; `leaving` of them end
     after that operation and nobody takes their place, as a job ends after its last commit. `let_go_first` lets them go
-    right before the fault strikes instead, so that it strikes what they then ask for. `once_whole` waits before all
-    else until every broker is back and every replica in sync, as whoever restarts one broker after the other does.
+    before the fault strikes instead, which it does as soon as one of them has asked for the end of its transaction.
+    `once_whole` waits before all else until every broker is back and every replica in sync, as whoever restarts one
+    broker after the other does.
     """
 
     fault: Fault
@@ -36,8 +37,8 @@ class Step:
             raise FutileFaultError(f"{self.fault.describe()} is refused: {reason}")
         if min(self.after_s, self.hold_s) < 0 or self.confirm_within_s <= 0:
             raise FutileFaultError(f"{self.fault.describe()} has a negative time")
-        if self.let_go_first and self.while_held is None:
-            raise FutileFaultError(f"{self.fault.describe()} lets go of producers that nobody holds")
+        if self.let_go_first and self.while_held is not SyncPoint.BEFORE_COMMIT:
+            raise FutileFaultError(f"{self.fault.describe()} lets go of producers that nobody holds before a commit")
 
     def describe(self) -> str:
         """The step in words."""

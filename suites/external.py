@@ -32,9 +32,9 @@ class ExternalCluster:
     sites: tuple[Site, ...] = ()
     links: NoLinks = field(default_factory=NoLinks)
 
-    def crash(self, broker: BrokerId) -> None:
+    def crash(self, *brokers: BrokerId) -> None:
         """Refused, as everything that would touch a broker."""
-        _refuse(f"touch broker {broker}")
+        _refuse(f"touch brokers {', '.join(map(str, brokers))}")
 
     stop = pause = resume = start = crash
 

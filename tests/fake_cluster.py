@@ -106,8 +106,8 @@ class FakeCluster:
     unreachable: set[Link] = field(default_factory=set)
     single_replica: bool = False
 
-    def crash(self, broker: BrokerId) -> None:
-        self.dead.add(broker)
+    def crash(self, *brokers: BrokerId) -> None:
+        self.dead.update(brokers)
 
     def stop(self, broker: BrokerId) -> None:
         self.dead.add(broker)
@@ -191,6 +191,7 @@ class FakeClients:
         ]
     )
     held: dict[int, SyncPoint] = field(default_factory=dict)
+    asked_for_deciding: int = 0
     stopped: set[int] = field(default_factory=set)
     succeeded: set[int] = field(default_factory=set)
     dismissed: set[int] = field(default_factory=set)
@@ -209,6 +210,10 @@ class FakeClients:
     def release(self, processes: tuple[ClientProcess, ...]) -> None:
         for each in processes:
             self.held.pop(each.process, None)
+
+    def await_deciding(self, processes: tuple[ClientProcess, ...], *, timeout_s: float) -> bool:
+        self.asked_for_deciding += 1
+        return not self.held
 
     def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
         self.dismissed.update(each.process for each in processes)

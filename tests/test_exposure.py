@@ -156,6 +156,9 @@ def test_a_strike_in_mid_commit_leaves_commits_unanswered() -> None:
     assert exposure.undecided_at_strike(told(struck, transaction(3, lasts_s=0.15, **asked))) == 0
     assert exposure.undecided_at_strike(told(struck, transaction(3, decided_ns=int(3.3 * S)))) == 0
     assert exposure.undecided_at_strike(told(struck, transaction(3))) == 0
+    after_the_blow = replace(struck, struck_ns=int(3.05 * S))
+    assert exposure.undecided_at_strike(told(after_the_blow, transaction(3, **asked))) == 0, "asked of the dead"
+    assert exposure.undecided_at_strike(told(replace(struck, struck_ns=int(3.15 * S)), transaction(3, **asked))) == 1
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def test_what_could_not_be_applied_is_healed_once_nothing_of_it_is_left() -> Non
     cluster = on.cluster
     assert isinstance(cluster, FakeCluster)
 
-    def crash(broker: BrokerId) -> None:
-        cluster.dead.add(broker)
+    def crash(*brokers: BrokerId) -> None:
+        cluster.dead.update(brokers)
         raise InjectionError("it fell, and nobody knows how")
 
     cluster.crash = crash  # type: ignore[method-assign]
@@ -230,7 +230,7 @@ def test_the_next_step_waits_until_the_cluster_is_whole() -> None:
     on, order = arena(), []
     cluster = on.cluster
     assert isinstance(cluster, FakeCluster)
-    cluster.crash = lambda broker: order.append(f"crash {broker}")  # type: ignore[method-assign]
+    cluster.crash = lambda *brokers: order.append(f"crash {brokers[0]}")  # type: ignore[method-assign]
     step = Step(fault=CrashBroker(LEADER), hold_s=0, confirm_within_s=0.01, once_whole=True)
     applied(step.fault, on, step=step, await_whole=lambda: order.append("whole"))
     assert order == ["whole", "crash 1"]
@@ -238,22 +238,25 @@ def test_the_next_step_waits_until_the_cluster_is_whole() -> None:
 
 
 def test_producers_are_let_go_as_the_fault_strikes() -> None:
-    """With `let_go_first` the blow falls on what they then ask for, not on clients that wait."""
+    """With `let_go_first` the blow falls once one of them has asked for its commit, not on clients that wait."""
     on = arena()
     cluster, clients = on.cluster, on.clients
     assert isinstance(cluster, FakeCluster)
     assert isinstance(clients, FakeClients)
     held: list[bool] = []
+    asked: list[int] = []
     crash = cluster.crash
 
-    def watched(broker: BrokerId) -> None:
+    def watched(*brokers: BrokerId) -> None:
         held.append(bool(clients.held))
-        crash(broker)
+        asked.append(clients.asked_for_deciding)
+        crash(*brokers)
 
     cluster.crash = watched  # type: ignore[method-assign]
     for first in (False, True):
         step = Step(fault=CrashBroker(LEADER), hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, let_go_first=first)
         applied(step.fault, on, step=step)
-    assert held == [True, False]
-    with pytest.raises(FutileFaultError, match="nobody holds"):
-        Step(fault=CrashBroker(LEADER), let_go_first=True)
+    assert (held, asked) == ([True, False], [0, 1])
+    for point in (None, SyncPoint.BEFORE_PRODUCE):
+        with pytest.raises(FutileFaultError, match="nobody holds before a commit"):
+            Step(fault=CrashBroker(LEADER), while_held=point, let_go_first=True)

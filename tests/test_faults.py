@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from chaos.clients import SyncPoint
-from chaos.cluster import Site
+from chaos.cluster import BrokerId, Site
 from chaos.errors import FutileFaultError, InjectionError, UnresolvedTargetError
 from chaos.faults import (
     FAULTS,
@@ -277,11 +277,10 @@ def test_what_a_fault_felled_before_it_failed_is_put_right() -> None:
     assert isinstance(cluster, FakeCluster)
     crash, felled = cluster.crash, []
 
-    def crash_one(broker: int) -> None:
-        if felled:
-            raise InjectionError("the second one will not fall")
-        felled.append(broker)
-        crash(broker)
+    def crash_one(*brokers: BrokerId) -> None:
+        felled.append(brokers[0])
+        crash(brokers[0])
+        raise InjectionError("the second one will not fall")
 
     cluster.crash = crash_one  # type: ignore[method-assign]
     book = Book()

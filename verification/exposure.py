@@ -104,13 +104,23 @@ def lso_stood(evidence: RunEvidence) -> int:
 
 
 def undecided_at_strike(evidence: RunEvidence) -> int:
-    """Commits and aborts that had been asked for and were not answered when a fault had struck."""
-    struck = [each.applied_ns for each in evidence.history.of(FaultRecord) if each.applied_ns is not None]
+    """Commits and aborts that had been asked for before a fault struck and were not answered when it was in force.
+
+    What was asked for later may never have reached a broker; without `struck_ns` (older evidence) it counts as well.
+    """
+    blows = [
+        (each.applied_ns if each.struck_ns is None else each.struck_ns, each.applied_ns)
+        for each in evidence.history.of(FaultRecord)
+        if each.applied_ns is not None
+    ]
     return sum(
         1
         for each in evidence.history.of(Operation)
         if each.decided_ns is not None
-        and any(each.decided_ns <= at and (each.completed_ns is None or each.completed_ns > at) for at in struck)
+        and any(
+            each.decided_ns <= struck and (each.completed_ns is None or each.completed_ns > applied)
+            for struck, applied in blows
+        )
     )
 
 

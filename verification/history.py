@@ -127,6 +127,7 @@ class ProcessRecord:
 class FaultRecord:
     """One step of the schedule: when it struck, whom, and the proof that it took hold.
 
+    The blow fell between `struck_ns`, which older evidence lacks, and `applied_ns`.
     A fault whose `confirmed_ns` is None was not seen to take hold; nothing may be concluded from surviving it. One
     with an `error` could not be applied or healed. `processes` are the clients that it struck themselves.
     """
@@ -136,6 +137,7 @@ class FaultRecord:
     description: str
     target: str
     began_ns: int
+    struck_ns: int | None = None
     applied_ns: int | None = None
     confirmed_ns: int | None = None
     proof: str | None = None

@@ -31,8 +31,8 @@ class CrashBroker:
         return None
 
     def inject(self, arena: Arena) -> Injection:
-        """Kill all of them, then return."""
-        return _strike(arena, self.target, arena.cluster.crash, _start_again)
+        """Kill all of them at once, then return."""
+        return _strike(arena, self.target, lambda brokers: arena.cluster.crash(*brokers), _start_again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class StopBroker:
 
     def inject(self, arena: Arena) -> Injection:
         """Stop all of them, then return."""
-        return _strike(arena, self.target, arena.cluster.stop, _start_again)
+        return _strike(arena, self.target, _each(arena.cluster.stop), _start_again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,22 @@ class PauseBroker:
 
     def inject(self, arena: Arena) -> Injection:
         """Pause all of them, then return."""
-        return _strike(arena, self.target, arena.cluster.pause, _resume)
+        return _strike(arena, self.target, _each(arena.cluster.pause), _resume)
+
+
+def _each(strike: Callable[[BrokerId], None]) -> Callable[[tuple[BrokerId, ...]], None]:
+    def one_after_the_other(brokers: tuple[BrokerId, ...]) -> None:
+        for broker in brokers:
+            strike(broker)
+
+    return one_after_the_other
 
 
 def _strike(
-    arena: Arena, target: Target, strike: Callable[[BrokerId], None], undo: Callable[[Cluster, BrokerId], None]
+    arena: Arena,
+    target: Target,
+    strike: Callable[[tuple[BrokerId, ...]], None],
+    undo: Callable[[Cluster, BrokerId], None],
 ) -> Injection:
     brokers = target.resolve(arena)
 
@@ -86,8 +97,7 @@ def _strike(
             undo(arena.cluster, broker)
 
     try:
-        for broker in brokers:
-            strike(broker)
+        strike(brokers)
     except BaseException:
         heal()
         raise

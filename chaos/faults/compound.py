@@ -80,8 +80,7 @@ class ElectUncleanly:
         at = arena.partition(self.topic, self.partition)
         (leader,) = LeaderOf(self.topic, self.partition).resolve(arena)
         followers = [broker for broker in arena.cluster.view().partitions[at].replicas if broker != leader]
-        for broker in followers:
-            arena.cluster.crash(broker)
+        arena.cluster.crash(*followers)
         done: list[bool] = []
 
         def confirm() -> str | None:
