@@ -89,15 +89,15 @@ def test_copied_formats_are_what_the_tool_writes(tmp_path: Path) -> None:
     jvm = Jvm.prepare(
         find_java(), fetch_release(default_release()), configuration=tmp_path, scratch=tmp_path, options=NO_OPTIONS
     )
-    cluster_id = new_uuid()
+    cluster_ids = {BrokerId(1): new_uuid(), BrokerId(2): new_uuid()}
     with Keeper(tmp_path / "ledgers") as keeper:
-        for party in (BrokerId(1), BrokerId(2)):
+        for party, cluster_id in cluster_ids.items():
             settings = topology.properties(party, str(tmp_path / "tool" / str(party)))
             path = tmp_path / f"{party}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
             log = tmp_path / "format.log"
             format_with_tool(keeper, jvm, path, cluster_id=cluster_id, feature_levels={}, log=log)
-    copy_format(tmp_path / "tool" / "1", [(2, tmp_path / "copy")])
+    copy_format(tmp_path / "tool" / "1", [(2, tmp_path / "copy")], cluster_id=cluster_ids[BrokerId(2)])
     by_tool, by_copy, source = (tmp_path / each for each in ("tool/2", "copy", "tool/1"))
     files = {path.relative_to(by_tool) for path in by_tool.rglob("*") if path.is_file()}
     assert files == {path.relative_to(by_copy) for path in by_copy.rglob("*") if path.is_file()}
@@ -144,6 +144,8 @@ def test_the_pool_leases_again_what_is_healthy_and_replaces_what_is_not(launch: 
         third = pool.lease(spec)
         assert third is not second
         assert problems(third) == []
+        said = third.directory / "brokers" / "format.log"
+        assert not said.exists(), "what the tool wrote for the second one is kept, so that it did not run again"
         assert [why.split()[0] for why in pool.replacements] == ["Another", "The"]
         assert "1 is not running" in pool.replacements[1]
     assert not third.is_running(BrokerId(1))
