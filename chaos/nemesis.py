@@ -41,7 +41,8 @@ class Applied:
 
     `confirmed_ns` and `proof` are None when nothing showed that the fault took hold; nothing may then be concluded from
     surviving it. `error` says what went wrong: the fault could not be applied, was cut short, or could not be healed.
-    `healed_ns` is None when it was not healed, or nobody knows. `processes` are the clients that it struck themselves.
+    `healed_ns` is None when it was not healed, or nobody knows. `processes` are the clients that it struck themselves,
+    `partitions` those that it was aimed at.
     """
 
     step: int
@@ -56,6 +57,7 @@ class Applied:
     healed_ns: int | None = None
     error: str | None = None
     processes: tuple[int, ...] = ()
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -150,7 +152,12 @@ class Nemesis:
             self.arena.clients.await_deciding(self.arena.clients.alive("producer"), timeout_s=DECIDE_WITHIN_S)
         log.note(struck_ns=time.monotonic_ns())
         injection = step.fault.inject(self.arena)
-        log.note(target=injection.target, applied_ns=time.monotonic_ns(), processes=injection.processes)
+        log.note(
+            target=injection.target,
+            applied_ns=time.monotonic_ns(),
+            processes=injection.processes,
+            partitions=tuple(map(str, injection.partitions)),
+        )
         self.tell(f"{step.fault.describe()}: {injection.target}")
         try:
             proof = self._await_proof(injection.confirm, step.confirm_within_s)

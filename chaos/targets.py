@@ -229,6 +229,13 @@ class AllBrokers:
         return None if running else f"no broker process is left of {len(brokers)}"
 
 
+def aimed_at(target: Target, arena: Arena) -> tuple[TopicPartition, ...]:
+    """The partitions that a role is about; none for the roles that are not of a partition."""
+    if isinstance(target, LeaderOf | FollowerOf):
+        return (arena.partition(target.topic, target.partition),)
+    return ()
+
+
 def _seen(arena: Arena, at: TopicPartition) -> PartitionView:
     seen = arena.cluster.view().partitions.get(at)
     if seen is None:

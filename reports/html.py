@@ -21,6 +21,7 @@ from jinja2 import Environment
 
 from reports import matrix, scorecards, words
 from reports.change import Change, ChangeKind, Comparison
+from reports.coordinator_drawing import chosen as coordinated
 from reports.drawing import draw
 from reports.finding import FindingReport
 from reports.lane_drawing import draw_lanes
@@ -135,6 +136,7 @@ def _environment() -> Environment:
     made.globals.update(
         draw=draw,
         draw_lanes=draw_lanes,
+        coordinated=coordinated,
         paint=paint,
         era_floors=ERA_FLOORS,
         unclear_of=_unclear_of,

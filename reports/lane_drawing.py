@@ -1,8 +1,9 @@
-"""Lanes → geometry: who did what when, who led which partition, and where high watermark and LSO stood.
+"""Lanes → geometry: who did what when, who coordinated and led, and where high watermark and LSO stood.
 
 Below the chart of rates, on the same scale of time: a lane per process with its operations as strokes (thin where they
-were ok, thick where they failed, dashed where nobody knows), a lane per partition whose leader changed or was missing,
-and for the partition that lagged the most the two offsets. A line marks the first violation in all of it.
+were ok, thick where they failed, dashed where nobody knows), the coordinators with what they had open
+(`coordinator_drawing`), a lane per partition whose leader changed or was missing, and for the partition that lagged the
+most the two offsets. A line marks the first violation in all of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reports import coordinator_drawing
 from reports.picture import Act, Curve, Lane, Point, Timeline
 from reports.shapes import CHARACTER, LEFT, RIGHT, WIDTH, Box, Drawing, Line, Path, Text
 from reports.words import number, one_line, seconds
@@ -31,12 +33,17 @@ class _Frame:
 
     end_s: float
     lanes: int
+    coordinated: float
     leaders: int
     offsets: bool
 
     @property
+    def coordinators_top(self) -> float:
+        return TOP + self.lanes * LANE_HEIGHT + (GAP if self.coordinated else 0)
+
+    @property
     def leaders_top(self) -> float:
-        return TOP + self.lanes * LANE_HEIGHT + (GAP if self.leaders else 0)
+        return self.coordinators_top + self.coordinated + (GAP if self.leaders else 0)
 
     @property
     def offsets_top(self) -> float:
@@ -54,20 +61,28 @@ class _Frame:
 def draw_lanes(timeline: Timeline, violation_s: float | None) -> Drawing:
     """The chart of one scenario; `violation_s` is when the first violating operation began."""
     lanes, leaders, worst = timeline.lanes[:LANES_MAX], _led(timeline), _worst(timeline)
+    coordinators = coordinator_drawing.chosen(timeline.coordinators)
     frame = _Frame(
         end_s=(timeline.end_s // timeline.bin_s + 1) * timeline.bin_s,
         lanes=len(lanes),
+        coordinated=coordinator_drawing.height(coordinators),
         leaders=len(leaders),
         offsets=worst is not None,
     )
+    part = coordinator_drawing.Part(coordinators=coordinators, top=frame.coordinators_top, x=frame.x)
     offsets = tuple(_offsets(frame, worst)) if worst else ()
     return Drawing(
         height=frame.height,
-        boxes=(*_bands(frame, timeline), *_alive(frame, lanes), *_reigns(frame, leaders)),
+        boxes=(*_bands(frame, timeline), *_alive(frame, lanes), *part.boxes(), *_reigns(frame, leaders)),
         lines=(*_offset_lines(frame, worst), *_violation(frame, violation_s)),
-        texts=(*_texts(frame, lanes, leaders, worst), *_reign_texts(frame, leaders), *_marked(frame, violation_s)),
-        paths=(*_strokes(frame, lanes), *offsets),
-        description=_description(lanes, leaders, worst, violation_s),
+        texts=(
+            *_texts(frame, lanes, leaders, worst),
+            *part.texts(),
+            *_reign_texts(frame, leaders),
+            *_marked(frame, violation_s),
+        ),
+        paths=(*_strokes(frame, lanes), *part.paths(), *offsets),
+        description=_description(lanes, tuple(coordinator_drawing.told(coordinators)), leaders, worst, violation_s),
     )
 
 
@@ -229,9 +244,13 @@ def _texts(frame: _Frame, lanes: tuple[Lane, ...], leaders: tuple[Curve, ...], w
 
 
 def _description(
-    lanes: tuple[Lane, ...], leaders: tuple[Curve, ...], worst: Curve | None, violation_s: float | None
+    lanes: tuple[Lane, ...],
+    coordinators: tuple[str, ...],
+    leaders: tuple[Curve, ...],
+    worst: Curve | None,
+    violation_s: float | None,
 ) -> str:
-    parts = [f"{len(lanes)} processes with {sum(len(each.acts) for each in lanes)} operations"]
+    parts = [f"{len(lanes)} processes with {sum(len(each.acts) for each in lanes)} operations", *coordinators]
     for curve in leaders:
         who = ", ".join("nobody" if each in LACKING else f"broker {each}" for each in curve.leaders)
         parts.append(f"{curve.place} was led by {who}")

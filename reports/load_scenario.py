@@ -53,7 +53,7 @@ def load_scenario(
     """Read one scenario's directory; `planned` is None for one that nobody planned."""
     files = read_files(directory, around.root)
     verdict, reason = _verdict(files, ended, interrupted=around.interrupted)
-    timeline = timelines.timeline(files.history) if files.history else None
+    timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
     findings, damaged = _findings(files, around, directory)
     judged = files.judged
     accepted = verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings)

@@ -5,6 +5,7 @@ Every time is in seconds since the first entry of the scenario's history.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -108,6 +109,76 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A time in which a transaction stood in one state of its coordinator, named as KIP-664 does."""
+
+    state: str
+    began_s: float
+    ended_s: float
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody had asked for its end; else it was decided and not complete."""
+        return self.state == "Ongoing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinated:
+    """What one transactional id had open, in order; its name is without the prefix of the scenario."""
+
+    transactional_id: str
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def decided(self) -> int:
+        """How many times an end was written down."""
+        return sum(not each.open for each in self.stretches)
+
+    @property
+    def open_s(self) -> float:
+        """The longest time that a transaction was open."""
+        return _longest_s(each for each in self.stretches if each.open)
+
+    @property
+    def completing_s(self) -> float:
+        """The longest time from the decision to the completion, in which markers are written."""
+        return _longest_s(each for each in self.stretches if not each.open)
+
+
+def _longest_s(stretches: Iterable[Stretch]) -> float:
+    return max((each.ended_s - each.began_s for each in stretches), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reign:
+    """A leadership of a coordinator's partition, as far as it wrote; `broker` is None where nobody was asked."""
+
+    leader_epoch: int
+    broker: int | None
+    began_s: float
+    ended_s: float
+
+    @property
+    def who(self) -> str:
+        """The broker, or which leadership it was."""
+        return f"leadership {self.leader_epoch}" if self.broker is None else f"broker {self.broker}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinator:
+    """A partition of the transaction log: who led it, and the run's transactional ids that belong to it."""
+
+    partition: int
+    reigns: tuple[Reign, ...]
+    ids: tuple[Coordinated, ...]
+
+    @property
+    def leaders(self) -> str:
+        """Who coordinated, one after the other."""
+        return ", then ".join(each.who for each in self.reigns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """A partition whose LSO did not reach its high watermark within the bound, and whether fencing released it."""
 
@@ -174,6 +245,7 @@ class Timeline:
     began_us: int = 0
     lanes: tuple[Lane, ...] = ()
     curves: tuple[Curve, ...] = ()
+    coordinators: tuple[Coordinator, ...] = ()
     standing: tuple[Standing, ...] = ()
     settled_s: float | None = None
     unavailability: tuple[Unavailability, ...] = ()

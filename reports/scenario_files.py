@@ -1,4 +1,4 @@
-"""The three files of a scenario that a report reads, and what is wrong with them.
+"""The files of a scenario that a report reads, and what is wrong with them.
 
 Evidence may be any bytes: a file that is missing, cut, foreign or not text becomes a named problem and a None, never
 an exception. A cut history is shown as far as it goes; a verdict that belongs to another run is not believed.
@@ -14,14 +14,25 @@ from typing import TypeVar
 from reports.model import Evidence, Problem
 from verification import experiment as experiments
 from verification import history as histories
-from verification import verdict_file
+from verification import transaction_log_file, verdict_file
+from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, UnfitExperimentError
 from verification.history import History, UnfitHistoryError
 from verification.layout import CONTENTS, RunDirectory
+from verification.transaction_log_file import TransactionLog
 from verification.verdict import ScenarioVerdict
 from verification.verdict_file import UnfitVerdictError
 
 Content = TypeVar("Content")
+_UNFIT = (
+    UnfitEvidenceError,
+    UnfitExperimentError,
+    UnfitHistoryError,
+    UnfitVerdictError,
+    OSError,
+    ValueError,
+    TypeError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +42,7 @@ class ScenarioFiles:
     place: str
     experiment: Experiment | None
     history: History | None
+    transaction_log: TransactionLog | None
     judged: ScenarioVerdict | None
     problems: tuple[Problem, ...]
     evidence: tuple[Evidence, ...]
@@ -53,10 +65,16 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
         text = f"verdicts.json judges run {judged.run!r}, but scenario.json is of run {experiment.run!r}"
         problems.append(Problem(place=place or directory.root.name, text=text))
         judged = None
+    log = attempt(lambda: transaction_log_file.read(directory.transaction_log))
+    if log is not None and history is not None and log.header.run != history.run:
+        text = f"transaction_log.jsonl.gz is of run {log.header.run!r}, but history.jsonl of run {history.run!r}"
+        problems.append(Problem(place=place or directory.root.name, text=text))
+        log = None
     return ScenarioFiles(
         place=place,
         experiment=experiment,
         history=history,
+        transaction_log=log,
         judged=judged,
         problems=tuple(problems),
         evidence=_evidence(directory.root, place),
@@ -68,7 +86,7 @@ def _attempt(read: Callable[[], Content], problems: list[Problem], place: str, d
         return read()
     except KeyError as error:
         text = f"a file lacks its field {error}"
-    except (UnfitExperimentError, UnfitHistoryError, UnfitVerdictError, OSError, ValueError, TypeError) as error:
+    except _UNFIT as error:
         text = str(error)
     problems.append(Problem(place=place, text=text.replace(f"{directory}/", "")))
     return None

@@ -130,7 +130,8 @@ def one_line_kept(line: str) -> str:
 
 def _named(finding: FindingReport) -> str:
     bug = f", known bug {finding.known_bug}" if finding.known_bug else ""
-    consequences = f", {finding.consequences} consequences" if finding.consequences else ""
+    several = "" if finding.consequences == 1 else "s"
+    consequences = f", {finding.consequences} consequence{several}" if finding.consequences else ""
     accepted = ", accepted" if finding.accepted else ""
     return f"  found    {finding.anomaly} × {finding.count}{bug}{consequences}{accepted}"
 
@@ -207,13 +208,12 @@ def _case_witnesses(report: Report) -> Iterator[str]:
         yield from case_lines(each)
         if each.replay:
             yield f"  again    {one_line(each.replay)}"
-    for count, what in (
-        (len(told) - CASES_MAX, "more cases are on the page"),
-        (len(unreached), "cases were not reached"),
-    ):
-        if count > 0:
-            yield ""
-            yield f"{count} {what}."
+    if (rest := len(told) - CASES_MAX) > 0:
+        yield ""
+        yield f"{rest} more {'case is' if rest == 1 else 'cases are'} on the page."
+    if unreached:
+        yield ""
+        yield f"{len(unreached)} {'case was' if len(unreached) == 1 else 'cases were'} not reached."
 
 
 def _witnesses(report: Report) -> Iterator[str]:
@@ -228,7 +228,8 @@ def _witnesses(report: Report) -> Iterator[str]:
                 yield f"  again    {one_line(each.replay)}"
     if unreached:
         yield ""
-        yield f"{len(unreached)} scenarios and controls were not reached before the interruption."
+        what = "scenario or control was" if len(unreached) == 1 else "scenarios and controls were"
+        yield f"{len(unreached)} {what} not reached before the interruption."
 
 
 def _change(report: Report) -> Iterator[str]:

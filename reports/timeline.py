@@ -16,10 +16,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from reports import availability, lanes
+from reports import availability, coordination, lanes
 from reports.model import FaultRow
-from reports.picture import Bin, Lag, PhaseWindow, Timeline, Window
+from reports.picture import Bin, Coordinator, Lag, PhaseWindow, Timeline, Window
 from verification.history import Action, FaultRecord, History, Operation, Outcome, Phase, ProcessRecord, Sample
+from verification.transaction_log_file import TransactionLog
 
 #: 120 bars of 6 px fill the chart's width; narrower ones cannot be told apart.
 BINS_MAX = 120
@@ -128,8 +129,20 @@ def _began_us(history: History, origin: int) -> int:
     return round(anchor.timestamp() * 1_000_000) + (origin - history.anchor_ns) // 1_000
 
 
-def timeline(history: History) -> Timeline | None:
-    """The timeline of one scenario; None when the history has no times at all."""
+def _coordinators(history: History, log: TransactionLog | None, origin: int, end_s: float) -> tuple[Coordinator, ...]:
+    """What coordinators did, by the wall clock; nothing where the log or the history's own date is not known."""
+    began_us = _began_us(history, origin)
+    if log is None or not began_us:
+        return ()
+
+    def clock(at_ms: int) -> float:
+        return round((at_ms * 1_000 - began_us) / 1_000_000, 3)
+
+    return coordination.coordinators(history, log, clock, end_s)
+
+
+def timeline(history: History, log: TransactionLog | None = None) -> Timeline | None:
+    """The timeline of one scenario; None when the history has no times at all. `log` is the coordinators' own."""
     times = tuple(_times(history))
     if not times:
         return None
@@ -169,6 +182,7 @@ def timeline(history: History) -> Timeline | None:
         began_us=_began_us(history, origin),
         lanes=lanes.lanes(history, clock),
         curves=lanes.curves(history, clock),
+        coordinators=_coordinators(history, log, origin, end_s),
         standing=lanes.standing(history),
         settled_s=lanes.settled_s(history),
         unavailability=availability.unavailability(history, faults, clock),

@@ -1,10 +1,10 @@
-"""`trace.json`: every operation, fault and phase as a trace that Perfetto and chrome://tracing open.
+"""`trace.json`: every operation, transaction, fault and phase as a trace that Perfetto and chrome://tracing open.
 
 The Trace Event Format: a scenario is a process of the trace, each client process a thread in it, each operation a
 complete slice (`X`) named by outcome and action. Perfetto colours by name, therefore equal outcomes have equal colours
 there; `cname` does the same in chrome://tracing. Each fault step has a thread of its own, because faults overlap and
-slices of one thread must not. Counters (`C`) show how far the worst partition's LSO lags. Times are microseconds since
-the first scenario began, by the wall clock of each host.
+slices of one thread must not. What coordinators had open has a thread per transactional id. Counters (`C`) show how far
+the worst partition's LSO lags. Times are microseconds since the first scenario began, by the wall clock of each host.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from reports.model import Report, ScenarioReport
-from reports.picture import Act, Lane, Timeline
+from reports.picture import Act, Coordinator, Lane, Timeline
 from reports.words import one_line, scenario_word
 
 #: Threads of faults and phases come before those of the client processes, whose numbers start at 0.
 PHASES, FAULTS, PROCESSES = 1, 10, 1_000
+#: And those of coordinators after them.
+COORDINATORS = 1_000_000
 #: The palette of the format: a reserved name per outcome.
 _COLOUR = {"ok": "good", "fail": "bad", "info": "terrible"}
 Event = dict[str, Any]
@@ -49,6 +51,7 @@ def _scenario(pid: int, scenario: ScenarioReport, zero_us: int) -> Iterator[Even
     yield from _faults(pid, timeline, at_us)
     for lane in timeline.lanes:
         yield from _lane(pid, lane, at_us)
+    yield from _coordinators(pid, timeline.coordinators, at_us)
     for lag in timeline.lags:
         args = {"records": lag.records}
         yield {"ph": "C", "pid": pid, "tid": 0, "ts": at_us + _us(lag.at_s), "name": "LSO lag", "args": args}
@@ -62,6 +65,15 @@ def _faults(pid: int, timeline: Timeline, at_us: int) -> Iterator[Event]:
         args = {"confirmed_s": window.confirmed_s, "healed_s": window.healed_s}
         name = one_line(window.label)
         yield _slice(pid, tid, at_us, window.began_s, healed_s, name=name, cat="fault", args=args)
+
+
+def _coordinators(pid: int, coordinators: tuple[Coordinator, ...], at_us: int) -> Iterator[Event]:
+    all_ids = ((of, each) for of in coordinators for each in of.ids)
+    for tid, (of, each) in enumerate(all_ids, start=COORDINATORS):
+        yield _meta("thread_name", pid, tid, name=f"coordinator {of.partition} of id {one_line(each.transactional_id)}")
+        yield _meta("thread_sort_index", pid, tid, sort_index=tid)
+        for one in each.stretches:
+            yield _slice(pid, tid, at_us, one.began_s, one.ended_s, name=one.state, cat="coordinator")
 
 
 def _lane(pid: int, lane: Lane, at_us: int) -> Iterator[Event]:

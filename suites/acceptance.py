@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 
 from fixtures.errors import OnceproofError
 from verification.command_line import Parser, end_with
-from verification.known_bugs import affects
+from verification.known_bugs import KnownBug, affects
 from verification.known_bugs import load as load_known_bugs
 from verification.verdict import Decision, ExitCode
 
@@ -104,7 +105,8 @@ def objections(line: dict[str, Any]) -> list[str]:
     bugs = load_known_bugs()
     found = [f"control {each['key']} was not convicted" for each in line["controls"] if not each["convicted"]]
     for each in line["scenarios"]:
-        unnamed = [bug for bug in each["known_bugs"] if not bug or not affects(bugs[bug], line["release"])]
+        found += [f"{each['key']} is named {bug}, which no known bug is called" for bug in _unknown(each, bugs)]
+        unnamed = [bug for bug in each["known_bugs"] if not _explains(bugs.get(bug), line["release"])]
         if each["verdict"] in ("INCONCLUSIVE", "ERROR"):
             found.append(f"{each['key']} is {each['verdict']}")
         elif each["verdict"] == "FAIL" and (unnamed or not each["known_bugs"]):
@@ -113,6 +115,15 @@ def objections(line: dict[str, Any]) -> list[str]:
     if ENDS.get(code) != decision:
         found.append(f"the run ended with exit code {code} and {decision}")
     return found
+
+
+def _unknown(row: dict[str, Any], bugs: Mapping[str, KnownBug]) -> list[str]:
+    """Names that were given when a line was written and that nothing has any more."""
+    return [bug for bug in dict.fromkeys(row["known_bugs"]) if bug and bug not in bugs]
+
+
+def _explains(bug: KnownBug | None, release: str) -> bool:
+    return bug is not None and affects(bug, release)
 
 
 def render(lines: list[dict[str, Any]]) -> str:
@@ -210,6 +221,14 @@ def _done() -> list[dict[str, Any]]:
     return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
 
 
+def _write(path: Path, text: str) -> None:
+    """Write a file as a whole: hours of runs are in it, and an interruption leaves the one before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run what has no answer yet; exit code 1 when any cell has objections, 2 when one is missing, 5 when one broke."""
     parser = Parser(prog="python -m suites.acceptance", description=(__doc__ or "").splitlines()[0])
@@ -224,9 +243,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
             return int(ExitCode.ENVIRONMENT)
         lines = [line for line in lines if not _is_of(line, cell)] + [ran]
-        LINES.parent.mkdir(parents=True, exist_ok=True)
-        LINES.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-        TABLE.write_text(render(lines), encoding="utf-8")
+        _write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
+        _write(TABLE, render(lines))
     for cell in never_run(lines):
         print(f"{cell.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
     return int(exit_of(lines))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from reports.run_record import Download, Ended, Planned, RunRecord, RunState
-from verification import history, verdict_file
+from verification import history, transaction_log_file, verdict_file
 from verification.experiment import Experiment, Floor, Isolation, Observer, Topic
 from verification.history import (
     NO_LEADER,
@@ -29,6 +30,9 @@ from verification.history import (
     Sample,
 )
 from verification.layout import RunDirectory
+from verification.transaction_log import Entry as LogEntry
+from verification.transaction_log import State
+from verification.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
 from verification.verdict import (
     CoverageItem,
     Finding,
@@ -45,6 +49,7 @@ STARTED = "2026-11-21T09:00:00Z"
 SECOND = 1_000_000_000
 ANCHOR = 5_000 * SECOND
 FAULT_BEGAN_S, FAULT_HELD_S, FAULT_HEALED_S, END_S = 6, 7, 14, 24
+_COMMIT = (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,8 @@ class Plan:
     seed: int = 7
     release: str = "4.3.1"
     started: str = STARTED
+    #: Whether the evidence has the coordinators' own log.
+    coordinated: bool = False
     #: Stands for every name that a broker, a client or the environment chose.
     noise: str = ""
 
@@ -166,7 +173,7 @@ def entries(plan: Plan) -> Iterator[Entry]:
             role=plan.noise or "producer",
             client="confluent",
             site="app",
-            transactional_id=f"{plan.run}-{process}",
+            transactional_id=_owner(plan, process),
             group=None,
             started_ns=ANCHOR,
             ended_ns=ANCHOR + END_S * SECOND,
@@ -201,6 +208,10 @@ def entries(plan: Plan) -> Iterator[Entry]:
         )
 
 
+def _owner(plan: Plan, number: int) -> str:
+    return f"{plan.run}-{number % 4}{plan.noise}"
+
+
 def _operation(plan: Plan, number: int) -> Operation:
     invoked = ANCHOR + number * SECOND // 10
     in_fault = FAULT_BEGAN_S * 10 <= number < (FAULT_BEGAN_S + 3) * 10
@@ -215,7 +226,7 @@ def _operation(plan: Plan, number: int) -> Operation:
         decided_ns=invoked + SECOND // 20,
         completed_ns=None if outcome is Outcome.INFO else invoked + SECOND // 10,
         intent=Intent.ABORT if number % 5 == 0 else Intent.COMMIT,
-        transactional_id=f"{plan.run}-{number % 4}",
+        transactional_id=_owner(plan, number),
         records=50,
         error_name="NOT_COORDINATOR" if outcome is Outcome.FAIL else None,
         producer_id=1000 + number % 4,
@@ -273,6 +284,49 @@ def log_rows(plan: Plan) -> Iterator[dict[str, object]]:
     yield {"topic": plan.topic, "partition": 0, "offset": 1044, **marker}
 
 
+def transaction_log(plan: Plan) -> TransactionLog:
+    """What two coordinators wrote of the planted history; one of them moves with the fault, and completes late."""
+    written: dict[int, list[LogEntry]] = {0: [], 1: []}
+    anchor_ms = int(datetime.fromisoformat(STARTED).timestamp() * 1_000)
+
+    def write(number: int, state: State, at_ms: int) -> None:
+        log = written[number % 2]
+        moved = number % 2 == 0 and at_ms >= FAULT_HELD_S * 1_000
+        entry = LogEntry(
+            partition=number % 2,
+            offset=0,
+            transactional_id=_owner(plan, number),
+            state=state,
+            producer_id=1_000 + number % 4,
+            epoch=3,
+            leader_epoch=6 if moved else 5,
+            appended_ms=anchor_ms + at_ms,
+        )
+        log.append(entry)
+
+    for number in range(END_S * 2):
+        began_ms = number * 500
+        late_ms = FAULT_HEALED_S * 1_000 - began_ms if number in (12, 14) else 300
+        ends = (State.PREPARE_ABORT, State.COMPLETE_ABORT) if number % 5 == 0 else _COMMIT
+        for state, after_ms in zip((State.ONGOING, *ends), (10, 50, late_ms), strict=True):
+            write(number, state, began_ms + after_ms)
+    # What was still open when its coordinator fell was completed by the next one: in order of time.
+    entries = tuple(
+        replace(entry, offset=offset)
+        for log in written.values()
+        for offset, entry in enumerate(sorted(log, key=lambda each: each.appended_ms))
+    )
+    header = LogHeader(
+        run=plan.run,
+        ranges=tuple(LogRange(partition=at, start=0, end=len(log)) for at, log in written.items()),
+        leaders=(
+            LogLeader(partition=0, leader_epoch=5, broker=2),
+            LogLeader(partition=0, leader_epoch=6, broker=3),
+        ),
+    )
+    return TransactionLog(header=header, entries=entries)
+
+
 def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
     """Write one scenario's directory."""
     run = RunDirectory(directory)
@@ -280,6 +334,8 @@ def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
     experiment(plan).write(run.experiment)
     lines = history.lines(run=plan.run, wall_clock_anchor=STARTED, anchor_ns=ANCHOR, entries=entries(plan))
     run.history.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+    if plan.coordinated:
+        transaction_log_file.write(run.transaction_log, transaction_log(plan))
     if plan.verdict is not None:
         verdict_file.write(run.verdicts, judged(plan))
     for finding in plan.findings:
@@ -353,6 +409,7 @@ FAILED = Plan(
     reason="1 acknowledged transaction is not visible",
     claim="A commit while a partition of the transaction has no leader is complete once the leader is back.",
     findings=(found("hidden-committed", count=40, known_bug="KB-16"),),
+    coordinated=True,
 )
 UNDECIDED = Plan(
     key="paused-zombie",

@@ -68,6 +68,14 @@ def test_only_known_bugs_of_the_release_are_acceptable(ran: dict[str, Any], comp
     assert objections(ran) == ([] if complaint is None else [complaint])
 
 
+def test_a_name_that_no_bug_has_any_more_is_a_sentence() -> None:
+    """Lines outlive the list of bugs: a renamed one neither explains a violation nor ends the command."""
+    assert objections(line(row("FAIL", "KB-99"))) == [
+        "a is named KB-99, which no known bug is called",
+        "a fails without a known bug of 4.3.1",
+    ]
+
+
 def test_what_has_an_answer_is_not_run_again() -> None:
     """Acceptable cells stand; others only at the commit at which they were run."""
     assert outstanding([], "c0ffee") == list(MATRIX)
@@ -133,6 +141,22 @@ def test_running_one_cell_again_keeps_the_others(ran: list[Cell]) -> None:
     lines = [json.loads(each) for each in acceptance.LINES.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == len(MATRIX)
     assert [each["commit"] for each in lines].count("0ld") == len(MATRIX) - 1
+
+
+def test_lines_are_written_as_a_whole(ran: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full leaves what had been run before, not half of it."""
+    before = json.dumps(line(commit="0ld")) + "\n"
+    acceptance.LINES.write_text(before, encoding="utf-8")
+    write_text = Path.write_text
+
+    def full(self: Path, text: str, **how: Any) -> int:
+        write_text(self, text[:10], **how)
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        main(["--again", "--only", CELL.name])
+    assert acceptance.LINES.read_text(encoding="utf-8") == before
 
 
 def test_a_matrix_with_holes_is_not_accepted(ran: list[Cell], capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,9 +21,9 @@ from verification import findings, readme_file
 from verification.__main__ import main
 from verification.coordination import EVER, failing_ms, illegal_transitions, rows, unjudged
 from verification.errors import UnfitEvidenceError
-from verification.evidence import check_distinct, read_run
+from verification.evidence import RunEvidence, check_distinct, read_run
 from verification.folding import fold
-from verification.history import Entry, FaultRecord, Operation, Phase
+from verification.history import Action, Entry, FaultRecord, Operation, Outcome, Phase
 from verification.layout import CONTENTS, RunDirectory
 from verification.reference import judge_rows, summary
 from verification.rows import all_rows
@@ -197,9 +197,32 @@ def test_a_log_that_could_not_be_read_is_not_judged(directory: RunDirectory) -> 
     assert unjudged(read_run(directory)) == "not allowed"
     assert _judged_log(directory, ENTRY) == "nothing"
     assert unjudged(read_run(directory)) == "the transaction log has nothing of this run"
-    used = next(each.transactional_id for each in read_run(directory).history.of(Operation) if each.transactional_id)
-    assert _judged_log(directory, {**ENTRY, "transactional_id": used}) == "nothing"
+    assert _judged_log(directory, *_of_every_id(read_run(directory))) == "nothing"
     assert unjudged(read_run(directory)) == ""
+
+
+def _of_every_id(run: RunEvidence) -> list[dict[str, object]]:
+    """An entry of each transactional id of a run."""
+    used = sorted({each.transactional_id for each in run.history.of(Operation) if each.transactional_id is not None})
+    return [{**ENTRY, "offset": place, "transactional_id": each} for place, each in enumerate(used)]
+
+
+def test_every_id_that_was_initialised_must_be_in_the_log(directory: RunDirectory) -> None:
+    """A log that lacks one of the run's ids was not read whole; who was refused need not be in it."""
+    write_log(directory, *log_bodies(*_of_every_id(read_run(directory))))
+    run = read_run(directory)
+    used = next(each for each in run.history.of(Operation) if each.transactional_id)
+
+    def said(*outcomes: Outcome) -> str | None:
+        others = [
+            replace(used, operation=1_000 + at, action=Action.INIT, outcome=outcome, transactional_id=f"other-{at}")
+            for at, outcome in enumerate(outcomes)
+        ]
+        return unjudged(replace(run, history=replace(run.history, entries=(*run.history.entries, *others))))
+
+    assert said(Outcome.FAIL, Outcome.INFO) == ""
+    assert said(Outcome.OK) == "the transaction log has nothing of other-0, whose initialisation ended ok"
+    assert "of other-0, other-1, other-2, other-3 and others, whose" in str(said(*[Outcome.OK] * 5))
 
 
 def test_appends_may_fail_from_before_the_first_fault_to_the_recovery(directory: RunDirectory) -> None:

@@ -26,7 +26,7 @@ from verification.layout import RunDirectory
 from verification.script import Exchange, Relation, Script, Statement
 from verification.sources.columns import DELIVERED, LOG
 from verification.transaction_log import Entry
-from verification.transaction_log_file import LogHeader, LogRange
+from verification.transaction_log_file import LogHeader, LogLeader, LogRange
 from verification.verdict import (
     CoverageItem,
     ExitCode,
@@ -78,6 +78,7 @@ VALUES: dict[str, type] = {
     "open producer": OpenProducer,
     "transaction log header": LogHeader,
     "log range": LogRange,
+    "log leader": LogLeader,
     "entry": Entry,
     "topic state": TopicState,
     "verdicts.json": ScenarioVerdict,
@@ -102,6 +103,7 @@ SCRIPTED: dict[str, type] = {
     "statement": Statement,
     "transaction log header": LogHeader,
     "log range": LogRange,
+    "log leader": LogLeader,
     "entry": Entry,
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from suites.explorer.broker import Broker, Lines
-from suites.explorer.concluding import doubtful, of_exploration, of_walk
+from suites.explorer.concluding import TELLING_LEAST, doubtful, of_exploration, of_walk, thin
 from suites.explorer.explore import FOLLOW_MOST, Explorer
 from suites.explorer.finding import Finding, Nature
 from suites.explorer.following import AGAIN_TRIES, RATE_TRIES, followed
@@ -93,6 +93,7 @@ def test_what_was_seen_and_not_shown_again_is_no_acquittal(
     store = opened(tmp_path, "4.3.1")
     store.fleeting[signature] = Fleeting(nature=nature, seeds=(1,))
     store.seen[signature] = seen
+    store.walks = TELLING_LEAST
     assert of_exploration(store, walks=1) is expected
     assert doubtful(store) == ([signature] if expected is ExitCode.INCONCLUSIVE else [])
 
@@ -222,8 +223,27 @@ def test_a_state_of_another_version_is_put_aside(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "state-0ld.json").read_text(encoding="utf-8"))["walks"] == 3
 
 
-def test_a_call_without_a_walk_ends_with_2(tmp_path: Path) -> None:
-    """What earlier calls found does not stand for this one, which performed nothing; and a walk must say something."""
+@pytest.mark.parametrize(
+    ("walks", "slow", "expected"),
+    [
+        (TELLING_LEAST, 0, ExitCode.CONFORMANT),
+        (2 * TELLING_LEAST, TELLING_LEAST, ExitCode.CONFORMANT),
+        (TELLING_LEAST - 1, 0, ExitCode.INCONCLUSIVE),
+        (2 * TELLING_LEAST, TELLING_LEAST + 1, ExitCode.INCONCLUSIVE),
+        (3 * TELLING_LEAST, 2 * TELLING_LEAST, ExitCode.INCONCLUSIVE),
+        (1000, 999, ExitCode.INCONCLUSIVE),
+    ],
+)
+def test_few_walks_acquit_nobody(walks: int, slow: int, expected: ExitCode, tmp_path: Path) -> None:
+    """Most walks must have been in time, and those must be as many as the rarest known finding took."""
+    store = opened(tmp_path, "4.3.1")
+    store.walks, store.slow = walks, slow
+    assert of_exploration(store, walks=1) is expected
+    assert bool(thin(store)) is (expected is ExitCode.INCONCLUSIVE)
+
+
+def test_a_call_without_a_walk_acquits_nobody_and_forgets_nothing(tmp_path: Path) -> None:
+    """A violation that an earlier call found is one whatever this call did; without any it ends with 2."""
     store = opened(tmp_path, "4.3.1")
     stand = Stand(lambda _: aborted_data_shown)
     explorer = Explorer(stand, store, page_at=None, say=lambda _: None)
@@ -231,7 +251,12 @@ def test_a_call_without_a_walk_ends_with_2(tmp_path: Path) -> None:
     assert of_exploration(store, walks=explorer.walks) is ExitCode.VIOLATION
     again = Explorer(stand, opened(tmp_path, "4.3.1"), page_at=None, say=lambda _: None)
     again.explore(showing()[:1], seconds=60)
-    assert of_exploration(again.store, walks=again.walks) is ExitCode.INCONCLUSIVE
+    assert again.walks == 0
+    assert of_exploration(again.store, walks=again.walks) is ExitCode.VIOLATION
+    again.store.found.clear()
+    again.store.walks = TELLING_LEAST
+    assert of_exploration(again.store, walks=1) is ExitCode.CONFORMANT
+    assert of_exploration(again.store, walks=0) is ExitCode.INCONCLUSIVE
     slow = Explorer(Stand(lambda _: aborted_data_shown, slow=lambda _: True), store, page_at=None, say=lambda _: None)
     slow.explore(showing()[1:2], seconds=60)
     assert (slow.walks, slow.store.slow) == (0, 1)

@@ -76,11 +76,14 @@ def test_who_was_struck_must_work_again_himself_or_by_his_successor() -> None:
     assert exposure.struck_after(told(fault(3, 5), *both, own)) == 0, "nobody was struck himself"
 
 
-@pytest.mark.parametrize(("offset", "count"), [(10, 0), (11, 1), (-1, 0)])
+@pytest.mark.parametrize(("offset", "count"), [(10, 0), (11, 0), (20, 0), (21, 1), (-1, 0)])
 def test_inputs_are_copied_past_where_they_stood_at_the_heal(offset: int, count: int) -> None:
-    """What was committed must lie beyond the input's end at the last heal, not at its beginning."""
-    inputs = [sample(at_s, end, end, topic="in") for at_s, end in ((1, 4), (4.8, 10), (9, 30))]
-    assert exposure.copied_past(told(fault(3, 5), *inputs, offset=offset)) == count
+    """What was committed must lie beyond the input's end at the first answer after the last heal, not at one before."""
+    inputs = [sample(at_s, end, end, topic="in") for at_s, end in ((1, 4), (4.8, 10), (5.6, 20), (9, 30))]
+    silent = sample(5.2, -1, -1, topic="in")
+    assert exposure.copied_past(told(fault(3, 5), *inputs, silent, offset=offset)) == count
+    unseen = told(fault(3, 5), *inputs[:2], silent, offset=offset)
+    assert exposure.copied_past(unseen) == int(offset > 10), "where nobody answers any more, the last answer counts"
 
 
 @pytest.mark.parametrize(
@@ -213,6 +216,21 @@ def test_observers_count_while_a_fault_stands(tmp_path: Path) -> None:
             lines.write(json.dumps({"poll": at_s, "received_ns": at_s * S, "records": [[0, 0, at_s, ""]]}) + "\n")
     run = replace(told(fault(3, 5)), observations={"o": path})
     assert (exposure.observed(run), exposure.observed_during(run)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("aims", "count"),
+    [([()], 3), ([("out-1",)], 1), ([("out-2",)], 0), ([("out-1",), ()], 3), ([("out-1", "out-0")], 3)],
+)
+def test_observers_count_where_a_fault_was_aimed(aims: list[tuple[str, ...]], count: int, tmp_path: Path) -> None:
+    """Records of partitions that a fault did not strike prove nothing about it; evidence that names none counts all."""
+    path = tmp_path / "o.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as lines:
+        records = [[0, 0, 4, ""], [0, 0, 5, ""], [0, 1, 4, ""]]
+        lines.write(json.dumps({"poll": 1, "received_ns": 4 * S, "records": records}) + "\n")
+    faults = [replace(fault(3, 5), step=step, partitions=partitions) for step, partitions in enumerate(aims)]
+    run = replace(told(*faults), observations={"o": path})
+    assert exposure.observed_during(run) == count
 
 
 def test_an_observer_that_stopped_early_is_not_at_the_end(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The main job in small, for real: a cluster, a fault, a control, verdicts, one report; and Ctrl-C in the middle of it.
 
-One conformance run with the smoke profile for each way to run brokers is shared by the tests of this module.
+One conformance run with the smoke profile for each way to run brokers is shared by the tests of this module. Where the
+machine has network namespaces, the one with brokers as processes is run with the network cut: what it needs from outside
+is fetched before, as `tox -e fetch` does it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import NamedTuple
 
 import pytest
 
+from fixtures.clusters.releases import default_release
+from tests.cut_off import CUT, can_cut
 from tests.engines import answering, standing_on
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,10 +32,11 @@ SMOKE_WITHIN_S = 600.0
 INTERRUPT_WITHIN_S = 120.0
 
 
-def start(directory: Path, *options: str) -> subprocess.Popen[str]:
-    """A conformance run in a process group of its own."""
+def start(directory: Path, *options: str, through: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """A conformance run in a process group of its own; `through` is a command that starts it."""
+    command = [sys.executable, "-m", "pytest", "suites", "--profile", "smoke", "--run-dir", str(directory), *options]
     return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "suites", "--profile", "smoke", "--run-dir", str(directory), *options],
+        [*through, *command],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -54,14 +59,27 @@ def processes_of(directory: Path) -> list[str]:
     return found
 
 
+def cut_off(counted: Path) -> tuple[str, ...]:
+    """What starts a command with the network cut, once the cache is filled; nothing where there are no namespaces."""
+    if not can_cut():
+        return ()
+    fetch = [sys.executable, "-m", "fixtures.fetch", "--kafka", default_release().version]
+    subprocess.run(fetch, cwd=ROOT, timeout=SMOKE_WITHIN_S, check=True)
+    return (*CUT, sys.executable, "-m", "tests.cut_off", str(counted))
+
+
 class Smoke(NamedTuple):
-    """A run that has ended; `left` are the containers and networks that outlived it."""
+    """A run that has ended; `left` are the containers and networks that outlived it.
+
+    `astray` is how often it tried to leave the machine while the network was cut, None where it was not.
+    """
 
     directory: Path
     code: int
     output: str
     runtime: str
     left: frozenset[str]
+    astray: int | None
 
 
 @pytest.fixture(scope="module", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
@@ -69,27 +87,45 @@ def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A whole run of the smoke profile, as processes and in containers."""
     runtime: str = request.param
     directory = tmp_path_factory.mktemp("smoke") / "run"
+    counted = directory.with_name("astray")
+    through = cut_off(counted) if runtime == "local" else ()
     with closing(answering()) if runtime == "docker" else nullcontext() as engine:
         before = standing_on(engine) if engine else set()
-        process = start(directory, "--runtime", runtime, "--seed", "1")
+        process = start(directory, "--runtime", runtime, "--seed", "1", through=through)
         try:
             output, _ = process.communicate(timeout=SMOKE_WITHIN_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
         left = frozenset(standing_on(engine) - before if engine else ())
-    return Smoke(directory=directory, code=process.returncode, output=output, runtime=runtime, left=left)
+    return Smoke(
+        directory=directory,
+        code=process.returncode,
+        output=output,
+        runtime=runtime,
+        left=left,
+        astray=int(counted.read_text(encoding="ascii")) if through else None,
+    )
 
 
 def test_the_smoke_profile_ends_go(smoke: Smoke) -> None:
     """On a healthy release the subject passes, the control is convicted, and the decision is GO."""
-    directory, code, output, runtime, _ = smoke
+    directory, code, output, runtime, *_ = smoke
     results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS"], output
     assert [each["convicted"] for each in results["controls"]] == [True], output
     assert results["decision"] == "GO"
     assert results["subject"]["runtime"] == runtime
     assert code == 0
+
+
+@pytest.mark.parametrize("smoke", ["local"], indirect=True)
+def test_a_run_makes_no_connection_outside_of_this_machine(smoke: Smoke) -> None:
+    """With a filled cache a whole run ends GO while the network is cut, and nobody in it tried to leave the machine."""
+    if smoke.astray is None:
+        pytest.skip("no network namespaces here: the network was not cut")
+    assert smoke.code == 0, smoke.output
+    assert smoke.astray == 0, smoke.output
 
 
 def test_the_coordinators_log_is_judged(smoke: Smoke) -> None:

@@ -1,4 +1,7 @@
-"""With the network cut: in a network namespace of its own, in which nothing answers, not even a name server."""
+"""With the network cut: in a network namespace of its own, in which nothing answers, not even a name server.
+
+A whole run with the network cut is in `test_integration`: it is the run that the tests there share.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,12 @@ from pathlib import Path
 import pytest
 
 from fixtures.clusters.releases import default_release
+from tests.cut_off import CUT, can_cut
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "scenarios-4.3.1" / "run"
 #: The first start fetches what is missing, and builds Toxiproxy where the machine has none.
 WITHIN_S = 900.0
-CUT = ("unshare", "--map-root-user", "--net")
-
-
-def can_cut() -> bool:
-    """Whether this machine lets us have a network of our own."""
-    return shutil.which(CUT[0]) is not None and subprocess.run([*CUT, "true"], check=False).returncode == 0
-
-
 needs_namespaces = pytest.mark.skipif(not can_cut(), reason="no network namespaces here: the network was not cut")
 
 
@@ -53,6 +49,24 @@ def test_a_filled_cache_needs_no_network(tmp_path: Path) -> None:
     empty = run(*command, cut=True, XDG_CACHE_HOME=str(tmp_path))
     assert empty.returncode == 5
     assert "could not be fetched" in empty.stdout + empty.stderr
+
+
+#: What a program may try: a connection to somebody outside, a datagram, a name; or only its own machine.
+TRIES = {
+    "socket.create_connection(('192.0.2.1', 80))": 1,
+    "socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 53))": 1,
+    "socket.create_connection(socket.create_server(('127.1.0.3', 0)).getsockname())": 0,
+}
+
+
+@needs_namespaces
+@pytest.mark.parametrize("tried", TRIES)
+def test_whoever_tries_to_leave_the_machine_is_counted(tried: str, tmp_path: Path) -> None:
+    """Also one who says nothing about it; and who talks to addresses of this machine is not."""
+    program = f"import contextlib, socket\nwith contextlib.suppress(OSError): {tried}"
+    done = run("tests.cut_off", str(tmp_path / "astray"), sys.executable, "-c", program, cut=True)
+    assert done.returncode == 0, done.stderr
+    assert int((tmp_path / "astray").read_text(encoding="ascii")) == TRIES[tried]
 
 
 @needs_namespaces

@@ -226,7 +226,7 @@ def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
     assert results["interrupted"] is True
     assert results["exit_code"] == ExitCode.ENVIRONMENT
     printed = terminal.render(load_run(run))
-    assert "1 scenarios and controls were not reached" in printed
+    assert "1 scenario or control was not reached" in printed
     assert "again    " not in printed
 
 

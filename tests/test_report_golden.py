@@ -1,8 +1,9 @@
 """The faces of real runs, byte for byte.
 
 `tests/golden/<name>/run` is the directory of a real run, cut to a few scenarios or cases and to a part of their
-histories. `expected/` has, of each face, its digest and an excerpt that people can read and compare: the face without
-what the run did not decide, of the page its words. A change that is meant is blessed by
+histories; the scenario whose evidence has the coordinators' own log was taken over from a later run. `expected/` has, of
+each face, its digest and an excerpt that people can read and compare: the face without what the run did not decide, of
+the page its words. A change that is meant is blessed by
 
     ONCEPROOF_BLESS=1 tox -e unit -- tests/test_report_golden.py
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from chaos.cluster import TopicPartition
+from chaos.faults.late import answered_late
 from tests.planted import Planted
 from tests.planted_files import write
 from verification.anomalies import Anomaly
@@ -133,7 +135,9 @@ def test_only_the_transaction_itself_is_named(change: Callable[[Operation], int]
     assert (recognise(evidence, (violation,)) == "KB-16") is (violation.operation == first.operation)
 
 
-LATE = "held 1 Produce v10 request on app→1; it arrived after its transaction and was answered: error codes (120,)"
+HELD = "held 1 Produce v10 request on app→1"
+#: As the fault itself writes it.
+LATE = answered_late(HELD, (120,), {})
 OUT_OF_ORDER = "Fatal error: Local: Fatal error: Broker: Broker received an out of order sequence number"
 
 
@@ -172,16 +176,18 @@ def stranded(
     return read_run(directory)
 
 
+def late(code: int, offset: int, partition: int = 0) -> str:
+    """The proof of a request that was answered with a code and an offset on a partition of topic a."""
+    return answered_late(HELD, (code,), {TopicPartition(topic="a", partition=partition): offset})
+
+
 #: The first transaction's record is at offset 0, its marker at 1.
-KNOWN = LATE.replace("120", "0")
-
-
 @pytest.mark.parametrize(
     "proof",
     [
-        *(LATE.replace("120", code) for code in ("19", "48", "120")),
-        f"{LATE}, base offset -1 on a-0",
-        f"{KNOWN}, base offset 0 on a-0",
+        *(answered_late(HELD, (code,), {}) for code in (19, 48, 120)),
+        late(120, -1),
+        late(0, 0),
     ],
 )
 def test_a_refused_duplicate_is_named(proof: str, tmp_path: Path) -> None:
@@ -192,11 +198,11 @@ def test_a_refused_duplicate_is_named(proof: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"proof": LATE.replace("120", "47")},
-        {"proof": KNOWN},
-        {"proof": f"{KNOWN}, base offset 2 on a-0"},
-        {"proof": f"{KNOWN}, base offset 0 on a-1"},
-        {"proof": "held 1 Produce v10 request on app→1"},
+        {"proof": answered_late(HELD, (47,), {})},
+        {"proof": answered_late(HELD, (0,), {})},
+        {"proof": late(0, 2)},
+        {"proof": late(0, 0, partition=1)},
+        {"proof": HELD},
         {"reason": "Fatal error: Broker: Producer attempted an operation with an old epoch"},
         {"target": "tx-1"},
         {"at_s": -20},

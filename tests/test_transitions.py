@@ -89,6 +89,13 @@ LEGAL = [
     ["Empty 1/0", "Empty 1/1", "Dead", "Empty 2/0", "Ongoing 2/0 t-0"],
     ["Empty 9/32766", "Empty 2/0", "Ongoing 2/0 t-0"],
     ["Empty 1/32766", "Ongoing 1/32766 t-0", "PrepareCommit 1/32767 t-0 TV2", "CompleteCommit 2/0 TV2"],
+    # A fence of TV1 uses the last epoch up; an abort of TV2 then goes through with it, and gives the id a successor.
+    [
+        *("Empty 1/32766", "Ongoing 1/32766 t-0", "PrepareAbort 1/32767 t-0", "CompleteAbort 1/32767"),
+        *("PrepareAbort 1/32767 TV2", "CompleteAbort 2/0 TV2", "Ongoing 2/0 t-0 TV2"),
+    ],
+    # 4.0.0 raises the epoch twice when it fences.
+    ["Empty 1/0", "Ongoing 1/0 t-0 TV2", "PrepareAbort 1/2 t-0 TV2", "CompleteAbort 1/2 TV2"],
 ]
 ILLEGAL = [
     (["Ongoing 1/0 t-0"], "begins with Empty"),
@@ -111,6 +118,12 @@ ILLEGAL = [
     (["Empty 1/0", "Ongoing 1/0 t-0", "Ongoing 1/0 t-1"], "left the open transaction"),
     (["Empty 1/0", "Ongoing 1/0 t-0 t-1", "PrepareCommit 1/0 t-0"], "is decided for"),
     (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareAbort 1/0 t-0", "CompleteAbort 1/0 t-0"], "that is over"),
+    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0 TV2"], "though each end in TV2 raises it"),
+    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareAbort 1/0 t-0 TV2"], "though each end in TV2 raises it"),
+    (["Empty 1/0", "PrepareAbort 1/0 TV2"], "though each end in TV2 raises it"),
+    (["Empty 1/32767", "Ongoing 1/32767 t-0", "PrepareCommit 1/32767 t-0 TV2"], "though each end in TV2 raises it"),
+    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0", "CompleteCommit 2/0"], "only TV2 replaces it"),
+    (["Empty 1/0", "Ongoing 1/0 t-0", "PrepareAbort 1/1 t-0", "CompleteAbort 2/0 TV2"], "only TV2 replaces it"),
 ]
 
 

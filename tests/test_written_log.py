@@ -10,7 +10,7 @@ from fixtures.transaction_log import WrittenLog, unavailable
 from tests.test_transaction_log import CAPTURED, definitions
 from tests.wire_peer import PATIENT_S, Peer, broker
 from verification.transaction_log import TOPIC
-from verification.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
 from wire.client import Client
 from wire.records import encode
 from wire.values import EARLIEST
@@ -28,6 +28,7 @@ class Coordinator:
     end: int = 0
     error: int = 0
     fetch_error: int = 0
+    leader_epoch: int = -1
     address: tuple[str, int] = ("", 0)
 
     def serve(self, peer: Peer) -> None:
@@ -51,7 +52,9 @@ class Coordinator:
 
     def metadata(self) -> tuple[str, dict[str, object]]:
         """The topic, or why not."""
-        partition = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": 1, "ReplicaNodes": [1], "IsrNodes": [1]}
+        partition: dict[str, object] = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": 1}
+        partition |= {"ReplicaNodes": [1], "IsrNodes": [1]}
+        partition["LeaderEpoch"] = self.leader_epoch
         topic = {"ErrorCode": self.error, "Name": TOPIC, "Partitions": [] if self.error else [partition]}
         brokers = [{"NodeId": 1, "Host": self.address[0], "Port": self.address[1]}]
         return "MetadataResponse", {"Brokers": brokers, "ControllerId": 1, "Topics": [topic]}
@@ -98,6 +101,13 @@ def test_a_log_is_read_from_where_it_ended() -> None:
     assert [(each.offset, str(each.state)) for each in log.entries] == [
         *((4, "Ongoing"), (5, "PrepareAbort"), (6, "CompleteAbort")),
     ]
+
+
+def test_the_coordinators_are_known_where_the_metadata_names_them() -> None:
+    """At the beginning and at the end of a run; a broker that tells no epoch says nothing that could be used."""
+    assert read(Coordinator(records=records(), end=4), then=7).header.leaders == ()
+    log = read(Coordinator(records=records(), end=4, leader_epoch=5), then=7)
+    assert log.header.leaders == (LogLeader(partition=0, leader_epoch=5, broker=1),)
 
 
 def test_a_log_that_comes_into_being_is_read_from_its_beginning() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from verification.anomalies import Anomaly
 from verification.folding import RawViolation
-from verification.history import FaultRecord, Operation, Phase
+from verification.history import Action, FaultRecord, Operation, Outcome, Phase
 from verification.transaction_log import TOPIC_INDEX, Entry
 from verification.transaction_log_file import TransactionLog
 from verification.transitions import judge
@@ -35,6 +35,8 @@ SHARED_CLOCK = frozenset({"local", "docker"})
 TIMEOUT_S = 60.0
 EVER = (0, 1 << 62)
 NS_PER_MS = 1_000_000
+#: Ids that are named where records are missing; more say nothing more.
+MISSING_MAX = 4
 #: Offsets before and after a violation that are shown, of its own transactional id.
 AROUND = 4
 
@@ -50,8 +52,12 @@ def rows(run: RunEvidence) -> list[Row]:
 
 
 def unjudged(run: RunEvidence) -> str | None:
-    """Why the transaction log of a run was not judged; empty when it was, None when nobody used transactions."""
-    used = {each.transactional_id for each in run.history.of(Operation)} - {None}
+    """Why the transaction log of a run was not judged; empty when it was, None when nobody used transactions.
+
+    Whoever was given a producer id has a record at the least, which compaction keeps: an id without one was not read.
+    """
+    operations = run.history.of(Operation)
+    used = {each.transactional_id for each in operations if each.transactional_id is not None}
     if not used:
         return None
     log = run.transaction_log
@@ -59,9 +65,20 @@ def unjudged(run: RunEvidence) -> str | None:
         return "this evidence has no transaction log"
     if log.header.unavailable:
         return log.header.unavailable
-    return (
-        "" if used & {each.transactional_id for each in log.entries} else "the transaction log has nothing of this run"
-    )
+    written = {each.transactional_id for each in log.entries}
+    if not used & written:
+        return "the transaction log has nothing of this run"
+    missing = sorted({each.transactional_id or "" for each in operations if _initialised(each)} - written)
+    if missing:
+        shown = ", ".join(missing[:MISSING_MAX]) + (" and others" if len(missing) > MISSING_MAX else "")
+        return f"the transaction log has nothing of {shown}, whose initialisation ended ok"
+    return ""
+
+
+def _initialised(operation: Operation) -> bool:
+    """Whether a coordinator has said that it knows the transactional id."""
+    ended_ok = operation.action is Action.INIT and operation.outcome is Outcome.OK
+    return ended_ok and operation.transactional_id is not None
 
 
 def failing_ms(run: RunEvidence) -> Window | None:

@@ -70,7 +70,10 @@ def struck_after(evidence: RunEvidence) -> int:
 
 
 def copied_past(evidence: RunEvidence) -> int:
-    """Input partitions of which the group committed more than was there to read when the last fault was healed."""
+    """Input partitions of which the group committed more than was there to read when the last fault was healed.
+
+    The first answer after the heal says what was there at the most; the one before may be as old as the fault itself.
+    """
     since = last_heal_ns(evidence)
     committed = {
         (each.topic, each.partition): each.offset
@@ -79,7 +82,7 @@ def copied_past(evidence: RunEvidence) -> int:
     }
     count = 0
     for place in samples.inputs(evidence):
-        then = None if since is None else samples.last_before(evidence, place, since)
+        then = None if since is None else samples.at_moment(evidence, place, since)
         offset = committed.get((evidence.topic(place[0]) or "", place[1]), -1)
         count += then is not None and offset > then.last_stable_offset
     return count
@@ -195,13 +198,28 @@ def observed(evidence: RunEvidence) -> int:
 
 
 def observed_during(evidence: RunEvidence) -> int:
-    """Records that live observers were given while a fault was seen to stand."""
-    windows = [(each.confirmed_ns, each.healed_ns) for each in evidence.history.of(FaultRecord)]
-    return sum(
-        len(records)
-        for path in evidence.observations.values()
-        for at_ns, records in _polls(path)
-        if any(began is not None and healed is not None and began <= at_ns <= healed for began, healed in windows)
+    """Records that live observers were given while a fault was seen to stand.
+
+    Of a fault that names the partitions that it was aimed at, only theirs: others have leaders that it does not concern.
+    """
+    count, faults = 0, evidence.history.of(FaultRecord)
+    for path in evidence.observations.values():
+        for at_ns, records in _polls(path):
+            aims = [set(each.partitions) for each in faults if _stood(each, at_ns)]
+            if aims and all(aims):
+                struck = set[str]().union(*aims)
+                count += sum(f"{evidence.topic(index)}-{partition}" in struck for index, partition, *_ in records)
+            elif aims:
+                count += len(records)
+    return count
+
+
+def _stood(fault: FaultRecord, at_ns: int) -> bool:
+    """Whether a fault was seen to stand at a moment."""
+    return (
+        fault.confirmed_ns is not None
+        and fault.healed_ns is not None
+        and fault.confirmed_ns <= at_ns <= fault.healed_ns
     )
 
 

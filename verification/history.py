@@ -129,7 +129,8 @@ class FaultRecord:
 
     The blow fell between `struck_ns`, which older evidence lacks, and `applied_ns`.
     A fault whose `confirmed_ns` is None was not seen to take hold; nothing may be concluded from surviving it. One
-    with an `error` could not be applied or healed. `processes` are the clients that it struck themselves.
+    with an `error` could not be applied or healed. `processes` are the clients that it struck themselves, `partitions`
+    (such as `orders-0`, with the topic's whole name) those whose leader or replicas it was aimed at, where it has some.
     """
 
     step: int
@@ -144,6 +145,7 @@ class FaultRecord:
     healed_ns: int | None = None
     error: str | None = None
     processes: tuple[int, ...] = ()
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,8 +252,9 @@ def _entry(body: dict[str, Any]) -> Entry:
             values[name] = enum(values[name])
     if "inputs" in values:
         values["inputs"] = tuple(InputRange(**each) for each in values["inputs"])
-    if "processes" in values:
-        values["processes"] = tuple(values["processes"])
+    for name in ("processes", "partitions"):
+        if name in values and entry_type is FaultRecord:
+            values[name] = tuple(values[name])
     entry: Entry = entry_type(**values)
     return entry
 

@@ -31,16 +31,27 @@ class LogRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogLeader:
+    """Who led a partition, and so coordinated its ids, in one leadership: the metadata said so when it was asked."""
+
+    partition: int
+    leader_epoch: int
+    broker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogHeader:
     """The first line. `unavailable` is why nothing could be read, empty when everything was.
 
     `new_ids` are transactional ids that nobody had used before the ranges begin, so that their histories are whole.
+    `leaders` are those that are known: of the leaderships in which the run began and ended, and not of all between.
     """
 
     run: str
     ranges: tuple[LogRange, ...] = ()
     new_ids: tuple[str, ...] = ()
     unavailable: str = ""
+    leaders: tuple[LogLeader, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +107,10 @@ def _log(path: Path, bodies: list[dict[str, Any]]) -> TransactionLog:
         raise UnfitEvidenceError(f"{path} has no footer that counts {len(bodies) - 2} entries; the run was cut")
     ranges = tuple(LogRange(**each) for each in header.pop("ranges", ()))
     new_ids = tuple(header.pop("new_ids", ()))
+    leaders = tuple(LogLeader(**each) for each in header.pop("leaders", ()))
     log = TransactionLog(
-        header=LogHeader(ranges=ranges, new_ids=new_ids, **header), entries=tuple(_entries(bodies[1:-1]))
+        header=LogHeader(ranges=ranges, new_ids=new_ids, leaders=leaders, **header),
+        entries=tuple(_entries(bodies[1:-1])),
     )
     _check(path, log)
     return log

@@ -2,7 +2,9 @@
 
 A history is legal when each step is one that the state machine has, when producer ids and epochs only go forward, and
 when a transaction keeps its partitions and its start until it is decided. What the rules say is in the coordinator's own
-code since 0.11 (`TransactionMetadata.prepareTransitionTo` and `completeTransitionTo`), with KIP-890's additions.
+code since 0.11 (`TransactionMetadata.prepareTransitionTo` and `completeTransitionTo`), with KIP-890's additions: in TV2 a
+decision raises the epoch (`prepareAbortOrCommit`), and its completion alone may begin a new producer id
+(`prepareComplete`).
 
 Two things make a lawful log look otherwise:
 
@@ -29,6 +31,8 @@ from dataclasses import dataclass, replace
 from verification.transaction_log import Entry, State
 
 _TV2 = 2
+#: The highest epoch that there is (a signed number of 16 bits).
+_EPOCH_MAX = 32767
 #: A coordinator waits for replicas for seconds before an append fails: more failures in a row than this do not happen.
 MEMORIES_MAX = 64
 IDLE = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
@@ -195,10 +199,33 @@ def _steps(before: Entry | None, entry: Entry) -> Iterator[str]:
         yield f"the transaction began at {before.began_ms} and now at {entry.began_ms}"
     if entry.state is State.ONGOING and before.state is State.ONGOING and not before.places <= entry.places:
         yield f"{sorted(before.places - entry.places)} left the open transaction"
-    # Of an abort with nothing in it none is open: what is over has no partitions.
-    decided = entry.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
-    if decided and entry.places != before.places:
-        yield f"it is decided for {sorted(entry.places)}, but open are {sorted(before.places)}"
+    yield from _of_its_protocol(before, entry)
+
+
+def _of_its_protocol(before: Entry, entry: Entry) -> Iterator[str]:
+    """What is wrong with a decision or a completion after what was there, by the rules of TV1 or TV2."""
+    if entry.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+        # Of an abort with nothing in it none is open: what is over has no partitions.
+        if entry.places != before.places:
+            yield f"it is decided for {sorted(entry.places)}, but open are {sorted(before.places)}"
+        if entry.client_version >= _TV2 and not _raised(before, entry):
+            yield f"epoch {entry.epoch} after epoch {before.epoch}, though each end in TV2 raises it"
+    elif entry.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
+        # The protocol of the decision says whether an exhausted producer id is replaced.
+        if before.client_version < _TV2 and entry.producer_id != before.producer_id:
+            yield f"producer id {entry.producer_id} instead of {before.producer_id}, though only TV2 replaces it here"
+
+
+def _raised(before: Entry, entry: Entry) -> bool:
+    """Whether the end of a transaction has a higher epoch than the one before it.
+
+    At the highest one there is nothing to raise: an abort goes through with it, and its completion has a new id. Another
+    producer id is no question of epochs.
+    """
+    if entry.producer_id != before.producer_id:
+        return True
+    exhausted = before.epoch == _EPOCH_MAX and entry.state is State.PREPARE_ABORT
+    return entry.epoch > before.epoch or (exhausted and entry.epoch == before.epoch)
 
 
 def _identity(memory: _Memory, entry: Entry, *, seen: bool) -> Iterator[str]:

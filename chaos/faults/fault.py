@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.arena import Arena
+from chaos.cluster import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +20,14 @@ class Injection:
     """A fault in force. `confirm` gives a sentence as soon as there is proof; `heal` may be called more than once.
 
     `processes` are the clients that it strikes themselves; a pass needs that they, or whoever takes their place, work
-    again.
+    again. `partitions` are those that it is aimed at; what observers see of others proves nothing about it.
     """
 
     target: str
     confirm: Callable[[], str | None]
     heal: Callable[[], None]
     processes: tuple[int, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
 
 
 class Fault(Protocol):

@@ -13,7 +13,7 @@ from chaos.arena import Arena
 from chaos.cluster import BrokerId, Link, LinkMesh
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection, names
-from chaos.targets import LeaderOf, Target
+from chaos.targets import LeaderOf, Target, aimed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class CutFollowers:
             target=f"{names((leader,))} from followers {followers}",
             confirm=confirm,
             heal=lambda: arena.cluster.links.restore(*links),
+            partitions=(at,),
         )
 
 
@@ -113,6 +114,7 @@ class IsolateBrokers:
             target=names(inside),
             confirm=confirm,
             heal=lambda: arena.cluster.links.restore(*links),
+            partitions=aimed_at(self.target, arena),
         )
 
 

@@ -21,7 +21,7 @@ from fixtures.errors import OnceproofError
 from suites.config import OUT, ROOT, Runtime, unreported
 from suites.console import Console
 from suites.equipment import prepare
-from suites.explorer.concluding import doubtful, of_exploration, of_walk, told
+from suites.explorer.concluding import doubtful, of_exploration, of_walk, thin, told
 from suites.explorer.explore import Explorer
 from suites.explorer.field import Field, spec
 from suites.explorer.known import NAMED, name_of
@@ -108,6 +108,8 @@ def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
         console.say(f"  {count:5} × {name}: {NAMED.get(signature, signature)}{followed}")
     if not walks:
         console.say("No walk of this call says anything.")
+    if too_few := thin(store):
+        console.say(f"{too_few}.")
     return of_exploration(store, walks=walks)
 
 
@@ -146,7 +148,8 @@ def _page(options: argparse.Namespace) -> Path:
 def main(arguments: list[str] | None = None) -> int:
     """Explore: 0 when all is lawful or known, 1 for a new finding, 4 bad options, 5 cut short.
 
-    2 without a walk that says something, and when what could not be shown again leaves a doubt.
+    2 without a walk that says something, when too few of all do, and when what could not be shown again leaves a doubt;
+    a new finding of an earlier call is 1 all the same.
     """
     options = _options(arguments)
     # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending brokers.

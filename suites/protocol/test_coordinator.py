@@ -32,7 +32,7 @@ STORM = (10, 5)
 @requirement("COORD-01")
 @generations(*BOTH)
 def test_the_transaction_log_is_a_legal_history(stage: Stage) -> None:
-    """What the log says of this case is what was done, and every history in it is a legal path."""
+    """What the log says of this case's ids is what was done, and their histories are legal paths."""
     first, second = stage.topic(partitions=2)
     producer, late = transactional(stage, "id"), transactional(stage, "late", timeout_ms=1000)
     producer.writes(first).writes(second).ends(commit=True)
@@ -53,10 +53,13 @@ def test_the_transaction_log_is_a_legal_history(stage: Stage) -> None:
     stage.expect(
         "the states of the id that timed out", _path(own), ["Empty", "Ongoing", "PrepareAbort", "CompleteAbort"]
     )
+    # Other scripts' ids share the log: what was done to those on purpose is theirs to judge. Of theirs the offsets count,
+    # which show that nothing is missing between two records of ours.
     judgement = judge(entries)
-    stage.require("histories in the log", judgement.histories, 2, Relation.AT_LEAST)
-    stage.require("partitions with holes", judgement.compacted, [])
-    stage.expect("illegal steps in all of them", [str(each) for each in judgement.illegal[:5]], [])
+    mine = {each.partition for each in entries if each.transactional_id.startswith(f"{stage.name}-")}
+    stage.require("this case's partitions with holes", sorted(mine & set(judgement.compacted)), [])
+    illegal = [str(each) for each in judgement.illegal if each.entry.transactional_id.startswith(f"{stage.name}-")]
+    stage.expect("illegal steps of this case's ids", illegal[:5], [])
 
 
 _EXPECTED_PATH = [

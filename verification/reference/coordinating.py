@@ -28,6 +28,8 @@ _PAIRS = {
     ("PrepareAbort", "CompleteAbort"),
 }
 _OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
+#: Epochs are signed numbers of 16 bits.
+_EPOCH_LAST = (1 << 15) - 1
 #: As many failed appends in a row as are believed.
 _FAILED_MAX = 63
 
@@ -115,6 +117,8 @@ class _History:
             return False
         if last is not None and entry.state in ("PrepareCommit", "PrepareAbort") and last.places != entry.places:
             return False
+        if last is not None and not _of_its_protocol(last, entry):
+            return False
         if last is None or last.state != "Ongoing":
             return True
         return last.places <= entry.places and last.began_ms == entry.began_ms
@@ -135,3 +139,14 @@ class _History:
             same = bool(used) and used[-1][0] == entry.producer_id
             used = [*(used[:-1] if same else used), (entry.producer_id, entry.epoch)]
         self.used[number] = used
+
+
+def _of_its_protocol(last: Entry, entry: Entry) -> bool:
+    """Ends of TV2 have an epoch of their own, as long as there is one; completions of TV1 have the identity of the end."""
+    match str(entry.state):
+        case "PrepareCommit" | "PrepareAbort" if entry.client_version >= 2 and last.producer_id == entry.producer_id:
+            least = last.epoch + 1 if entry.state == "PrepareCommit" else min(last.epoch + 1, _EPOCH_LAST)
+            return entry.epoch >= least
+        case "CompleteCommit" | "CompleteAbort" if last.client_version < 2:
+            return last.producer_id == entry.producer_id
+    return True
