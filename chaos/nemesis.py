@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from chaos.errors import ChaosError
@@ -147,9 +148,7 @@ class Nemesis:
     def _strike(self, step: Step, log: _StepLog, release: Callable[[], None]) -> None:
         needed = self.ended() + self.meets
         if step.let_go_first:
-            release()
-            # Whether it came to that is for the evidence to say: `undecided_at_strike`.
-            self.arena.clients.await_deciding(self.arena.clients.alive("producer"), timeout_s=DECIDE_WITHIN_S)
+            self._let_go(release)
         log.note(struck_ns=time.monotonic_ns())
         injection = step.fault.inject(self.arena)
         log.note(
@@ -173,6 +172,16 @@ class Nemesis:
         finally:
             injection.heal()
             log.note(healed_ns=time.monotonic_ns())
+
+    def _let_go(self, release: Callable[[], None]) -> None:
+        """Return as soon as one of those that are let go has asked for the end of its transaction.
+
+        Beside it, because a busy machine takes longer to let go of a dozen than a broker to answer the first one.
+        """
+        processes = self.arena.clients.alive("producer")
+        Thread(target=release, name="let-go", daemon=True).start()
+        # Whether it came to that is for the evidence to say: `undecided_at_strike`.
+        self.arena.clients.await_deciding(processes, timeout_s=DECIDE_WITHIN_S)
 
     def _await_attempts(self, needed: int) -> None:
         deadline = time.monotonic() + STANDS_LONGER_S

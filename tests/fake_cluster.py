@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import socket
+import time
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -213,6 +214,9 @@ class FakeClients:
 
     def await_deciding(self, processes: tuple[ClientProcess, ...], *, timeout_s: float) -> bool:
         self.asked_for_deciding += 1
+        end_s = time.monotonic() + timeout_s
+        while self.held and time.monotonic() < end_s:
+            time.sleep(0.001)
         return not self.held
 
     def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
