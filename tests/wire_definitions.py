@@ -16,14 +16,20 @@ from wire.schema import Body, Sequence, Structure
 
 
 @cache
-def definitions() -> Definitions:
+def definition_jars() -> tuple[str, ...]:
     """The newest supported release first, then the last one before Kafka 4.0 dropped old versions."""
     if named := os.environ.get("ONCEPROOF_TEST_JARS"):
-        return Definitions.load(*named.split(os.pathsep))
+        return tuple(named.split(os.pathsep))
     from fixtures.clusters.releases import Release, clients_jar, default_release, fetch_release
 
     releases = (default_release(), Release.parse("3.9.2"))
-    return Definitions.load(*(clients_jar(fetch_release(release)) for release in releases))
+    return tuple(str(clients_jar(fetch_release(release))) for release in releases)
+
+
+@cache
+def definitions() -> Definitions:
+    """What the jars say."""
+    return Definitions.load(*definition_jars())
 
 
 def every_message() -> list[tuple[str, int]]:

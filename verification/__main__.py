@@ -5,6 +5,9 @@ and `findings/` are written anew. With `--reference` the plain-Python reference 
 Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
 takes no Spark either, and writes nothing, because whoever shows a script judges it.
 
+`python -m verification segments DIR…` compares the replicas in the data directories of stopped brokers
+(`verification.replicas.command`).
+
 Exit codes are those of `verification.verdict`, for the evidence that is there: controls do not count, except that one
 that is not convicted is an ERROR; without any subject that was decided the code is 2. What a run had planned and never
 tried, what its user accepts and what it is compared with is the report's to say: `python -m reports` decides the run.
@@ -22,11 +25,16 @@ from verification.command_line import Parser, end_with
 from verification.errors import SessionError, UnfitEvidenceError, UnknownFloorError
 from verification.judge_scripts import judge_scripts
 from verification.layout import RunDirectory, case_directories, scenario_directories
+from verification.replicas import command as segments
 from verification.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="python -m verification", description="Judge saved evidence again.")
+def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog="python -m verification",
+        description="Judge saved evidence again.",
+        epilog=f"`{segments.COMMAND} DIR…` compares the replicas in the data directories of stopped brokers.",
+    )
     parser.add_argument(
         "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's"
     )
@@ -132,7 +140,10 @@ def _scripts(directories: Sequence[Path]) -> list[ExitCode]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge, print one line per scenario and case, and return the exit code."""
-    parsed = _arguments(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] == segments.COMMAND:
+        return segments.main(words[1:])
+    parsed = _arguments(words)
     try:
         scenarios, cases = _directories(parsed.run_dir)
         options = _options(parsed.spark)

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from verification.sources.ranges import Range
+    from verification.sources.source import SourceName
 
 #: Rooms whose code runs in workers.
 SHIPPED = ("verification", "wire")
-#: Spark partitions per capture: as many as a small machine has cores; on a cluster more bring no more brokers.
+#: Spark partitions per capture: as many as a small machine has cores. The log's reader makes more where there is more
+#: to read than `ranges.SPLIT_OFFSETS` for each.
 TASKS = 2
 #: How long a reader may stand still. Leaders are known and the data is there: this only bounds a broken cluster.
 STALL_S = 20.0
@@ -58,9 +60,8 @@ def _archive() -> Path:
 
 
 def ship(spark: SparkSession) -> None:
-    """Send the readers' code to the session's workers and register both sources, once per session."""
-    from verification.sources.client import ClientSource
-    from verification.sources.wire_log import LogSource
+    """Send the readers' code to the session's workers and register the source, once per session."""
+    from verification.sources.source import OnceproofSource
 
     with _LOCK:
         if id(spark) in _shipped:
@@ -69,8 +70,7 @@ def ship(spark: SparkSession) -> None:
         # Executors compare their copy with the original before each job, so it stays until the process ends.
         atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)
         spark.addArtifacts(str(archive), pyfile=True)
-        spark.dataSource.register(ClientSource)
-        spark.dataSource.register(LogSource)
+        spark.dataSource.register(OnceproofSource)
         _shipped.add(id(spark))
 
 
@@ -95,8 +95,11 @@ def _ranges(experiment: Experiment, captures: Captures, *, isolation: Isolation)
     return found
 
 
-def _write(spark: SparkSession, source: str, folder: Path, options: Mapping[str, str]) -> None:
-    spark.read.format(source).options(**options).load().write.mode("overwrite").parquet(str(folder))
+def _write(spark: SparkSession, source: SourceName, folder: Path, options: Mapping[str, str]) -> None:
+    from verification.sources.source import NAME
+
+    read = spark.read.format(NAME).option("source", str(source)).options(**options).load()
+    read.write.mode("overwrite").parquet(str(folder))
 
 
 def capture(
@@ -119,9 +122,9 @@ def capture(
     Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`, and for settings that
     the log's reader cannot honour.
     """
-    from verification.sources import client, wire_log
     from verification.sources.access import access
     from verification.sources.ranges import encode
+    from verification.sources.source import SourceName
 
     if experiment.has_log:
         # Before anything is read: the reader would say it too, page-deep in a worker's traceback.
@@ -134,10 +137,10 @@ def capture(
     jars = json.dumps([str(path) for path in definitions])
     committed = {**witness, "ranges": stable, "isolation": str(Isolation.COMMITTED)}
     uncommitted = {**witness, "ranges": everything, "isolation": str(Isolation.UNCOMMITTED)}
-    jobs = [(client.NAME, directory.committed, committed)]
+    jobs = [(SourceName.CLIENT, directory.committed, committed)]
     if experiment.has_log:
-        jobs.append((wire_log.NAME, directory.log, {**witness, "ranges": everything, "definitions": jars}))
-        jobs.append((client.NAME, directory.uncommitted, uncommitted))
+        jobs.append((SourceName.WIRE, directory.log, {**witness, "ranges": everything, "definitions": jars}))
+        jobs.append((SourceName.CLIENT, directory.uncommitted, uncommitted))
     # Readers mostly wait for brokers, so the three go at once.
     with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="capture") as pool:
         futures = [pool.submit(_write, spark, *job) for job in jobs]

@@ -6,7 +6,10 @@
     ├── SessionError            no Spark session
     │   └── JavaUnfitError      no Java, or one that Spark refuses
     ├── CaptureError            a capture could not be completed
-    │   └── ReaderTimeoutError  a reader did not reach its pinned end in time
+    │   ├── ReaderTimeoutError  a reader did not reach its pinned end in time
+    │   └── SegmentDamagedError a segment file holds what cannot be a log
+    │       └── SegmentChecksumError  the CRC of one of its batches does not hold
+    ├── DataDirectoryError      a directory that is not the data directory of a stopped broker
     ├── UnfitEvidenceError      a run directory that cannot be judged: incomplete, foreign or cut
     ├── UnknownFloorError       a coverage floor that nobody counts
     ├── UnfitScriptError        a script.json that cannot be judged, see `script`
@@ -37,6 +40,18 @@ class CaptureError(VerificationError):
 
 class ReaderTimeoutError(CaptureError):
     """A reader did not reach the pinned end of its range. Hint: the message names the offset where it stood."""
+
+
+class SegmentDamagedError(CaptureError):
+    """A segment file holds what cannot be a log. Hint: the message names file and byte; compare with a copy."""
+
+
+class SegmentChecksumError(SegmentDamagedError):
+    """The CRC of a batch in a segment file does not hold: its bytes were changed after they were written."""
+
+
+class DataDirectoryError(VerificationError):
+    """A directory is not a data directory, or not at rest. Hint: stop its broker, and name what `log.dirs` names."""
 
 
 class UnfitEvidenceError(VerificationError):

@@ -1,5 +1,8 @@
-"""Kafka → DataFrame: two independent readers behind one schema, and the parser of record values that both share.
+"""Kafka → DataFrame: independent readers behind one schema, and the parser of record values that all of them share.
 
-`wire_log` speaks Fetch itself and is the only one that shows producer ids, epochs and control records. `client` is
-what a consumer of a client library is given, with an isolation level: the witness of what users see.
+`source` is the one Spark data source; its option `source` chooses the reader:
+
+* `wire` (`wire_log`) speaks Fetch itself and shows producer ids, epochs and control records.
+* `client` is what a consumer of a client library is given, with an isolation level: the witness of what users see.
+* `segments` reads the files of a stopped broker, which is what one replica holds, whoever leads.
 """

@@ -1,4 +1,4 @@
-"""What a consumer of a client library is given under an isolation level, as a Spark data source.
+"""What a consumer of a client library is given under an isolation level: the source `client`.
 
 This is the witness that is independent of our own Fetch decoder: librdkafka filters aborted records by itself, so what
 it returns under `read_committed` is what a user sees. It says nothing about producers or control records.
@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from verification.errors import CaptureError, ReaderTimeoutError
 from verification.sources.parse import identity_columns
@@ -29,7 +28,6 @@ from verification.sources.schema import DELIVERED
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-NAME = "onceproof-client"
 #: Messages of one record batch; above some thousands the size makes no difference.
 BATCH = 20_000
 #: How long one `consume` may wait for more; the loop checks ends and the deadline this often.
@@ -38,29 +36,12 @@ CONSUME_S = 0.05
 Place = tuple[str, int]
 
 
-class ClientSource(DataSource):
-    """The data source `onceproof-client`.
+class ClientReader(DataSourceReader):
+    """Reads groups of ranges, one consumer per group; its rows are those of `DELIVERED`.
 
     Options: `bootstrap`, `isolation`, `run`, `ranges` (see `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of
-    further settings of librdkafka).
+    further settings of librdkafka). Ranges are not cut: one consumer goes through a partition once.
     """
-
-    @classmethod
-    def name(cls) -> str:
-        """The format's name for `spark.read.format`."""
-        return NAME
-
-    def schema(self) -> StructType:
-        """`verification.sources.schema.DELIVERED`."""
-        return DELIVERED
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always the one above
-        """A reader of the pinned ranges."""
-        return ClientReader(dict(self.options))
-
-
-class ClientReader(DataSourceReader):
-    """Reads groups of ranges, one consumer per group."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.bootstrap = options["bootstrap"]

@@ -1,8 +1,11 @@
-"""A cluster's log by offset, control records included, as a Spark data source over our own Fetch (`wire.fetch`).
+"""A cluster's log by offset, control records included, read by our own Fetch (`wire.fetch`): the source `wire`.
 
 Every offset that holds something becomes a row: data with the identity in its value, control records with the
 decision that they carry. This is the only source that shows producer ids, epochs, sequences and markers, from which
 visibility is derived independently of any client library.
+
+Large partitions are cut by offset (`split_offsets`), through batches and transactions wherever they happen to lie: a
+batch across a cut is fetched by both sides, and each keeps the records of its own range.
 
 Rows leave as Arrow record batches, never one by one: rows through Python are six times slower. A batch whose CRC does not
 hold ends the read with an error: a changed log must not be judged as if it were whole.
@@ -11,17 +14,16 @@ hold ends the read with an error: a changed log must not be judged as if it were
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from verification.errors import CaptureError, ReaderTimeoutError
 from verification.sources.access import access
 from verification.sources.parse import Numbers, identity_columns
-from verification.sources.ranges import Range, RangeGroup, decode, grouped
+from verification.sources.ranges import SPLIT_OFFSETS, Range, RangeGroup, decode, split_and_grouped
 from verification.sources.schema import LOG
 from wire.client import Client
 from wire.columns import Columns, columns
@@ -30,7 +32,6 @@ from wire.fetch import fetch_log
 from wire.messages import Definitions
 from wire.records import Batch, Marker
 
-NAME = "onceproof-log"
 #: Records of one Arrow batch; decoding many batches together is several times as fast as one by one.
 BATCH = 20_000
 #: Control records other than transaction markers (KIP-778 and raft's own); they end no transaction.
@@ -38,29 +39,13 @@ OTHER = "other"
 DECISIONS = {Marker.COMMIT: "commit", Marker.ABORT: "abort"}
 
 
-class LogSource(DataSource):
-    """The data source `onceproof-log`.
+class LogReader(DataSourceReader):
+    """Reads groups of ranges, one client per group; its rows are those of `LOG`.
 
     Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first), `run`, `ranges` (see
-    `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of librdkafka's settings; see `access`).
+    `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of librdkafka's settings; see `access`), and optionally
+    `split_offsets`: how many offsets are read in one piece at most (default `ranges.SPLIT_OFFSETS`), 0 for any number.
     """
-
-    @classmethod
-    def name(cls) -> str:
-        """The format's name for `spark.read.format`."""
-        return NAME
-
-    def schema(self) -> StructType:
-        """`verification.sources.schema.LOG`."""
-        return LOG
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always the one above
-        """A reader of the pinned ranges."""
-        return LogReader(dict(self.options))
-
-
-class LogReader(DataSourceReader):
-    """Reads groups of ranges, one client per group."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.bootstrap = options["bootstrap"]
@@ -69,11 +54,12 @@ class LogReader(DataSourceReader):
         self.ranges = decode(options["ranges"])
         self.tasks = int(options["tasks"])
         self.timeout_s = float(options["timeout_s"])
+        self.split_offsets = int(options.get("split_offsets", SPLIT_OFFSETS))
         self.settings: dict[str, str] = json.loads(options["settings"])
 
     def partitions(self) -> list[InputPartition]:
-        """Few Spark partitions for many topic partitions."""
-        return list(grouped(self.ranges, self.tasks))
+        """Few Spark partitions for many small topic partitions, several for a large one."""
+        return list(split_and_grouped(self.ranges, self.tasks, self.split_offsets))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of `LOG`.
@@ -97,21 +83,27 @@ class LogReader(DataSourceReader):
 
     def _range(self, client: Client, wanted: Range) -> Iterator[pa.RecordBatch]:
         log = fetch_log(client, wanted.topic, wanted.partition, wanted.start, wanted.end, stall_s=self.timeout_s)
-        waiting: list[Batch] = []
-        count = 0
         try:
-            for batch in log:
-                waiting.append(batch)
-                count += batch.count
-                if count >= BATCH:
-                    yield log_rows(self.run, wanted, waiting)
-                    waiting, count = [], 0
-            if waiting:
-                yield log_rows(self.run, wanted, waiting)
+            for batches in together(log):
+                yield log_rows(self.run, wanted, batches)
         except DeadlineError as error:
             raise ReaderTimeoutError(f"{wanted.topic}-{wanted.partition}: {error}") from error
         except WireError as error:
             raise CaptureError(f"{wanted.topic}-{wanted.partition} could not be read: {error}") from error
+
+
+def together(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Batches in lists of some `BATCH` records, in order."""
+    waiting: list[Batch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.count
+        if count >= BATCH:
+            yield waiting
+            waiting, count = [], 0
+    if waiting:
+        yield waiting
 
 
 def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatch:
@@ -145,9 +137,11 @@ def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatc
 
 
 def _decisions(batches: Sequence[Batch]) -> list[str | None]:
-    """What each batch decides: None for data."""
+    """What each batch decides: None for data, and for batches that compaction emptied."""
     return [
-        (DECISIONS[marker] if (marker := batch.marker()) is not None else OTHER) if batch.control else None
+        (DECISIONS[marker] if (marker := batch.marker()) is not None else OTHER)
+        if batch.control and batch.count
+        else None
         for batch in batches
     ]
 

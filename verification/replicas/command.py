@@ -1,0 +1,76 @@
+"""`python -m verification segments DIR…`: compare replica by replica what stopped brokers have on disk.
+
+Each DIR is a data directory (what `log.dirs` names); those of all brokers together show every replica. Nothing is
+written, and no Spark is started. Printed are one line per partition and, where replicas differ, the examples.
+
+Exit codes are those of `verification.verdict`: 1 where replicas differ, 5 where files are damaged, 2 where no two
+replicas vouch for anything, 4 where a directory is no data directory or in use.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from verification.command_line import Parser
+from verification.errors import DataDirectoryError
+from verification.replicas.compare import Comparison, compare
+from verification.replicas.directory import Replica, by_partition, replicas
+from verification.verdict import ExitCode, Verdict, code_of, exit_code
+
+#: The word before the directories.
+COMMAND = "segments"
+#: Examples that are printed of one partition.
+SHOWN = 5
+
+
+def read(directories: Sequence[Path]) -> tuple[Replica, ...]:
+    """Every replica of some data directories; brokers of the same number are told apart by their directories.
+
+    Raises DataDirectoryError when one of them is not a data directory at rest.
+    """
+    found = [each for directory in directories for each in replicas(directory)]
+    parents: dict[str, set[Path]] = {}
+    for each in found:
+        parents.setdefault(each.holder, set()).add(each.directory.parent)
+    return tuple(
+        each if len(parents[each.holder]) == 1 else replace(each, holder=f"{each.holder} in {each.directory.parent}")
+        for each in found
+    )
+
+
+def lines(comparison: Comparison, *, recreated: bool = False) -> Iterator[str]:
+    """A comparison as it is printed, with the topic's id where several topics had that name."""
+    name = f"{comparison.topic}-{comparison.partition}"
+    yield f"{comparison.verdict.name:14} {name}{f' of id {comparison.topic_id}' * recreated}: {comparison.reason}"
+    for held in comparison.held:
+        notes = "; ".join(held.notes())
+        if notes:
+            yield f"{'':15}{held.replica.holder} {notes}"
+    examples = comparison.finding.examples if comparison.finding is not None else ()
+    for example in examples[:SHOWN]:
+        yield f"{'':15}{example.anomaly} at {example.offset}: {example.detail}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare, print and return the exit code."""
+    parser = Parser(prog=f"python -m verification {COMMAND}", description="Compare replicas on disk.")
+    parser.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="a stopped broker's data directory")
+    parser.add_argument("--topic", action="append", default=[], help="compare this topic only; may be repeated")
+    parsed = parser.parse_args(arguments)
+    try:
+        found = [each for each in read(parsed.directory) if not parsed.topic or each.topic in parsed.topic]
+    except DataDirectoryError as error:
+        sys.stderr.write(f"{error}\n")
+        return ExitCode.USAGE
+    codes, groups = [], by_partition(found)
+    ids = Counter((topic, partition) for topic, partition, _ in groups)
+    for (topic, partition, _), same in groups.items():
+        comparison = compare(same)
+        sys.stdout.write("".join(f"{line}\n" for line in lines(comparison, recreated=ids[topic, partition] > 1)))
+        if comparison.verdict is not Verdict.NOT_APPLICABLE:
+            codes.append(code_of(comparison.verdict))
+    return exit_code(codes)
