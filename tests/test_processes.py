@@ -22,11 +22,13 @@ STUBBORN = (
     "inner = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True);"
     "print(inner.pid, flush=True); time.sleep(600)"
 )
-# Prints the supervisor's and the child's process ids, then waits to be killed.
+# Prints the supervisor's and the child's process ids, then waits to be killed. A shell that starts the tests in the
+# background lets SIGINT be ignored, and so would whatever they start.
 HARNESS = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from fixtures.processes import Keeper
+signal.signal(signal.SIGINT, signal.default_int_handler)
 directory = Path(sys.argv[1])
 keeper = Keeper(directory / "ledgers")
 child = keeper.spawn("child", [sys.executable, "-c", sys.argv[2]], directory=directory, log=directory / "log")
