@@ -197,7 +197,8 @@ def test_a_record_that_the_library_throws_at_is_not_definite(talk: Callable[...,
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Jvm]:
-    *_, java, _, classpath = java_launch.command(None)
+    command = java_launch.command(None)
+    java, classpath = (command[command.index(option) + 1] for option in ("--java", "--classpath"))
     started = Jvm(java, classpath)
     started.connect()
     yield started
