@@ -25,6 +25,7 @@ from fixtures.clusters.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
 from suites.config import SUITES, add_options, from_options
 from suites.console import Console
+from suites.interrupts import Requests
 from suites.waivers import acceptances
 
 pytest_plugins = ["fixtures.spark", "suites.fixtures"]
@@ -54,13 +55,14 @@ def pytest_configure(config: pytest.Config) -> None:
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
     # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without healing anything.
+    requests = Requests()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, requests)
     console = _console()
     if scripted:
         from suites.protocol.plugin import ProtocolPlugin
 
-        sweep = ProtocolPlugin(run, console, accepted)
+        sweep = ProtocolPlugin(run, console, accepted, requests)
         sweep.listing = config.option.list_scenarios
         config.pluginmanager.register(sweep, "onceproof")
         return
@@ -70,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     session = ConformanceSession(run, console, accepted)
     session.listing = config.option.list_scenarios
     config.stash[SESSION] = session
-    config.pluginmanager.register(ConformancePlugin(session), "onceproof")
+    config.pluginmanager.register(ConformancePlugin(session, requests), "onceproof")
 
 
 def _console() -> Console:

@@ -12,6 +12,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+
+class Requests:
+    """The signal handler of a run: counts how often it was asked to end, and raises KeyboardInterrupt.
+
+    The exception alone can get lost: Python drops what a finalizer raises, and handlers run wherever the main thread is.
+    A run that was asked to end and does not know it would go on, and end as if it were complete.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, *_: object) -> None:
+        """Note it and raise KeyboardInterrupt."""
+        self.count += 1
+        raise KeyboardInterrupt
+
+
 #: Nobody presses Ctrl-C so often who can still wait.
 OBEYED_AT = 4
 

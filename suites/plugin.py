@@ -19,7 +19,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from suites.config import SUITES
-from suites.interrupts import deferred
+from suites.interrupts import Requests, deferred
 from suites.planning import in_order, in_profile
 from suites.planning import variants as variants_of
 from suites.selection import code_of_listing, narrowed_by, only_lists
@@ -52,8 +52,9 @@ class Awaiting:
 class ConformancePlugin:
     """Registered when pytest is asked to run `suites`."""
 
-    def __init__(self, session: ConformanceSession) -> None:
+    def __init__(self, session: ConformanceSession, requests: Requests | None = None) -> None:
         self.session = session
+        self._requests = requests or Requests()
         self._outside: list[pytest.Item] = []
         self._deselected = 0
 
@@ -101,6 +102,9 @@ class ConformancePlugin:
         items = [item for item in session.items if not self.session.passes_over(item)]
         try:
             for number, item in enumerate(items):
+                if self._requests.count:
+                    # Whoever asked is still waiting: the exception was dropped on its way.
+                    raise KeyboardInterrupt
                 following = items[number + 1] if number + 1 < len(items) else None
                 waiting.append(Awaiting(item))
                 waiting[-1].reports = runtestprotocol(item, log=False, nextitem=following)
@@ -139,8 +143,8 @@ class ConformancePlugin:
             yield
             session.exitstatus = code_of_listing(exitstatus)
             return
-        before = int(exitstatus == pytest.ExitCode.INTERRUPTED)
-        with deferred(asked=before, again=self.session.hurry) as interrupts:
+        before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
+        with deferred(asked=int(before), again=self.session.hurry) as interrupts:
             yield
             session.exitstatus = self.session.finish(exitstatus, interrupts)
 

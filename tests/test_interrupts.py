@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sys
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from suites.interrupts import OBEYED_AT, deferred
+from suites.interrupts import OBEYED_AT, Requests, deferred
 from suites.laboratory import Laboratory
 from verification import session as spark
 
@@ -51,3 +52,24 @@ def test_the_judge_is_not_waited_for_in_a_hurry(running: bool, monkeypatch: pyte
         laboratory._spark.set_result("session")
     laboratory.hurry()
     assert killed == ["session"] * running
+
+
+def test_a_request_that_a_finalizer_swallows_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python drops what `__del__` raises: the run learns of the request from the count."""
+    requests = Requests()
+    dropped: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+
+    class Leaving:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, requests)
+    try:
+        Leaving()
+        assert (requests.count, len(dropped)) == (1, 1)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert requests.count == 2

@@ -18,7 +18,7 @@ from suites.config import RunConfig
 from suites.console import Console
 from suites.equipment import Equipment, look_around, prepare
 from suites.faces import written_to
-from suites.interrupts import Interrupts, deferred
+from suites.interrupts import Interrupts, Requests, deferred
 from suites.protocol.case import Needs
 from suites.protocol.generations import Generation
 from suites.protocol.journal import Journal
@@ -38,11 +38,18 @@ _HERE = Path(__file__).resolve().parent
 class ProtocolPlugin:
     """Registered when pytest is asked to run `suites/protocol`."""
 
-    def __init__(self, config: RunConfig, console: Console, acceptances: tuple[Acceptance, ...] = ()) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        console: Console,
+        acceptances: tuple[Acceptance, ...] = (),
+        requests: Requests | None = None,
+    ) -> None:
         self.config = config
         self.console = console
         self.journal = Journal(config, acceptances)
         self.listing = False
+        self._requests = requests or Requests()
         self._deselected = 0
         self._lanes: Lanes | None = None
         self._closing: list[str] = []
@@ -117,6 +124,8 @@ class ProtocolPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
         """Perform the case; its verdict is pytest's outcome."""
+        if self._requests.count:
+            raise KeyboardInterrupt
         assert self._lanes is not None, "cases are performed once everything that they need is there"
         case = case_of(pyfuncitem, self.config)
         outcome = self._lanes.outcome(case)
@@ -138,7 +147,8 @@ class ProtocolPlugin:
         if only_lists(session.config, listing=self.listing):
             session.exitstatus = code_of_listing(exitstatus)
             return
-        with deferred(asked=int(exitstatus == pytest.ExitCode.INTERRUPTED)) as interrupts:
+        before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
+        with deferred(asked=int(before)) as interrupts:
             self._finish(session, exitstatus, interrupts)
 
     def _finish(self, session: pytest.Session, exitstatus: int, interrupts: Interrupts) -> None:
