@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if scripted:
         from suites.protocol.plugin import ProtocolPlugin
 
-        sweep = ProtocolPlugin(run, console, accepted, requests)
+        sweep = ProtocolPlugin(run, console, requests, accepted)
         sweep.listing = config.option.list_scenarios
         config.pluginmanager.register(sweep, "onceproof")
         return

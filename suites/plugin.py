@@ -52,9 +52,9 @@ class Awaiting:
 class ConformancePlugin:
     """Registered when pytest is asked to run `suites`."""
 
-    def __init__(self, session: ConformanceSession, requests: Requests | None = None) -> None:
+    def __init__(self, session: ConformanceSession, requests: Requests) -> None:
         self.session = session
-        self._requests = requests or Requests()
+        self._requests = requests
         self._outside: list[pytest.Item] = []
         self._deselected = 0
 

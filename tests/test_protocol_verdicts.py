@@ -20,6 +20,7 @@ from fixtures.errors import OnceproofError
 from reports.run_record import read as read_record
 from suites.config import Profile, RunConfig, Runtime
 from suites.console import Console
+from suites.interrupts import Requests
 from suites.protocol import settings
 from suites.protocol.answers import Answer, NoAnswerError
 from suites.protocol.case import SECURED, Needs
@@ -53,7 +54,7 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolP
         keyword=keyword,
         options=(),
     )
-    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False))
+    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), Requests())
     plugin.journal.machine = {"processors": "2"}  # what is found here is no part of these tests
     plugin.journal.narrowed_by = keyword
     plugin.journal.plan(_case(each) for each in planned)

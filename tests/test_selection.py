@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from suites.config import ROOT, SUITES, Profile
+from suites.interrupts import Requests
 from suites.plugin import ConformancePlugin
 from suites.selection import code_of_listing, narrowed_by
 
@@ -58,7 +59,7 @@ def item(*marks: str) -> Any:
 def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
     """What the profile leaves out is no narrowing; what an option or a path leaves out is one, also without `-k`."""
     session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None, narrowed_by="?")
-    plugin = ConformancePlugin(session)
+    plugin = ConformancePlugin(session, Requests())
     config = asked(*arguments)
     config.hook = SimpleNamespace(pytest_deselected=plugin.pytest_deselected)
     items = [item("smoke"), item("smoke"), item(), item("nightly")]

@@ -42,14 +42,14 @@ class ProtocolPlugin:
         self,
         config: RunConfig,
         console: Console,
+        requests: Requests,
         acceptances: tuple[Acceptance, ...] = (),
-        requests: Requests | None = None,
     ) -> None:
         self.config = config
         self.console = console
         self.journal = Journal(config, acceptances)
         self.listing = False
-        self._requests = requests or Requests()
+        self._requests = requests
         self._deselected = 0
         self._lanes: Lanes | None = None
         self._closing: list[str] = []
