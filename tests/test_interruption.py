@@ -93,8 +93,10 @@ def interrupted(command: Command, *, codes: tuple[int, ...] = (5,), within_s: fl
 def slow_repository() -> Iterator[LocalServer]:
     """Every jar of the default release, none of which arrives within a test."""
     repository = LocalServer()
+    # All larger than they are: a small one would be whole, found to be wrong, and emptied.
+    page = Page(body=bytes(64 << 20), chunk_delay_s=0.5)
     for jar in lockfile.read(LOCKS / f"{default_release()}.txt"):
-        repository.pages[f"/{jar.path}"] = Page(body=bytes(jar.size_bytes), chunk_delay_s=0.5)
+        repository.pages[f"/{jar.path}"] = page
     with repository.running():
         yield repository
 
