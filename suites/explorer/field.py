@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from types import TracebackType
-from typing import Self
 
 from chaos.cluster import Site
+from fixtures.closing import Closing
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from suites.explorer.broker import Broker, Lines
@@ -37,7 +36,7 @@ def spec(release: str) -> ClusterSpec:
     )
 
 
-class Field:
+class Field(Closing):
     """A cluster's client and connections; `broker` gives each walk a topic and a name of its own."""
 
     def __init__(self, cluster: RunningCluster, definitions: Definitions, release: str) -> None:
@@ -90,11 +89,3 @@ class Field:
         """Close every connection."""
         self._lines.close()
         self.client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
