@@ -14,6 +14,12 @@ a high watermark. Exceptions, each by rule:
   itself; two contents at one offset still do.
 * A replica that is damaged vouches for nothing from the damage on. Without a difference that is an ERROR and no pass.
 
+What is doubtful: brokers acknowledge before the disk has it. After a power failure, or a crash of the operating system,
+one replica's log may lawfully end below its own checkpoint; it then copies from the leader what it lost, and until it
+has done so its files differ from the others'. A crash of the process alone does not do that. Nor can files tell of an
+unclean election that was allowed: what the old leader had committed, and its checkpoint, contradict the new one's log.
+Whoever compares after either has a finding to explain, and not yet one about Kafka.
+
 Batches are compared as they are, which is all that happens where replicas are equal; their records are read only where
 batches are not. Memory: one chunk of a file and one batch per replica.
 """

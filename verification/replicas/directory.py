@@ -153,7 +153,8 @@ def _checkpoint(path: Path) -> Mapping[Partition, int]:
     return _parsed(path, status.st_mtime_ns, status.st_size)
 
 
-# One file says it for all partitions, and is asked for each of them.
+# One file says it for all partitions, and is asked for each of them. 64: the three files of a broker, of more brokers
+# than anybody compares at a time.
 @lru_cache(maxsize=64)
 def _parsed(path: Path, _written_ns: int, _size: int) -> Mapping[Partition, int]:
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -27,6 +27,7 @@ from verification.errors import SegmentChecksumError, SegmentDamagedError
 from wire.errors import BatchError
 from wire.records import HEADER, LOG_OVERHEAD, Batch, decode
 
+#: Read at a time: many batches, of which one is a megabyte at most by default; each replica has one in memory.
 CHUNK_BYTES = 8 << 20
 
 
