@@ -23,7 +23,8 @@ from fixtures.clusters import lockfile, ports
 from fixtures.clusters.releases import LOCKS, default_release, fetch_release
 from fixtures.tools import fetch_toxiproxy, find_java
 from tests.local_server import LocalServer
-from tests.run_directories import FAILED, SMOKE, make_run
+from tests.plans import FAILED, SMOKE
+from tests.run_directories import make_run
 from tests.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended, conformance, python
 
 Run = Callable[..., Ended]

@@ -14,7 +14,8 @@ from suites.bench.judging import scenario_of
 from suites.bench.ratio import Ratio, Unit
 from suites.bench.table import Circumstances, number, page, render
 from suites.bench.throughput import require_all
-from tests.run_directories import SMOKE, make_scenario
+from tests.plans import SMOKE
+from tests.run_directories import make_scenario
 from verification.verdict import ExitCode, ScenarioVerdict, Verdict
 from wire.records import decode, encode
 

@@ -12,7 +12,8 @@ import pytest
 
 from suites import demo_report
 from tests.browser import NARROWEST
-from tests.run_directories import CONTROL, FAILED, SMOKE, make_run
+from tests.plans import CONTROL, FAILED, SMOKE
+from tests.run_directories import make_run
 from tests.screenshots import BYTES_MAX, IMAGES, SIZES
 from tests.sweep_directories import EVERY_SCRIPT, make_sweep
 from verification.verdict import Verdict

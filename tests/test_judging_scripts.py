@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.run_directories import SMOKE, make_run
+from tests.plans import SMOKE
+from tests.run_directories import make_run
 from tests.sweep_directories import EVERY_SCRIPT, INAPPLICABLE, PASSED, UNDECIDED, VIOLATED, make_case, make_sweep
 from verification.__main__ import main
 from verification.judge_scripts import judge_scripts

@@ -19,7 +19,8 @@ from reports.load import BASELINE, load_run
 from reports.model import Report
 from reports.run_record import Acceptance
 from reports.write import write_all
-from tests.run_directories import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found, make_run
+from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found
+from tests.run_directories import make_run
 from verification.verdict import Decision, ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,8 @@ from reports.load import load_run
 from reports.results import results
 from reports.write import write_all
 from tests.browser import JENKINS, needs_chromium, served, told, visit
-from tests.run_directories import EVERY_VERDICT, FAILED, make_run
+from tests.plans import EVERY_VERDICT, FAILED
+from tests.run_directories import make_run
 from tests.test_report_faces import hostile_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]

@@ -17,8 +17,10 @@ from reports.load import load_run
 from reports.picture import Coordinated, Coordinator, Reign, Stretch, Timeline
 from reports.shapes import LEFT, WIDTH
 from reports.timeline import timeline
-from tests.run_directories import FAILED, STARTED, make_run, transaction_log
-from tests.run_directories import entries as planted
+from tests.plans import FAILED, STARTED
+from tests.planted_evidence import entries as planted
+from tests.planted_evidence import transaction_log
+from tests.run_directories import make_run
 from verification import transaction_log_file
 from verification.history import History
 from verification.layout import RunDirectory

@@ -12,7 +12,8 @@ from reports.errors import UnfitRunError
 from reports.load import load_run
 from reports.model import Report
 from reports.run_record import Acceptance, Ended, RunState
-from tests.run_directories import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found, make_run
+from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found
+from tests.run_directories import make_run
 from verification.verdict import Decision, ExitCode, Verdict
 
 OTHER = Plan(key="coordinator-crash")

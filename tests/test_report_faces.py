@@ -26,7 +26,8 @@ from reports.results import dumps
 from reports.run_record import Acceptance, RunState
 from reports.words import scenario_word
 from reports.write import write_all
-from tests.run_directories import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found, make_run
+from tests.plans import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found
+from tests.run_directories import make_run
 from verification.verdict import ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent

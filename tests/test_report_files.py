@@ -11,7 +11,8 @@ import pytest
 from reports import retention, run_record
 from reports.errors import RetentionError, UnfitRunRecordError
 from reports.run_record import Acceptance
-from tests.run_directories import EVERY_VERDICT, SMOKE, judged, make_run, record
+from tests.plans import EVERY_VERDICT, SMOKE
+from tests.run_directories import judged, make_run, record
 from verification import verdict_file
 from verification.verdict_file import UnfitVerdictError
 

@@ -15,7 +15,8 @@ import pytest
 from reports.load import load_run
 from reports.run_record import RunState
 from reports.write import write_all
-from tests.run_directories import CONTROL, EVERY_VERDICT, SMOKE, make_run
+from tests.plans import CONTROL, EVERY_VERDICT, SMOKE
+from tests.run_directories import make_run
 from tests.test_report_faces import hostile_plan
 
 CTRF = json.loads((Path(__file__).parent / "ctrf.schema.json").read_text(encoding="utf-8"))

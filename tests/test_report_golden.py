@@ -26,7 +26,8 @@ import pytest
 from reports import terminal
 from reports.load import load_run
 from reports.write import write_all, write_text
-from tests.run_directories import Plan, found, make_run
+from tests.plans import Plan, found
+from tests.run_directories import make_run
 from verification.anomalies import DEFINITIONS, Anomaly
 from verification.verdict import Verdict
 

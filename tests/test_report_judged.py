@@ -25,7 +25,8 @@ from suites.regressions import matrix
 from suites.track_record import rows
 from tests.browser import needs_chromium, told
 from tests.page_tools import AXE, faults_of, file_of
-from tests.run_directories import EVERY_VERDICT, make_run
+from tests.plans import EVERY_VERDICT
+from tests.run_directories import make_run
 from tests.sweep_directories import EVERY_SCRIPT, make_sweep
 from tests.test_report_faces import hostile_run
 

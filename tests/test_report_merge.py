@@ -19,7 +19,8 @@ from reports.merge import merge
 from reports.model import Report
 from reports.run_record import Acceptance
 from reports.write import write_all
-from tests.run_directories import CONTROL, FAILED, SMOKE, Plan, make_run, record
+from tests.plans import CONTROL, FAILED, SMOKE, Plan
+from tests.run_directories import make_run, record
 from verification.verdict import Decision, ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ from reports.results import dumps
 from reports.shapes import WIDTH
 from reports.surroundings import ROWS_MAX, around
 from reports.timeline import timeline
-from tests.run_directories import (
+from tests.plans import (
     ANCHOR,
     CONTROL,
     EVERY_VERDICT,
@@ -29,10 +29,10 @@ from tests.run_directories import (
     SMOKE,
     UNDECIDED,
     Plan,
-    entries,
     found,
-    make_run,
 )
+from tests.planted_evidence import entries
+from tests.run_directories import make_run
 from verification.anomalies import Anomaly
 from verification.history import Action, Entry, FaultRecord, History, Intent, Operation, Outcome, ProcessRecord, Settled
 from verification.verdict import Verdict, Violation

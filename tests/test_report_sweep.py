@@ -14,7 +14,8 @@ from reports import terminal
 from reports.__main__ import main
 from reports.load import load_run
 from reports.write import write_all
-from tests.run_directories import EVERY_VERDICT, SMOKE, make_run
+from tests.plans import EVERY_VERDICT, SMOKE
+from tests.run_directories import make_run
 from tests.sweep_directories import (
     BROKEN,
     EVERY_SCRIPT,

@@ -9,7 +9,8 @@ import pytest
 from reports.drawing import draw
 from reports.shapes import WIDTH
 from reports.timeline import BINS_MAX, fault_rows, timeline
-from tests.run_directories import ANCHOR, END_S, SECOND, SMOKE, entries
+from tests.plans import ANCHOR, END_S, SECOND, SMOKE
+from tests.planted_evidence import entries
 from verification.history import Action, Entry, FaultRecord, History, Operation, Outcome, Sample
 
 
