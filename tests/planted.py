@@ -142,6 +142,7 @@ class Planted:
             "producer_id": client.producer_id,
             "producer_epoch": client.epoch,
             "sequence": len(self.log[place]),
+            "leader_epoch": 0,
             **columns,
         }
         self.log[place].append(row)
@@ -268,7 +269,7 @@ def _stable(log: Sequence[Row], outcomes: dict[int, str]) -> int:
 
 
 def _delivered(row: Row) -> Row:
-    left_out = ("producer_id", "producer_epoch", "sequence", "control", "transactional")
+    left_out = ("producer_id", "producer_epoch", "sequence", "leader_epoch", "control", "transactional")
     return {name: value for name, value in row.items() if name not in left_out}
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from reports.surroundings import around
@@ -46,6 +47,18 @@ def test_damaged_evidence_is_refused_by_name(name: str, directory: RunDirectory)
     damage, sentence = DAMAGE[name]
     damage(directory)
     with pytest.raises(UnfitEvidenceError, match=sentence):
+        read_run(directory)
+
+
+def test_evidence_of_before_a_column_was_captured_is_whole(directory: RunDirectory) -> None:
+    """A log without leader epochs, as earlier versions left it, is judged; one with them under another type is not."""
+    (part,) = directory.log.glob("*.parquet")
+    log = pq.read_table(part)
+    pq.write_table(log.drop_columns(["leader_epoch"]), part)
+    assert judge_rows(all_rows(read_run(directory))) == []
+    wider = log.schema.get_field_index("leader_epoch")
+    pq.write_table(log.set_column(wider, "leader_epoch", log["leader_epoch"].cast("int64")), part)
+    with pytest.raises(UnfitEvidenceError, match=r"lacks the columns \['leader_epoch'\]"):
         read_run(directory)
 
 

@@ -134,7 +134,7 @@ def test_the_log_reader_keeps_markers_and_cuts_at_the_range() -> None:
     raw += encode_batch([(b"\0\0\0\1", b"")], base_offset=13, control=True, **producer)
     raw += encode_batch([(b"\0\0\0\0", b"")], base_offset=14, control=True, **producer)
     raw += encode_batch([(b"\0\0\0\2", b"")], base_offset=15, control=True, **producer)
-    raw += encode_batch([(None, b"plain")], base_offset=16)
+    raw += encode_batch([(None, b"plain")], base_offset=16, leader_epoch=8)
     wanted = Range(topic="t", topic_index=4, partition=5, start=11, end=17)
     rows = log_rows(RUN, wanted, list(decode_batches(raw))).to_pylist()
     assert [row["offset"] for row in rows] == [11, 12, 13, 14, 15, 16]
@@ -142,6 +142,7 @@ def test_the_log_reader_keeps_markers_and_cuts_at_the_range() -> None:
     assert [row["transactional"] for row in rows] == [True] * 5 + [False]
     assert [row["sequence"] for row in rows[:2]] == [0, 1]
     assert [(row["producer_id"], row["producer_epoch"]) for row in rows] == [(7, 3)] * 5 + [(-1, -1)]
+    assert [row["leader_epoch"] for row in rows] == [-1] * 5 + [8]
     assert [row["valid"] for row in rows] == [True, False, None, None, None, False]
     assert (rows[0]["process"], rows[0]["index"], rows[0]["digest"]) == (1, 1, zlib.crc32(value(1)))
 

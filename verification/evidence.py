@@ -144,7 +144,7 @@ def _check_capture(folder: Path) -> None:
     """A capture is whole when the marker that is written last is there, and ours when its columns are."""
     import pyarrow.parquet as pq
 
-    from verification.sources.columns import CAPTURED, TYPES
+    from verification.sources.columns import CAPTURED, LATER, TYPES
 
     if not (folder / "_SUCCESS").exists():
         raise UnfitEvidenceError(f"{folder} is missing or was never completed; the evidence is incomplete")
@@ -156,8 +156,9 @@ def _check_capture(folder: Path) -> None:
             raise UnfitEvidenceError(f"{path} is not readable Parquet ({error}); the file is cut or foreign") from error
         # Spark writes `string`, other writers of the same data `large_string`.
         found = {field.name: str(field.type).removeprefix("large_") for field in schema}
-        if tuple(schema.names) != expected or found != {name: TYPES[name] for name in expected}:
-            wrong = sorted(name for name in expected if found.get(name) != TYPES[name])
+        asked = tuple(name for name in expected if name in found or name not in LATER)
+        if tuple(schema.names) != asked or found != {name: TYPES[name] for name in asked}:
+            wrong = sorted(name for name in asked if found.get(name) != TYPES[name])
             fault = (
                 f"lacks the columns {wrong}" if wrong else f"has the columns {sorted(found)} and not those of a capture"
             )

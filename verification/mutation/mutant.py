@@ -177,7 +177,7 @@ class Draft:
 
 
 #: Columns that only the log has.
-_OF_THE_LOG = frozenset({"producer_id", "producer_epoch", "sequence", "control", "transactional"})
+_OF_THE_LOG = frozenset({"producer_id", "producer_epoch", "sequence", "leader_epoch", "control", "transactional"})
 #: Columns that observations lack.
 _NOT_OBSERVED = frozenset({"topic", "timestamp_ms", "digest"})
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 PLACE = ("run", "topic", "topic_index", "partition", "offset", "timestamp_ms")
-PRODUCER = ("producer_id", "producer_epoch", "sequence", "control", "transactional")
+PRODUCER = ("producer_id", "producer_epoch", "sequence", "leader_epoch", "control", "transactional")
 IDENTITY = (
     "identity_run",
     "process",
@@ -21,6 +21,9 @@ IDENTITY = (
     "source_offset",
 )
 CONTENT = ("valid", "digest", "identity_digest")
+
+#: Columns that evidence of earlier versions lacks; no verdict stands on them.
+LATER = frozenset({"leader_epoch"})
 
 LOG = (*PLACE, *PRODUCER, *IDENTITY, *CONTENT)
 DELIVERED = (*PLACE, *IDENTITY, *CONTENT)

@@ -56,12 +56,14 @@ IDENTITY: tuple[tuple[str, DataType], ...] = (
 _CONTENT: tuple[tuple[str, DataType], ...] = (("valid", _BOOLEAN), ("digest", _LONG), ("identity_digest", _LONG))
 
 #: `log/`: every record and every control record by offset, as the leader's log holds them.
+#: `leader_epoch` is that of the leader which appended the record (KIP-101); null in evidence of before it was captured.
 #: `control` is null for data, otherwise `commit`, `abort`, or `other` for control types that do not end transactions.
 LOG = _schema(
     *_PLACE,
     ("producer_id", _LONG),
     ("producer_epoch", _INT),
     ("sequence", _INT),
+    ("leader_epoch", _INT),
     ("control", _STRING),
     ("transactional", _BOOLEAN),
     *IDENTITY,

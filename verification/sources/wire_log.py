@@ -147,7 +147,7 @@ def _decisions(batches: Sequence[Batch]) -> list[str | None]:
 
 
 def _producers(decoded: Columns, batches: Sequence[Batch], rows: Numbers) -> dict[str, pa.Array]:
-    """Producer id, epoch and sequence of every row; a record's sequence goes on from its batch's, wrapping at 2^31."""
+    """Producer, sequence and leader epoch of every row; a record's sequence goes on from its batch's, wrapping at 2^31."""
     owner = decoded.batch[rows]
 
     def of(name: str) -> np.ndarray:
@@ -160,4 +160,5 @@ def _producers(decoded: Columns, batches: Sequence[Batch], rows: Numbers) -> dic
         "producer_id": pa.array(of("producer_id"), type=pa.int64()),
         "producer_epoch": pa.array(of("producer_epoch"), type=pa.int32()),
         "sequence": pa.array(sequence.astype(np.int32), type=pa.int32()),
+        "leader_epoch": pa.array(of("leader_epoch"), type=pa.int32()),
     }
