@@ -82,9 +82,13 @@ def cells(ratio: Ratio) -> tuple[str, ...]:
 
 
 def render(ratios: Sequence[Ratio]) -> str:
-    """A Markdown table whose columns are aligned, so that a terminal shows it as well."""
-    rows = [_HEAD, *map(cells, ratios)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    """The ratios as a Markdown table."""
+    return aligned([_HEAD, *map(cells, ratios)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table of a head and rows, whose columns are aligned, so that a terminal shows it as well."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
     ]

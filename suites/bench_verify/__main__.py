@@ -1,0 +1,149 @@
+"""`tox -e bench-verify`: measure the judge beside DuckDB, Polars and the textbook, and write `docs/performance.md`.
+
+The file is written only by a complete run: every party, 10^6 and 10^7 records. Anything less is printed. A party that
+does not find exactly what was planted ends the run with code 5; a bound that does not hold is printed and written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures.errors import OnceproofError
+from suites.bench.ratio import Ratio
+from suites.bench.table import render
+from suites.bench_verify import figures
+from suites.bench_verify.evidence import make
+from suites.bench_verify.figures import Size
+from suites.bench_verify.found import kinds
+from suites.bench_verify.parties import LARGE, PARTIES, Judged, Party, Setting, perform, require
+from suites.bench_verify.plan import Plan
+from suites.config import OUT, ROOT
+from verification.command_line import Parser, end_with
+from verification.errors import VerificationError
+from verification.layout import RunDirectory
+from verification.spark_java import java_major, spark_java
+from verification.verdict import ExitCode
+
+PAGE = ROOT / "docs" / "performance.md"
+SIZES = (1_000_000, 10_000_000)
+LARGEST = 100_000_000
+SEED = 1
+#: Below `LARGE` a turn takes seconds; from there on minutes, in which little disturbs the whole.
+TURNS, TURNS_LARGE = 3, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for; `turns` is None for the usual number."""
+
+    sizes: tuple[int, ...]
+    parties: tuple[Party, ...]
+    turns: int | None
+    seed: int
+    threads: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the figures may stand in the documentation."""
+        return set(SIZES) <= set(self.sizes) and self.parties == PARTIES
+
+    def turns_of(self, records: int) -> int:
+        """How often each party judges evidence of a size."""
+        return self.turns or (TURNS_LARGE if records >= LARGE else TURNS)
+
+
+def _options(arguments: list[str] | None) -> Request:
+    parser = Parser(prog="python -m suites.bench_verify", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--large", action="store_true", help=f"also {LARGEST} records: hours, and 20 GB of disk")
+    parser.add_argument("--records", action="append", type=int, metavar="N", help="this size instead; repeatable")
+    names = [party.name for party in PARTIES]
+    parser.add_argument("--without", action="append", default=[], choices=names, help="leave a party out; repeatable")
+    parser.add_argument("--turns", type=int, metavar="N", help="how often each party judges each size")
+    parser.add_argument("--seed", type=int, default=SEED, help="another seed makes other evidence")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads of each party")
+    options = parser.parse_args(arguments)
+    if any(number is not None and number < 1 for number in (options.turns, options.threads, *(options.records or ()))):
+        parser.error("records, turns and threads are at least 1")
+    sizes = tuple(sorted(set(options.records or (*SIZES, *((LARGEST,) if options.large else ())))))
+    parties = tuple(party for party in PARTIES if party.name not in options.without)
+    if not parties:
+        parser.error("--without leaves nobody to judge")
+    return Request(sizes=sizes, parties=parties, turns=options.turns, seed=options.seed, threads=options.threads)
+
+
+def measure(request: Request, records: int, place: Path, say: Callable[[str], None]) -> Size:
+    """Make the evidence of one size, let all judge it by turns, and remove it; raises what a party raises."""
+    directory = RunDirectory(place / f"{records}")
+    began = time.monotonic()
+    made = make(directory, Plan(records=records, seed=request.seed))
+    bytes_ = sum(path.stat().st_size for path in directory.root.rglob("*") if path.is_file())
+    say(f"{made.records} records made in {time.monotonic() - began:.0f} s, {bytes_ / 1e6:.0f} MB")
+    setting = Setting(directory=directory, records=records, threads=request.threads)
+    judged: dict[Party, list[Judged]] = {party: [] for party in request.parties}
+    for turn in range(request.turns_of(records)):
+        for party in request.parties:
+            one = perform(party, setting, made.planted, place)
+            judged[party].append(one)
+            took = one.footprint
+            say(
+                f"turn {turn + 1}, {party.name}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s, "
+                f"{took.peak_bytes / 1e9:.2f} GB; found all {len(made.planted)}"
+            )
+    shutil.rmtree(directory.root)
+    return Size(
+        setting=setting, made=made.records, planted=len(made.planted), kinds=len(kinds(made.planted)), judged=judged
+    )
+
+
+def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
+    """Measure everything and say it; the exit code. Raises what a party raises."""
+    require(request.parties)
+    here = figures.circumstances(ROOT, java_major(spark_java()))
+    sizes = [measure(request, records, place, say) for records in request.sizes]
+    ratios: list[Ratio] = figures.ratios(sizes)
+    say("")
+    say(figures.seen(sizes))
+    if ratios:
+        say("")
+        say(render(ratios))
+    for bound in figures.bounds(sizes):
+        say(f"{'holds' if bound.holds else 'does not hold'}: {bound.text}; seen {bound.seen:.2f}")
+    if request.complete:
+        PAGE.write_text(figures.page(sizes, figures.machine(here, request.threads)), encoding="utf-8")
+        say(f"written: {PAGE.relative_to(ROOT)}")
+    else:
+        say(f"{PAGE.relative_to(ROOT)} is only written by a complete run")
+    return ExitCode.CONFORMANT
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; exit code 0, 4 for bad options, 5 when a party failed or was wrong."""
+    request = _options(arguments)
+    # Parties lead sessions of their own: whoever ends us must let us end them.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    OUT.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".bench-verify-", dir=OUT, ignore_cleanup_errors=True) as place:
+            return run(request, Path(place), say)
+    except OnceproofError as error:
+        say(str(error))
+        return error.exit_code
+    except VerificationError as error:
+        say(str(error))
+        return ExitCode.ENVIRONMENT
+
+
+if __name__ == "__main__":
+    end_with(main, program="python -m suites.bench_verify", kept="the page stays as it was")

@@ -1,0 +1,193 @@
+"""What was measured, as ratios, as bounds that hold or do not, and as `docs/performance.md`. Pure, but for `machine`."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from suites.bench.ratio import Ratio, Unit
+from suites.bench.table import Circumstances, aligned, look, number, render
+from suites.bench_verify.parties import DUCKDB, LARGE, PARTIES, POLARS, PRODUCT, TEXTBOOK, Judged, Party, Setting
+
+_GIB = 1 << 30
+#: The product is at least this much faster than the textbook, and at most this much slower than DuckDB.
+FLOOR_LEAST = 4.0
+YARDSTICK_MOST = 3.0
+#: Ten times the records take at most this much more per record.
+GROWTH_MOST = 1.3
+MEMORY_MOST_GIB = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """All that was measured on the evidence of one size: by party, one entry per turn; `made` is the exact number."""
+
+    setting: Setting
+    made: int
+    planted: int
+    kinds: int
+    judged: Mapping[Party, Sequence[Judged]]
+
+    def seconds(self, party: Party) -> float:
+        """The median over the turns, whole processes."""
+        return median(each.footprint.seconds for each in self.judged[party])
+
+    def peak_gib(self, party: Party) -> float:
+        """The most over the turns."""
+        return max(each.footprint.peak_bytes for each in self.judged[party]) / _GIB
+
+    def ratio(self, subject: Party, against: Party) -> Ratio:
+        """Seconds against seconds, turn by turn."""
+        pairs = zip(self.judged[subject], self.judged[against], strict=True)
+        return Ratio(
+            subject=f"{subject.name}, " + f"{self.setting.records:,} records".replace(",", " "),
+            against=against.name,
+            unit=Unit.SECONDS,
+            pairs=tuple((one.footprint.seconds, other.footprint.seconds) for one, other in pairs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Something that was promised from `LARGE` records on, and what was seen."""
+
+    text: str
+    seen: float
+    holds: bool
+
+    def cells(self) -> tuple[str, str, str]:
+        """One row of a table."""
+        return self.text, number(self.seen), "yes" if self.holds else "**no**"
+
+
+def ratios(sizes: Sequence[Size]) -> list[Ratio]:
+    """The product against the others, by size."""
+    return [
+        size.ratio(PRODUCT, other)
+        for size in sizes
+        for other in (DUCKDB, POLARS, TEXTBOOK)
+        if PRODUCT in size.judged and other in size.judged
+    ]
+
+
+def bounds(sizes: Sequence[Size]) -> list[Bound]:
+    """Every bound that the sizes allow to speak of."""
+    found = []
+    for size in sizes:
+        if size.setting.records < LARGE or PRODUCT not in size.judged:
+            continue
+        records = f"{size.setting.records:,} records".replace(",", " ")
+        if TEXTBOOK in size.judged:
+            times = size.ratio(TEXTBOOK, PRODUCT).median
+            text = f"at {records} at least {FLOOR_LEAST:g} times as fast as the textbook"
+            found.append(Bound(text=text, seen=times, holds=times >= FLOOR_LEAST))
+        if DUCKDB in size.judged:
+            times = size.ratio(PRODUCT, DUCKDB).median
+            text = f"at {records} at most {YARDSTICK_MOST:g} times as long as DuckDB"
+            found.append(Bound(text=text, seen=times, holds=times <= YARDSTICK_MOST))
+        peak = size.peak_gib(PRODUCT)
+        text = f"at {records} at most {MEMORY_MOST_GIB:g} GiB of memory, all processes together"
+        found.append(Bound(text=text, seen=peak, holds=peak <= MEMORY_MOST_GIB))
+    return found + growth(sizes)
+
+
+def growth(sizes: Sequence[Size]) -> list[Bound]:
+    """Seconds per record of each size from `LARGE` on against those of the size before it."""
+    found = []
+    for smaller, larger in pairwise(sizes):
+        if larger.setting.records < LARGE or PRODUCT not in smaller.judged or PRODUCT not in larger.judged:
+            continue
+        one, other = (size.seconds(PRODUCT) / size.setting.records for size in (smaller, larger))
+        names = [f"{size.setting.records:,}".replace(",", " ") for size in (smaller, larger)]
+        text = f"from {names[0]} to {names[1]} records at most {GROWTH_MOST:g} times the seconds per record"
+        found.append(Bound(text=text, seen=other / one, holds=other / one <= GROWTH_MOST))
+    return found
+
+
+def seen(sizes: Sequence[Size]) -> str:
+    """What each party took, as a table."""
+    rows = [("records", "party", "seconds", "records/s", "of it judging", "processor seconds", "peak memory")]
+    for size in sizes:
+        for party in PARTIES:
+            if party not in size.judged:
+                continue
+            turns = size.judged[party]
+            judging = [each.judged_s for each in turns if each.judged_s is not None]
+            rate = f"{size.made / size.seconds(party):,.0f}".replace(",", " ")
+            rows.append(
+                (
+                    f"{size.setting.records:,}".replace(",", " "),
+                    party.name,
+                    f"{size.seconds(party):.1f} s",
+                    rate,
+                    f"{median(judging):.1f} s" if judging else "",
+                    f"{median(each.footprint.processor_s for each in turns):.1f} s",
+                    f"{size.peak_gib(party):.1f} GiB",
+                )
+            )
+    return aligned(rows)
+
+
+def circumstances(root: Path, java: int) -> Circumstances:
+    """The circumstances as they are now; there is no broker."""
+    return look(release="", java=java, root=root)
+
+
+def machine(here: Circumstances, threads: int) -> tuple[str, ...]:
+    """One fact per line: the versions, the machine, how busy it was."""
+    names = {"Spark": "pyspark", "DuckDB": "duckdb", "Polars": "polars"}
+    versions = ", ".join(f"{name} {version(package)}" for name, package in names.items())
+    return (
+        f"{versions}, Python {platform.python_version()}, Java {here.java}, commit {here.commit}, {here.date}",
+        f"{here.processors} processors ({_processor()}, {here.system}), {here.memory_gib:.0f} GiB of memory, "
+        f"{os.uname().sysname} {os.uname().release}",
+        f"{threads} threads for each party; load average {here.load:.1f} before the start",
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else "model unknown"
+
+
+_HEAD = """\
+# Performance of the judge
+
+Written by `tox -e bench-verify`. Evidence of several sizes is made with anomalies planted in it, and four parties judge
+the same directory by turns, each in a process of its own with the same number of threads: the product
+(`python -m verification`, from the start of the process to its verdict, witnesses and files included), the same
+anomalies in DuckDB (`suites/bench_verify/verify.sql`) and in Polars as the yardstick, and one Spark query per anomaly
+(`suites/bench_verify/textbook.sql`) as the floor. Each found exactly what was planted, place by place; a party that does
+not is an error and no figure. Seconds are whole processes; peak memory is the resident pages of all processes of a party
+together."""
+
+
+def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
+    """`docs/performance.md`."""
+    planted = "; ".join(
+        f"{size.planted} violations of {size.kinds} kinds in {size.setting.records:,} records".replace(",", " ")
+        for size in sizes
+    )
+    settings = "; ".join(
+        f"{size.setting.records:,} records: `{' '.join(size.setting.spark())}`".replace(",", " ") for size in sizes
+    )
+    held = bounds(sizes)
+    promised = aligned([("bound", "seen", "holds"), *[each.cells() for each in held]]) if held else ""
+    facts = [*lines, f"planted and found by all: {planted}", f"Spark's settings: {settings}"]
+    text = [_HEAD, "", *(f"* {line}" for line in facts), "", "## Bounds", "", promised, "", "## Ratios", ""]
+    text += [
+        "Seconds of the product divided by those of the other, the median over the turns.",
+        "",
+        render(ratios(sizes)),
+    ]
+    return "\n".join([*text, "", "## What was seen", "", seen(sizes), ""])

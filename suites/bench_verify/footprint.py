@@ -1,0 +1,113 @@
+"""A command and all that it starts: how long they take, how much processor time, and how much memory at their largest.
+
+The command leads a session of its own, and whatever it starts stays in it: the driver, its JVM, its Python workers. Ten
+times a second the resident pages of all of them are added up from /proc. Pages that two processes share are counted
+twice, and a peak between two looks is missed. Linux only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from suites.bench_verify.errors import PartyError
+
+_LOOK_S = 0.1
+_TAIL_LINES = 12
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+#: How long what is left of a session may take to end, once it was told to.
+_ENDING_S = 20.0
+# Fields of /proc/<pid>/stat after the name, counted from the state (proc(5) counts from 1, the state being its third).
+_SESSION, _USER, _SYSTEM, _RESIDENT = 3, 11, 12, 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Seconds from start to end, processor seconds of all processes together, and their most resident bytes at once."""
+
+    seconds: float
+    processor_s: float
+    peak_bytes: int
+
+
+@dataclass(slots=True)
+class _Session:
+    number: int
+    peak_bytes: int = 0
+    processor_s: dict[int, float] | None = None
+
+    def look(self) -> None:
+        resident = 0
+        spent = self.processor_s = self.processor_s or {}
+        for pid, fields in _processes():
+            if int(fields[_SESSION]) == self.number:
+                resident += int(fields[_RESIDENT]) * _PAGE
+                spent[pid] = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
+        self.peak_bytes = max(self.peak_bytes, resident)
+
+    def end(self) -> None:
+        """End what is left of it: first by request, then by force."""
+        deadline = time.monotonic() + _ENDING_S
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            while pids := [pid for pid, fields in _processes() if int(fields[_SESSION]) == self.number]:
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_LOOK_S)
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            # The name stands in parentheses and may hold anything, so what follows begins at the last one.
+            fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        # One that has ended and was not waited for holds nothing any more.
+        if fields and fields[0] != "Z":
+            yield int(entry.name), fields
+
+
+def measured(
+    command: Sequence[str], *, cwd: Path, log: Path, environment: Mapping[str, str], codes: Sequence[int] = (0,)
+) -> Footprint:
+    """Run a command to its end, with what it says in `log`.
+
+    Raises PartyError when it ends with another code than `codes`; nothing of it is left running then either.
+    """
+    with log.open("wb") as output:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        session = _Session(process.pid)
+        try:
+            while process.poll() is None:
+                session.look()
+                time.sleep(_LOOK_S)
+            seconds = time.monotonic() - began
+        finally:
+            session.end()
+            process.wait()
+    if process.returncode not in codes:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
+        raise PartyError(f"{' '.join(command[1:4])} ended with {process.returncode}:\n{tail}")
+    spent = session.processor_s or {}
+    return Footprint(seconds=seconds, processor_s=sum(spent.values()), peak_bytes=session.peak_bytes)

@@ -1,0 +1,125 @@
+"""The four parties: how each is started on a scenario's directory, and where it leaves what it found."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from suites.bench_verify import found as findings
+from suites.bench_verify.errors import PartyError
+from suites.bench_verify.footprint import Footprint, measured
+from suites.bench_verify.found import Found, agree
+from suites.config import ROOT
+from verification import verdict_file
+from verification.experiment import read as read_experiment
+from verification.layout import RunDirectory
+from verification.verdict import ExitCode
+
+#: From so many records on, what a process costs before it has read anything no longer decides.
+LARGE = 10_000_000
+#: The heap of Spark's driver, which is all there is of a local Spark.
+DRIVER_MEMORY = "3g"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all parties are given alike."""
+
+    directory: RunDirectory
+    records: int
+    threads: int
+
+    def spark(self) -> list[str]:
+        """Spark's settings, the same for the product and for the textbook; those of `verification.session` else."""
+        chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": DRIVER_MEMORY}
+        if self.records >= LARGE:
+            # What `verification.session` advises for evidence of this size: both compilers, partitions that fit.
+            chosen |= {
+                "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:ReservedCodeCacheSize=256m",
+                "spark.sql.adaptive.enabled": "true",
+                "spark.sql.shuffle.partitions": str(max(8 * self.threads, self.records // 1_000_000)),
+            }
+        return [f"{key}={value}" for key, value in chosen.items()]
+
+
+Command = Callable[[Setting, Path], list[str]]
+
+
+def _module(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", name, *arguments]
+
+
+def _product(setting: Setting, _: Path) -> list[str]:
+    options = [word for option in setting.spark() for word in ("--spark", option)]
+    return _module("verification", str(setting.directory.root), *options)
+
+
+def _textbook(setting: Setting, found: Path) -> list[str]:
+    return _module("suites.bench_verify.textbook", str(setting.directory.root), str(found), *setting.spark())
+
+
+def _duckdb(setting: Setting, found: Path) -> list[str]:
+    return _module("suites.bench_verify.duckdb_form", str(setting.directory.root), str(setting.threads), str(found))
+
+
+def _polars(setting: Setting, found: Path) -> list[str]:
+    return _module("suites.bench_verify.polars_form", str(setting.directory.root), str(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """One formulation. `needs` is a library that it alone needs; `codes` are the exit codes of coming to an end."""
+
+    name: str
+    command: Command
+    needs: str = "pyspark"
+    codes: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """How one party fared; `judged_s` is the product's own count of its seconds without its start."""
+
+    footprint: Footprint
+    judged_s: float | None = field(default=None)
+
+
+PRODUCT = Party(name="onceproof", command=_product, codes=(ExitCode.VIOLATION,))
+DUCKDB = Party(name="DuckDB", command=_duckdb, needs="duckdb")
+POLARS = Party(name="Polars", command=_polars, needs="polars")
+TEXTBOOK = Party(name="textbook Spark", command=_textbook)
+PARTIES = (PRODUCT, DUCKDB, POLARS, TEXTBOOK)
+
+
+def require(parties: tuple[Party, ...]) -> None:
+    """Raise PartyError when a library is not installed; nobody is left out in silence."""
+    absent = sorted({each.needs for each in parties if importlib.util.find_spec(each.needs) is None})
+    if absent:
+        raise PartyError(
+            f"{' and '.join(absent)} cannot be imported; `tox -e bench-verify` installs requirements-bench.txt."
+        )
+
+
+def perform(party: Party, setting: Setting, planted: tuple[Found, ...], place: Path) -> Judged:
+    """Let a party judge, in a process of its own; raises PartyError, and DisagreementError when it is wrong."""
+    found = place / "found.csv"
+    found.unlink(missing_ok=True)
+    footprint = measured(
+        party.command(setting, found),
+        cwd=ROOT,
+        log=place / "said.log",
+        environment={"POLARS_MAX_THREADS": str(setting.threads)},
+        codes=party.codes,
+    )
+    if party is not PRODUCT:
+        agree(party.name, findings.read(found), planted)
+        return Judged(footprint=footprint)
+    experiment = read_experiment(setting.directory.experiment)
+    agree(party.name, findings.of_judgement(setting.directory, experiment), planted)
+    verdict = verdict_file.read(setting.directory.verdicts)
+    if verdict.crashed:
+        raise PartyError(f"{party.name}: {'; '.join(verdict.crashed)}")
+    return Judged(footprint=footprint, judged_s=verdict.judged_s)

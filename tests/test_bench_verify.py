@@ -1,0 +1,199 @@
+"""The evidence that judges are measured on, and how they are measured."""
+
+from __future__ import annotations
+
+import configparser
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.bench.ratio import Unit
+from suites.bench_verify.errors import DisagreementError, EvidenceSizeError, PartyError
+from suites.bench_verify.evidence import Made, make
+from suites.bench_verify.figures import Size, bounds, page, ratios, seen
+from suites.bench_verify.footprint import Footprint, measured
+from suites.bench_verify.found import Found, agree, kinds, of_violations, read, write
+from suites.bench_verify.parties import DUCKDB, PARTIES, POLARS, PRODUCT, TEXTBOOK, Judged, Party, Setting, require
+from suites.bench_verify.plan import Plan
+from verification.anomalies import Anomaly
+from verification.evidence import read_run
+from verification.layout import RunDirectory
+from verification.reference import judge_rows
+from verification.rows import all_rows
+
+ROOT = Path(__file__).resolve().parent.parent
+#: What live observers, a claim of survival and the coordinators' log would be needed for.
+NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION}
+
+
+def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2) -> Plan:
+    """A plan of three blocks, so that something is carried from one to the next."""
+    return Plan(records=records, seed=seed, rounds=rounds, per_transaction=20, block_records=max(1, records * 3 // 8))
+
+
+def made(path: Path, plan: Plan) -> tuple[RunDirectory, Made]:
+    """Evidence of a plan."""
+    directory = RunDirectory(path)
+    return directory, make(directory, plan)
+
+
+def contents(directory: RunDirectory) -> dict[str, bytes]:
+    """Every file of a directory."""
+    files = (path for path in directory.root.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory.root)): path.read_bytes() for path in files}
+
+
+def test_equal_plans_make_equal_evidence(tmp_path: Path) -> None:
+    """The same seed makes the same bytes and plants the same, another one neither."""
+    one, first = made(tmp_path / "one", small(records=6_000, rounds=1))
+    same, again = made(tmp_path / "same", small(records=6_000, rounds=1))
+    other, else_ = made(tmp_path / "other", small(records=6_000, rounds=1, seed=2))
+    assert contents(one) == contents(same)
+    assert first == again
+    assert contents(one)["log/part-0.parquet"] != contents(other)["log/part-0.parquet"]
+    assert first.planted != else_.planted
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int) -> None:
+    """The reference judge, written from the definitions, finds exactly what the generator says that it planted."""
+    directory, result = made(tmp_path / "run", small(seed=seed))
+    agree("the reference", of_violations(judge_rows(all_rows(read_run(directory)))), result.planted)
+    assert set(kinds(result.planted)) == set(Anomaly) - NOT_SHOWN
+    assert 0.9 * 8_000 < result.records < 1.1 * 8_000
+
+
+def test_blocks_hold_no_more_than_they_may() -> None:
+    """However many records are asked for, a block stays what fits into memory, and all slots are in some block."""
+    for records in (100_000, 1_000_000, 100_000_000):
+        plan = Plan(records=records, seed=1)
+        blocks = plan.blocks()
+        assert max(slots for slots, _ in blocks) * plan.per_slot < 1.6 * plan.block_records
+        assert sum(slots for slots, _ in blocks) * plan.per_slot == pytest.approx(records, rel=0.2)
+        assert sum(rounds for _, rounds in blocks) == plan.rounds
+
+
+def test_plants_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    """Plants that would meet each other are not planted; nothing is written."""
+    with pytest.raises(EvidenceSizeError, match="room for"):
+        make(RunDirectory(tmp_path / "run"), Plan(records=5_000, seed=1, rounds=5))
+    assert list(tmp_path.iterdir()) == []
+
+
+FOUND = (Found("lost-write", 1, 3, 0, 2, 1, 77), Found("aborted-read", 4, 5, 6, 1, 1, 9, "committed"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (FOUND[:1], "missed 1 of 2"),
+        ((*FOUND, Found("stuck-lso", topic_index=1, partition=0, offset=5)), "1 that nobody planted"),
+        ((*FOUND, FOUND[0]), "1 of the planted violations twice"),
+        ((FOUND[0]._replace(offset=78), FOUND[1]), "missed 1 of 2"),
+    ],
+)
+def test_a_party_that_finds_anything_else_is_wrong(theirs: tuple[Found, ...], said: str) -> None:
+    """One violation too few, too many, twice or elsewhere is an error."""
+    with pytest.raises(DisagreementError, match=said):
+        agree("somebody", theirs, FOUND)
+
+
+def test_what_was_found_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """A violation survives the file by which parties hand it over, with what it is not about."""
+    found = (*FOUND, Found("torn-transaction", 7, 9))
+    write(tmp_path / "found.csv", found)
+    assert read(tmp_path / "found.csv") == list(found)
+    agree("somebody", read(tmp_path / "found.csv"), found)
+
+
+def ended(pid: int) -> bool:
+    """Whether a process has ended, waited for or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_a_footprint_is_of_all_that_a_command_starts(tmp_path: Path) -> None:
+    """Memory of a child counts, and a child that outlives the command is ended with it."""
+    child = "import os, time; held = b'x' * 60_000_000; open('child', 'w').write(str(os.getpid())); time.sleep(60)"
+    parent = (
+        "import pathlib, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        "while not pathlib.Path('child').exists(): time.sleep(0.05)\n"
+        "time.sleep(0.5)\n"
+    )
+    took = measured([sys.executable, "-c", parent], cwd=tmp_path, log=tmp_path / "log", environment={})
+    assert took.peak_bytes > 60_000_000
+    assert took.seconds > 0.5
+    assert took.processor_s > 0
+    assert ended(int((tmp_path / "child").read_text()))
+
+
+def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> None:
+    """A party that does not come to its end has no time."""
+    with pytest.raises(PartyError, match="no such table"):
+        measured(
+            [sys.executable, "-c", "raise SystemExit('no such table')"],
+            cwd=tmp_path,
+            log=tmp_path / "log",
+            environment={},
+        )
+
+
+def test_no_party_is_left_out_in_silence() -> None:
+    """A library that is not installed is named, with how to install it."""
+    with pytest.raises(PartyError, match=r"no_such_database cannot be imported.*bench-verify"):
+        require((PRODUCT, Party(name="somebody", command=PRODUCT.command, needs="no_such_database")))
+
+
+def test_the_yardsticks_are_installed_for_their_benchmark_alone() -> None:
+    """Neither users nor CI get duckdb or polars: one environment of tox names their file, and it has its own directory."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    naming = [name for name in tox.sections() if "requirements-bench.txt" in tox[name].get("deps", "")]
+    assert naming == ["testenv:bench-verify"]
+    assert tox["testenv:bench-verify"]["env_dir"] != tox["testenv"]["env_dir"]
+    for name in ("requirements.txt", "requirements-dev.txt", "requirements.lock"):
+        text = (ROOT / name).read_text(encoding="utf-8").lower()
+        assert not any(line.startswith(("duckdb", "polars")) for line in text.splitlines())
+
+
+def size(records: int, *, product: float, duckdb: float, textbook: float, gib: float = 2.0) -> Size:
+    """What would be measured at a size, in seconds and GiB."""
+    seconds = {PRODUCT: product, DUCKDB: duckdb, POLARS: duckdb, TEXTBOOK: textbook}
+    return Size(
+        setting=Setting(directory=RunDirectory(Path("nowhere")), records=records, threads=2),
+        made=records,
+        planted=590,
+        kinds=15,
+        judged={
+            party: [Judged(footprint=Footprint(seconds=taken, processor_s=taken, peak_bytes=int(gib * (1 << 30))))]
+            for party, taken in seconds.items()
+        },
+    )
+
+
+def test_bounds_are_judged_where_start_up_no_longer_decides() -> None:
+    """Below 10^7 records nothing is promised; from there on each bound holds or is said not to."""
+    assert bounds([size(1_000_000, product=20, duckdb=1, textbook=30)]) == []
+    small_one = size(1_000_000, product=10, duckdb=4, textbook=50)
+    good = bounds([small_one, size(10_000_000, product=60, duckdb=25, textbook=300)])
+    assert [each.holds for each in good] == [True, True, True, True]
+    bad = bounds([small_one, size(10_000_000, product=200, duckdb=25, textbook=300, gib=4.5)])
+    assert [each.holds for each in bad] == [False, False, False, False]
+    assert [round(each.seen, 2) for each in bad] == [1.5, 8.0, 4.5, 2.0]
+
+
+def test_the_page_says_what_was_measured_against_what() -> None:
+    """Every party, size, bound and ratio stands on the page, and a bound that does not hold is said so."""
+    sizes = [size(10_000_000, product=200, duckdb=25, textbook=300)]
+    text = page(sizes, ["2 processors"])
+    assert "* 2 processors" in text
+    assert all(party.name in seen(sizes) for party in PARTIES)
+    assert "| at 10 000 000 records at most 3 times as long as DuckDB" in text
+    assert "**no**" in text
+    assert ratios(sizes)[0].subject == "onceproof, 10 000 000 records"
+    assert [each.unit for each in ratios(sizes)] == [Unit.SECONDS] * 3
+    assert [each.median for each in ratios(sizes)] == [8.0, 8.0, 200 / 300]
