@@ -17,7 +17,7 @@ from verification import exposure, samples
 from verification.captures import Captures, GroupOffset
 from verification.evidence import RunEvidence, read_run
 from verification.experiment import Topic, TopicRole
-from verification.history import UNSEEN, Action, Entry, InputRange, Intent, Outcome, ProcessRecord, Sample
+from verification.history import UNSEEN, Action, Entry, InputRange, Intent, Operation, Outcome, ProcessRecord, Sample
 from verification.rows import small_rows
 
 TIMEOUT_S = 5.0
@@ -76,14 +76,19 @@ def test_who_was_struck_must_work_again_himself_or_by_his_successor() -> None:
     assert exposure.struck_after(told(fault(3, 5), *both, own)) == 0, "nobody was struck himself"
 
 
-@pytest.mark.parametrize(("offset", "count"), [(10, 0), (11, 0), (20, 0), (21, 1), (-1, 0)])
-def test_inputs_are_copied_past_where_they_stood_at_the_heal(offset: int, count: int) -> None:
-    """What was committed must lie beyond the input's end at the first answer after the last heal, not at one before."""
-    inputs = [sample(at_s, end, end, topic="in") for at_s, end in ((1, 4), (4.8, 10), (5.6, 20), (9, 30))]
-    silent = sample(5.2, -1, -1, topic="in")
-    assert exposure.copied_past(told(fault(3, 5), *inputs, silent, offset=offset)) == count
-    unseen = told(fault(3, 5), *inputs[:2], silent, offset=offset)
-    assert exposure.copied_past(unseen) == int(offset > 10), "where nobody answers any more, the last answer counts"
+def copying(at_s: float, end: int, outcome: Outcome = Outcome.OK) -> Operation:
+    """A copy of ten inputs up to `end`."""
+    taken = InputRange(topic="in", partition=0, first=end - 10, end=end)
+    return transaction(at_s, action=Action.COPY, outcome=outcome, inputs=(taken,))
+
+
+@pytest.mark.parametrize(("offset", "count"), [(10, 0), (20, 0), (21, 1), (-1, 0)])
+def test_inputs_are_copied_past_what_was_taken_up_until_the_heal(offset: int, count: int) -> None:
+    """What was taken up by who failed counts, what was taken up after the heal does not; without either nothing does."""
+    copies = (copying(2, 10), copying(4.5, 20, Outcome.FAIL), copying(6, 30))
+    assert exposure.copied_past(told(fault(3, 5), *copies, offset=offset)) == count
+    assert exposure.copied_past(told(fault(3, 5), copies[2], offset=offset)) == 0, "nothing was tried in it before"
+    assert exposure.copied_past(told(fault(3, None), *copies, offset=offset)) == 0, "it was never healed"
 
 
 @pytest.mark.parametrize(

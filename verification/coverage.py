@@ -146,7 +146,8 @@ MEASURES: dict[str, Measure] = {
         count=exposure.struck_after, text="of those, by each client that was struck or its successor at least"
     ),
     "copied_past": Measure(
-        count=exposure.copied_past, text="input partitions copied past where they stood when the last fault was healed"
+        count=exposure.copied_past,
+        text="input partitions copied past all that was taken up until the last fault was healed",
     ),
     "refused_members": Measure(
         count=exposure.refused_members, text="copies refused because the group had gone on without the member"

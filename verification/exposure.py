@@ -70,22 +70,23 @@ def struck_after(evidence: RunEvidence) -> int:
 
 
 def copied_past(evidence: RunEvidence) -> int:
-    """Input partitions of which the group committed more than was there to read when the last fault was healed.
+    """Input partitions of which the group committed more than any copier had taken up when the last fault was healed.
 
-    The first answer after the heal says what was there at the most; the one before may be as old as the fault itself.
+    What had been taken up by then, also by who was killed or refused, was taken over and gone past. How much more there
+    was to read is a question of pace: a slow copier never reaches what a fast feeder wrote meanwhile.
     """
     since = last_heal_ns(evidence)
-    committed = {
-        (each.topic, each.partition): each.offset
+    taken_up: dict[tuple[str, int], int] = {}
+    for each in evidence.history.of(Operation):
+        if since is not None and each.invoked_ns <= since:
+            for place in each.inputs:
+                at = (place.topic, place.partition)
+                taken_up[at] = max(taken_up.get(at, 0), place.end)
+    return sum(
+        each.offset > taken_up.get((each.topic, each.partition), each.offset)
         for each in evidence.captures.group_offsets
         if each.group == evidence.experiment.group
-    }
-    count = 0
-    for place in samples.inputs(evidence):
-        then = None if since is None else samples.at_moment(evidence, place, since)
-        offset = committed.get((evidence.topic(place[0]) or "", place[1]), -1)
-        count += then is not None and offset > then.last_stable_offset
-    return count
+    )
 
 
 def refused_members(evidence: RunEvidence) -> int:

@@ -81,12 +81,6 @@ def answered(evidence: RunEvidence, place: Place) -> tuple[Sample, ...]:
     return tuple(each for each in at_place(evidence, place) if min(each.high_watermark, each.last_stable_offset) >= 0)
 
 
-def at_moment(evidence: RunEvidence, place: Place, at_ns: int) -> Sample | None:
-    """How a partition stood at a moment at the most: the first answer from then on, without one the last before."""
-    looks = answered(evidence, place)
-    return next((each for each in looks if each.at_ns >= at_ns), looks[-1] if looks else None)
-
-
 def abandoned_ns(evidence: RunEvidence) -> tuple[int, ...]:
     """When clients were killed in the middle of a transaction of which they had not yet asked for the end."""
     open_in = {
