@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fixtures.errors import OnceproofError
+from suites.child_run import OverdueRunError, perform
 from verification.command_line import Parser, end_with
 from verification.known_bugs import KnownBug, affects
 from verification.known_bugs import load as load_known_bugs
@@ -75,10 +76,9 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     options = [f"--{name}={value}" for name, value in (("kafka", cell.release), ("runtime", cell.runtime))]
     options += [f"--client={cell.client}", f"--seed={cell.seed}", f"--run-dir={directory}"]
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "suites", *options]
     try:
-        code = subprocess.run(command, cwd=ROOT, timeout=RUN_WITHIN_S, check=False).returncode
-    except subprocess.TimeoutExpired as error:
+        code = perform(["suites", *options], within_s=RUN_WITHIN_S)
+    except OverdueRunError as error:
         raise CellError(
             f"{cell.name} did not end within {RUN_WITHIN_S:.0f} s; its evidence is in {directory}."
         ) from error

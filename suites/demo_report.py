@@ -8,7 +8,6 @@ says whether the reports could be made, and not what they say: a release with kn
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from reports.load import load_run
 from reports.merge import merge
 from reports.model import Report
 from reports.write import write_text
+from suites.child_run import OverdueRunError, perform
 from suites.config import OUT, ROOT, Profile
 from suites.weighing import weigh
 from verification.command_line import Parser, end_with
@@ -63,10 +63,10 @@ def performed(release: str, profile: Profile, stamp: str) -> Side:
         ("protocol", "suites/protocol", ()),
     ):
         directory = DEMO / "runs" / f"{release}-{kind}-{stamp}"
-        command = [sys.executable, "-m", "pytest", tests, f"--kafka={release}", f"--run-dir={directory}", *options]
+        arguments = [tests, f"--kafka={release}", f"--run-dir={directory}", *options]
         try:
-            code = subprocess.run(command, cwd=ROOT, timeout=RUN_WITHIN_S, check=False).returncode
-        except subprocess.TimeoutExpired as error:
+            code = perform(arguments, within_s=RUN_WITHIN_S)
+        except OverdueRunError as error:
             raise DemoError(f"The run {directory.name} did not end within {RUN_WITHIN_S:.0f} s.") from error
         if not (directory / baseline.RESULTS).is_file():
             raise DemoError(f"The run {directory.name} ended with exit code {code} and left no {baseline.RESULTS}.")

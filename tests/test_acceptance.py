@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from fixtures.clusters.releases import default_release
 from suites import acceptance
 from suites.acceptance import MATRIX, Cell, main, objections, outstanding, render
+from suites.child_run import OverdueRunError
 from verification.verdict import ExitCode
 
 CELL = Cell(release="4.3.1", runtime="local", client="confluent", seed=1)
@@ -122,12 +123,12 @@ def test_a_run_that_hangs_is_no_violation(
 ) -> None:
     """It ends with the environment's code and a sentence; a traceback would end with that of a violation."""
 
-    def hang(command: list[str], *, timeout: float, **_: object) -> None:
-        raise subprocess.TimeoutExpired(command, timeout)
+    def hang(_: Sequence[str], *, within_s: float) -> int:
+        raise OverdueRunError(f"The run did not end within {within_s:.0f} s.")
 
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
-    monkeypatch.setattr("suites.acceptance.subprocess.run", hang)
+    monkeypatch.setattr("suites.acceptance.perform", hang)
     assert main(["--only", CELL.name]) == ExitCode.ENVIRONMENT
     assert f"{CELL.name} did not end within 3000 s" in capsys.readouterr().err
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suites import demo_report
+from suites.child_run import OverdueRunError
 from tests.browser import NARROWEST
 from tests.plans import CONTROL, FAILED, SMOKE
 from tests.run_directories import make_run
@@ -57,10 +58,10 @@ def test_a_run_that_hangs_is_one_sentence(
 ) -> None:
     """It ends with the environment's code; a traceback would end with that of a violation."""
 
-    def hang(command: list[str], *, timeout: float, **_: object) -> None:
-        raise subprocess.TimeoutExpired(command, timeout)
+    def hang(_: Sequence[str], *, within_s: float) -> int:
+        raise OverdueRunError(f"The run did not end within {within_s:.0f} s.")
 
-    monkeypatch.setattr("suites.demo_report.subprocess.run", hang)
+    monkeypatch.setattr("suites.demo_report.perform", hang)
     assert demo_report.main(["--out", str(tmp_path)]) == 5
     assert "did not end within 11000 s" in capsys.readouterr().err
 

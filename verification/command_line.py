@@ -7,6 +7,7 @@ inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -24,6 +25,9 @@ class Parser(argparse.ArgumentParser):
 
 def end_with(main: Callable[[], int], *, program: str, kept: str) -> NoReturn:
     """Run a command and leave with its exit code; `kept` says what an interruption leaves as it is."""
+    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending anything.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         code = int(main())
     except KeyboardInterrupt:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Callable
@@ -126,9 +125,6 @@ def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
 def main(arguments: list[str] | None = None) -> int:
     """Measure; exit code 0, 4 for bad options, 5 when a party failed or was wrong."""
     request = _options(arguments)
-    # Parties lead sessions of their own: whoever ends us must let us end them.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
 
     def say(text: str) -> None:
         print(text, flush=True)
