@@ -158,6 +158,9 @@ def _checkpoint(path: Path) -> Mapping[Partition, int]:
 @lru_cache(maxsize=64)
 def _parsed(path: Path, _written_ns: int, _size: int) -> Mapping[Partition, int]:
     lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines:
+        # Brokers make the files when they start, and write into each when it first has something to say.
+        return {}
     try:
         version, count, entries = int(lines[0]), int(lines[1]), [_entry(line) for line in lines[2:]]
     except (ValueError, IndexError) as error:
