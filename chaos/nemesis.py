@@ -78,7 +78,7 @@ class Nemesis:
 
     `wait` sleeps up to so many seconds and raises when the run is being interrupted. `attempted` and `ended`
     count the operations that clients have begun and ended; a confirmed fault stands until it has met `meets` of them,
-    those included that were under way when it struck, within `STANDS_LONGER_S`. `await_whole` returns when the cluster
+    those included that were under way when it showed, within `STANDS_LONGER_S`. `await_whole` returns when the cluster
     is whole again, and raises when it does not become so.
     """
 
@@ -146,7 +146,6 @@ class Nemesis:
         return False
 
     def _strike(self, step: Step, log: _StepLog, release: Callable[[], None]) -> None:
-        needed = self.ended() + self.meets
         if step.let_go_first:
             self._let_go(release)
         log.note(struck_ns=time.monotonic_ns())
@@ -161,6 +160,8 @@ class Nemesis:
         try:
             proof = self._await_proof(injection.confirm, step.confirm_within_s)
             confirmed_ns = time.monotonic_ns()
+            # Not when it struck: what a client ended just before is told a moment later, and would count as met.
+            needed = self.ended() + self.meets
             release()
             if proof is not None:
                 log.note(confirmed_ns=confirmed_ns, proof=proof)

@@ -203,6 +203,29 @@ def test_a_fault_stands_until_enough_operations_met_it() -> None:
     assert looks == 7, "three operations were under way, seven more had to be begun"
 
 
+def test_what_is_told_late_has_not_met_the_fault() -> None:
+    """A client that ended its operation before the fault, and is heard of while the fault takes hold, counts for none."""
+    cluster_at = arena()
+    looks = 0
+
+    def wait(seconds: float) -> None:
+        nonlocal looks
+        looks += seconds == LOOK_EVERY_S
+
+    struck: list[str] = []
+    nemesis = Nemesis(
+        arena=cluster_at,  # type: ignore[arg-type]
+        record=lambda _: None,
+        tell=struck.append,
+        wait=wait,
+        attempted=lambda: 7 + looks,
+        ended=lambda: 5 if struck else 4,
+        meets=10,
+    )
+    nemesis.run((Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0),))
+    assert looks == 8, "two operations were under way, eight more had to be begun"
+
+
 def test_a_fault_that_cannot_be_applied_is_recorded_with_its_error() -> None:
     """A target that nobody holds is not an accident of the harness: the step is recorded, unconfirmed."""
     book = Book()
