@@ -13,7 +13,7 @@ from suites.config import Profile, RunConfig
 
 #: What one scenario takes on two cores with a warm cache, with its share of starting and judging: measured on runs of
 #: the quick profile. A client in a JVM of its own takes longer to start; controls need no java client and fewer phases.
-ESTIMATED_S = {"confluent": 25.0, "java": 42.0}
+ESTIMATED_S = {"confluent": 25.0, "java": 38.0}
 CONTROL_S = 17.0
 #: The order in which families run, what everything else stands on first. Others follow, and then the controls, which
 #: say nothing about the subject.
