@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from verification.sources.segments import SegmentReader
 from verification.sources.wire_log import LogReader
 from verification.verdict import ExitCode
 from wire.client import Client
-from wire.values import TopicPartition
+from wire.values import Isolation, TopicPartition
 
 pytestmark = pytest.mark.cluster
 
@@ -58,6 +59,17 @@ def write(cluster: LocalCluster, topic: str) -> None:
         (producer.abort_transaction if number % 2 else producer.commit_transaction)(PATIENCE_S)
 
 
+def quiet_end(asking: Client, at: TopicPartition) -> int:
+    """The high watermark, once nothing is open below it: a commit is answered before its marker is written."""
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        end, stable = (asking.list_offsets([at], isolation=each)[at] for each in Isolation)
+        if end == stable:
+            return end
+        assert time.monotonic() < until_s, f"the last stable offset stands at {sorted((end, stable))}"
+        time.sleep(0.05)
+
+
 def options(cluster: LocalCluster, ranges: Sequence[Range], **more: str) -> dict[str, str]:
     """What the sources that ask brokers have in common."""
     return {
@@ -82,8 +94,7 @@ def test_every_source_reads_the_same_log(cluster: LocalCluster, capsys: pytest.C
     at = new_topic(cluster, "sources")
     write(cluster, at.topic)
     with Client(cluster.witness_bootstrap, definitions(), timeout_s=PATIENCE_S) as asking:
-        place = TopicPartition(at.topic, at.partition)
-        end = asking.list_offsets([place])[place]
+        end = quiet_end(asking, TopicPartition(at.topic, at.partition))
     ranges = [Range(topic=at.topic, topic_index=0, partition=at.partition, start=0, end=end)]
     whole = rows_of(LogReader(options(cluster, ranges, split_offsets="0")))
     assert [row["offset"] for row in whole] == list(range(end))
