@@ -167,6 +167,13 @@ def test_above_its_high_watermark_a_replica_may_hold_anything(brokers: Replicas)
     assert (found.first, found.end) == (0, END)
 
 
+def test_a_pass_says_how_much_nobody_vouched_for(brokers: Replicas) -> None:
+    """A few offsets that are the same must not read like a whole log that is."""
+    brokers.marks = dict.fromkeys(brokers.marks, 1)
+    reason = brokers.compared().reason
+    assert reason.endswith(f"hold the same in [0, 1); no two of them vouch for what lies above, up to {END}")
+
+
 def test_a_high_watermark_that_no_log_reaches_is_found(brokers: Replicas) -> None:
     """Committed records that are gone from every replica are gone, although all replicas are equal."""
     for parts in brokers.parts.values():
