@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
 from suites.session import ENVIRONMENT_ERRORS
-from verification.command_line import Parser
+from verification.command_line import Parser, end_with
 from verification.verdict import ExitCode
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -155,11 +154,8 @@ def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitC
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure; exit code 0, 4 for bad options, 5 when something could not be measured or it was interrupted."""
+    """Measure; exit code 0, 4 for bad options, 5 when something could not be measured."""
     options = _options(arguments)
-    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending clusters.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     os.environ.setdefault(*SPARK_MEMORY)
     console = Console(out=sys.stdout, live=sys.stdout.isatty(), width=shutil.get_terminal_size().columns)
     OUT.mkdir(parents=True, exist_ok=True)
@@ -169,10 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OnceproofError as error:
         console.say(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        console.say("interrupted; nothing is left running, and nothing was written")
-        return ExitCode.ENVIRONMENT
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main, program="python -m suites.bench", kept="nothing is left running, and nothing was written")

@@ -10,7 +10,6 @@ import argparse
 import random
 import re
 import shutil
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +28,7 @@ from suites.explorer.moves import Plan
 from suites.explorer.store import Store, opened, read_plan
 from suites.explorer.telling import lines
 from suites.session import ENVIRONMENT_ERRORS
-from verification.command_line import Parser
+from verification.command_line import Parser, end_with
 from verification.releases import within
 from verification.verdict import ExitCode
 from wire.errors import WireError
@@ -152,9 +151,6 @@ def main(arguments: list[str] | None = None) -> int:
     a new finding of an earlier call is 1 all the same.
     """
     options = _options(arguments)
-    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending brokers.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     console = Console(out=sys.stdout, live=False, width=shutil.get_terminal_size().columns)
     OUT.mkdir(parents=True, exist_ok=True)
     try:
@@ -165,10 +161,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (*ENVIRONMENT_ERRORS, WireError) as error:
         console.say(f"{type(error).__name__}: {error}")
         return int(ExitCode.ENVIRONMENT)
-    except KeyboardInterrupt:
-        console.say("interrupted; the broker is stopped, and the seeds that are done stay done")
-        return int(ExitCode.ENVIRONMENT)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(
+        main, program="python -m suites.explorer", kept="the broker is stopped, and the seeds that are done stay done"
+    )
