@@ -38,17 +38,10 @@ def at_place(evidence: RunEvidence, place: Place) -> tuple[Sample, ...]:
 
 def outputs(evidence: RunEvidence) -> tuple[Place, ...]:
     """Every partition that clients write to."""
-    return _places(evidence, TopicRole.OUTPUT)
-
-
-def inputs(evidence: RunEvidence) -> tuple[Place, ...]:
-    """Every partition that copiers consume."""
-    return _places(evidence, TopicRole.INPUT)
-
-
-def _places(evidence: RunEvidence, role: TopicRole) -> tuple[Place, ...]:
     topics = enumerate(evidence.experiment.topics)
-    return tuple((index, at) for index, topic in topics if topic.role is role for at in range(topic.partitions))
+    return tuple(
+        (index, at) for index, each in topics if each.role is TopicRole.OUTPUT for at in range(each.partitions)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from verification.verdict import ExitCode
 
 #: From so many records on, what a process costs before it has read anything no longer decides.
 LARGE = 10_000_000
-#: The heap of Spark's driver, which is all there is of a local Spark.
+#: The heap of Spark's driver, which is all there is of a local Spark; the rest of 4 GiB is for Python and the JVM itself.
 DRIVER_MEMORY = "3g"
 
 

@@ -24,7 +24,7 @@ from wire.values import TopicPartition
 CHECK_MS, BUSY_MS = 1000, 5000
 #: producer.id.expiration.ms of brokers where things expire; and how long before others the one is idle that shows when
 #: it has passed: most of it, so that what came later has as much left for a slow answer.
-EXPIRE_AFTER_S, IDLE_BEFORE_S = 2.0, 1.2
+EXPIRE_AFTER_S, IDLE_BEFORE_S = int(EXPIRING.settings["producer.id.expiration.ms"]) / 1000, 1.2
 #: transaction.max.timeout.ms, which the harness leaves alone.
 MAX_TIMEOUT_MS = 900_000
 #: A broker stops within 3 s, after which the commit must still be in time.
