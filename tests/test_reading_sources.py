@@ -46,11 +46,11 @@ def whole(start: int = 0, end: int = END, partition: int = 0) -> Range:
     return Range(topic=TOPIC, topic_index=0, partition=partition, start=start, end=end)
 
 
-def options(broker: LogBroker, ranges: Sequence[Range], **more: str) -> dict[str, str]:
+def options(bootstrap: str, ranges: Sequence[Range], **more: str) -> dict[str, str]:
     from verification.sources.ranges import encode
 
     return {
-        "bootstrap": broker.bootstrap,
+        "bootstrap": bootstrap,
         "definitions": json.dumps(definition_jars()),
         "run": planted_log.RUN,
         "ranges": encode(ranges),
@@ -74,7 +74,7 @@ def rows_of(reader: Any) -> list[Row]:
 def wire_rows(broker: LogBroker, ranges: Sequence[Range], **more: str) -> list[Row]:
     from verification.sources.wire_log import LogReader
 
-    return rows_of(LogReader(options(broker, ranges, **more)))
+    return rows_of(LogReader(options(broker.bootstrap, ranges, **more)))
 
 
 def outcomes(rows: Sequence[Row]) -> dict[int, str | None]:
@@ -93,7 +93,7 @@ def test_a_log_that_is_read_in_pieces_is_the_log(broker: LogBroker, most: int) -
     from verification.sources.wire_log import LogReader
 
     unsplit = wire_rows(broker, [whole()], split_offsets="0")
-    reader = LogReader(options(broker, [whole()], split_offsets=str(most)))
+    reader = LogReader(options(broker.bootstrap, [whole()], split_offsets=str(most)))
     groups = [each for each in reader.partitions() if isinstance(each, RangeGroup)]
     assert len(groups) == -(-END // most)
     # One connection for all pieces: how many there are is not what this is about.
@@ -144,7 +144,7 @@ def test_segments_hold_what_fetch_gives(broker: LogBroker, tmp_path: Path) -> No
         planted_log.write_segments(directory / f"{TOPIC}-0", PARTS, each=each)
         disk = {"directory": str(directory), "run": planted_log.RUN, "tasks": "3"}
         for start, end in ((0, END), (END // 3, END // 2), (1, 2)):
-            reader = SegmentReader({**disk, "ranges": options(broker, [whole(start, end)])["ranges"]})
+            reader = SegmentReader({**disk, "ranges": options(broker.bootstrap, [whole(start, end)])["ranges"]})
             assert rows_of(reader) == expected[start:end]
 
 
@@ -156,7 +156,7 @@ def test_a_client_is_given_the_records_that_count(broker: LogBroker) -> None:
     log = [row for row in wire_rows(broker, [whole()], split_offsets="3") if row["control"] is None]
     outcome = outcomes(wire_rows(broker, [whole()]))
     for isolation in ("read_uncommitted", "read_committed"):
-        given = rows_of(ClientReader(options(broker, [whole()], isolation=isolation)))
+        given = rows_of(ClientReader(options(broker.bootstrap, [whole()], isolation=isolation)))
         counted = [row for row in log if isolation == "read_uncommitted" or outcome[row["offset"]] == "commit"]
         assert given == [{name: row[name] for name in DELIVERED} for row in counted]
     assert 0 < len(counted) < len(log)
@@ -176,7 +176,9 @@ def test_one_option_chooses_who_reads(spark: SparkSession, broker: LogBroker, tm
     directory = planted_log.data_directory(tmp_path, 1)
     planted_log.write_segments(directory / f"{TOPIC}-0", PARTS, each=20)
     planted_log.write_segments(directory / f"{TOPIC}-1", [other.raw])
-    common = options(broker, ranges, directory=str(directory), isolation="read_uncommitted", split_offsets="100")
+    common = options(
+        broker.bootstrap, ranges, directory=str(directory), isolation="read_uncommitted", split_offsets="100"
+    )
 
     def read(source: str) -> list[Row]:
         frame = spark.read.format("onceproof").option("source", source).options(**common).load()
@@ -198,6 +200,6 @@ def test_a_range_that_a_replica_does_not_have_is_refused(broker: LogBroker, tmp_
     planted_log.write_segments(directory / f"{TOPIC}-0", PARTS)
     disk = {"directory": str(directory), "run": planted_log.RUN, "tasks": "1"}
     for wanted, said in ((whole(), "begins at 5; what lay from 0 on"), (whole(5, END + 1), f"ends at {END}, not at")):
-        reader = SegmentReader({**disk, "ranges": options(broker, [wanted])["ranges"]})
+        reader = SegmentReader({**disk, "ranges": options(broker.bootstrap, [wanted])["ranges"]})
         with pytest.raises(CaptureError, match=said):
             rows_of(reader)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,12 +12,12 @@ from fixtures.clusters.local import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
 from tests.cluster_talk import APP, PATIENCE_S, new_topic, producer_at
 from tests.real_cluster import RELEASE, launcher
-from tests.test_reading_sources import rows_of
-from tests.wire_definitions import definition_jars, definitions
+from tests.test_reading_sources import options, rows_of
+from tests.wire_definitions import definitions
 from verification.replicas.command import main as compare_replicas
 from verification.rows import Row
 from verification.sources.client import ClientReader
-from verification.sources.ranges import Range, encode
+from verification.sources.ranges import Range
 from verification.sources.schema import DELIVERED
 from verification.sources.segments import SegmentReader
 from verification.sources.wire_log import LogReader
@@ -70,20 +69,6 @@ def quiet_end(asking: Client, at: TopicPartition) -> int:
         time.sleep(0.05)
 
 
-def options(cluster: LocalCluster, ranges: Sequence[Range], **more: str) -> dict[str, str]:
-    """What the sources that ask brokers have in common."""
-    return {
-        "bootstrap": cluster.witness_bootstrap,
-        "definitions": json.dumps(definition_jars()),
-        "run": "live",
-        "ranges": encode(ranges),
-        "tasks": "2",
-        "timeout_s": str(PATIENCE_S),
-        "settings": "{}",
-        **more,
-    }
-
-
 def delivered(rows: Sequence[Row]) -> list[Row]:
     """What a consumer is told of the data among the log's rows."""
     return [{name: row[name] for name in DELIVERED.names} for row in rows if row["control"] is None]
@@ -96,19 +81,19 @@ def test_every_source_reads_the_same_log(cluster: LocalCluster, capsys: pytest.C
     with Client(cluster.witness_bootstrap, definitions(), timeout_s=PATIENCE_S) as asking:
         end = quiet_end(asking, TopicPartition(at.topic, at.partition))
     ranges = [Range(topic=at.topic, topic_index=0, partition=at.partition, start=0, end=end)]
-    whole = rows_of(LogReader(options(cluster, ranges, split_offsets="0")))
+    whole = rows_of(LogReader(options(cluster.witness_bootstrap, ranges, split_offsets="0")))
     assert [row["offset"] for row in whole] == list(range(end))
     assert end == len(CODECS) * (RECORDS + 2)
     assert [row["control"] for row in whole if row["control"]] == ["commit", "abort", "commit", "abort", "commit"]
-    assert rows_of(LogReader(options(cluster, ranges, split_offsets=str(PIECE)))) == whole
-    given = rows_of(ClientReader(options(cluster, ranges, isolation="read_uncommitted")))
+    assert rows_of(LogReader(options(cluster.witness_bootstrap, ranges, split_offsets=str(PIECE)))) == whole
+    given = rows_of(ClientReader(options(cluster.witness_bootstrap, ranges, isolation="read_uncommitted")))
     assert given == delivered(whole)
 
     for broker in cluster.brokers:
         cluster.stop(broker)
     disks = [cluster.directory / "data" / cluster.topology.plan.name(broker) for broker in cluster.brokers]
     for disk in disks:
-        read = SegmentReader({"directory": str(disk), "run": "live", "ranges": encode(ranges), "tasks": "1"})
+        read = SegmentReader(options("", ranges, directory=str(disk)))
         assert rows_of(read) == whole
     assert compare_replicas([*map(str, disks), "--topic", at.topic]) == ExitCode.CONFORMANT
     assert f"PASS           {at.topic}-{at.partition}" in capsys.readouterr().out
