@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tests.generated import generated
 from tests.judging import judged
 from tests.planted import Plant
-from tests.planted_programs import Program, build, programs
+from tests.planted_programs import Program, build
 from verification.anomalies import Anomaly
 from verification.folding import RawViolation
 from verification.reference import judge_rows
@@ -71,26 +71,12 @@ def _injected(several: Iterable[Program]) -> set[Anomaly]:
 @pytest.mark.parametrize("batch", [1, 2])
 def test_both_judges_find_the_same(spark: SparkSession, batch: int) -> None:
     """On every generated history the Spark checks and the reference find exactly the same violations."""
-    generated: list[Program] = []
-
-    @seed(batch)
-    @settings(
-        max_examples=BATCH,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(programs())
-    def collect(program: Program) -> None:
-        generated.append(program)
-
-    collect()
-    assert _injected(generated) == SHOWN, "an anomaly that is never injected is one that nobody agrees about"
-    found = disagreements(spark, generated)
+    several = generated(BATCH, batch)
+    assert _injected(several) == SHOWN, "an anomaly that is never injected is one that nobody agrees about"
+    found = disagreements(spark, several)
     if found:
         program, difference = shrunk(spark, *found[0])
-        pytest.fail(f"{len(found)} of {len(generated)} disagree; the smallest found:\n{program}\n{difference}")
+        pytest.fail(f"{len(found)} of {len(several)} disagree; the smallest found:\n{program}\n{difference}")
 
 
 def test_the_comparison_sees_a_difference(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

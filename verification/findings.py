@@ -68,11 +68,11 @@ def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
     )
 
 
-def _order(violation: RawViolation) -> tuple[tuple[bool, int], ...]:
+def _order(violation: RawViolation) -> tuple[tuple[tuple[bool, int], ...], str, str]:
     """The order of examples: by place and identity, so that the same evidence shows the same examples."""
     place = (violation.topic_index, violation.partition, violation.offset)
     keys = (*place, violation.process, violation.operation, violation.index)
-    return tuple((key is None, key or 0) for key in keys)
+    return (tuple((key is None, key or 0) for key in keys), violation.observer or "", violation.detail)
 
 
 def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
@@ -97,32 +97,45 @@ def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
     ]
 
 
-def surroundings(
-    spark: SparkSession, places: DataFrame, folded: Mapping[str, Folded]
-) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """The places around the examples of every finding, by (run, anomaly); one job for all runs."""
-    from pyspark.sql import functions as F  # noqa: N812
+def wanted(spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
+    """The examples of all findings: run, anomaly, topic_index, partition, at (offset), process, operation."""
     from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
     from verification.frames import local
 
-    wanted = _wanted(folded)
-    if not wanted:
-        return {}
     types = {"run": StringType(), "anomaly": StringType(), "at": LongType(), "operation": LongType()}
     names = ("run", "anomaly", "topic_index", "partition", "at", "process", "operation")
     schema = StructType([StructField(name, types.get(name, IntegerType())) for name in names])
-    example = F.broadcast(local(spark, wanted, schema))
+    return local(spark, _wanted(folded), schema)
+
+
+def surroundings(
+    spark: SparkSession, places: DataFrame, folded: Mapping[str, Folded]
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The places around the examples of every finding, by (run, anomaly); one job for all runs.
+
+    At most `RECORDS_MAX` of each finding: those next to the examples first, then in order of place.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not any(found.primary for found in folded.values()):
+        return {}
+    example = F.broadcast(wanted(spark, folded))
     shown = places.select("run", "topic_index", "partition", "offset", *_SHOWN)
     beside = shown.join(example.drop("process", "operation"), ["run", "topic_index", "partition"])
     same = shown.join(
         example.where("process is not null").drop("topic_index", "partition", "at"), ["run", "process", "operation"]
     )
     near = beside.where(f"abs(offset - at) <= {AROUND}")
-    both = near.drop("at").unionByName(same).unionByName(_deciders(same, shown))
-    both = both.unionByName(_copies(near.where("offset = at"), shown)).distinct().limit(RECORDS_MAX * 16)
+    close = near.drop("at").unionByName(_deciders(same, shown)).withColumn("far", F.lit(0))
+    rest = same.unionByName(_copies(near.where("offset = at"), shown)).withColumn("far", F.lit(1))
+    every = close.unionByName(rest)
+    once = every.groupBy(*[name for name in every.columns if name != "far"]).agg(F.min("far").alias("far"))
+    in_turn = Window.partitionBy("run", "anomaly").orderBy("far", "topic_index", "partition", "offset")
+    kept = once.withColumn("turn", F.row_number().over(in_turn)).where(f"turn <= {RECORDS_MAX}").drop("far", "turn")
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in both.toArrow().to_pylist():
+    for row in kept.toArrow().to_pylist():
         found.setdefault((row.pop("run"), row.pop("anomaly")), []).append(row)
     return found
 

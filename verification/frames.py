@@ -7,7 +7,7 @@ one machine's memory can be judged on a cluster that sees the files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,12 @@ _LABELS = StructType(
 _LOCAL = "^file:/+"
 
 
-def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: StructType) -> DataFrame:
-    """Lines of JSON files with the labels (run, owner) of the file that each stands in."""
-    # A line that is no JSON must end the judgement: Spark's own way is to read it as nulls, which accuse nobody.
-    lines = spark.read.schema(line).json([str(path) for path in files], mode="FAILFAST")
+#: A line that is no JSON must end the judgement: Spark's own way is to read it as nulls, which accuse nobody.
+_STRICT = {"mode": "FAILFAST"}
+
+
+def _labelled(lines: DataFrame, files: Mapping[Path, tuple[str, int]]) -> DataFrame:
+    """Lines read from files with the labels (run, owner) of the file that each stands in."""
     labels = []
     # Spark's own spelling of a file's name is the key, whatever it escapes; only the slashes differ between the two
     # places where it says it.
@@ -95,30 +97,65 @@ def _labelled(spark: SparkSession, files: Mapping[Path, tuple[str, int]], line: 
         run, owner = files[Path(unquote(urlparse(spelled).path))]
         labels.append({"file": spelled, "run": run, "owner": owner})
     spelled_alike = F.regexp_replace("_metadata.file_path", _LOCAL, "file:///")
-    labelled = lines.withColumn("file", spelled_alike).join(F.broadcast(local(spark, labels, _LABELS)), "file", "left")
+    labelled = lines.withColumn("file", spelled_alike).join(
+        F.broadcast(local(lines.sparkSession, labels, _LABELS)), "file", "left"
+    )
     # Evidence that belongs to nobody must never be dropped in silence.
     unknown = F.raise_error(F.concat(F.lit("evidence of no run: "), F.col("file"))).cast("string")
     return labelled.withColumn("run", F.coalesce("run", unknown)).drop("file")
 
 
-def _acks(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
-    files = {path.resolve(): (run.run, process) for run in runs for process, path in run.acks.items()}
+def _lines_of(lines: DataFrame, operations: DataFrame) -> DataFrame:
+    """Labelled lines of acknowledgements, parsed if they are of one of these operations, or do not begin by saying which."""
+    head = F.substring("value", 1, 64)
+    said = F.regexp_extract(head, r'^\s*\{\s*"operation"\s*:\s*(\d{1,18})\s*,', 1)
+    named = F.broadcast(
+        operations.select("run", "process", "operation").distinct().withColumn("is_sought", F.lit(True))
+    )
+    body = F.from_json("value", schemas.ACKS_LINE, _STRICT)
+    return (
+        lines.withColumnRenamed("owner", "process")
+        .withColumn("operation", said.try_cast("long"))
+        .join(named, ["run", "process", "operation"], "left")
+        .where("is_sought or operation is null")
+        .select("run", F.col("process").alias("owner"), body.alias("body"))
+        .select("run", "owner", "body.*")
+    )
+
+
+def acks(
+    spark: SparkSession,
+    runs: Sequence[RunEvidence],
+    processes: Collection[tuple[str, int]] | None = None,
+    operations: DataFrame | None = None,
+) -> DataFrame:
+    """What clients were told about their records; where `processes` (run, process) are named, only that of these.
+
+    `operations` (run, process, operation) spares the parsing of most other operations' lines.
+    """
+    files = {
+        path.resolve(): (run.run, process)
+        for run in runs
+        for process, path in run.acks.items()
+        if processes is None or (run.run, process) in processes
+    }
     if not files:
         return local(spark, [], schemas.ACKS)
+    paths = [str(path) for path in files]
+    if operations is None:
+        lines = _labelled(spark.read.schema(schemas.ACKS_LINE).json(paths, **_STRICT), files)
+    else:
+        lines = _lines_of(_labelled(spark.read.text(paths), files), operations)
     ack = F.col("ack")
-    return (
-        _labelled(spark, files, schemas.ACKS_LINE)
-        .withColumn("ack", F.explode("acks"))
-        .select(
-            "run",
-            F.col("owner").alias("process"),
-            "operation",
-            ack[0].cast("int").alias("index"),
-            ack[1].cast("int").alias("topic_index"),
-            ack[2].cast("int").alias("partition"),
-            ack[3].cast("long").alias("offset"),
-            ack[4].alias("outcome"),
-        )
+    return lines.withColumn("ack", F.explode("acks")).select(
+        "run",
+        F.col("owner").alias("process"),
+        "operation",
+        ack[0].cast("int").alias("index"),
+        ack[1].cast("int").alias("topic_index"),
+        ack[2].cast("int").alias("partition"),
+        ack[3].cast("long").alias("offset"),
+        ack[4].alias("outcome"),
     )
 
 
@@ -148,7 +185,8 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
     if not files:
         return local(spark, [], schemas.OBSERVATIONS)
     record = F.col("record")
-    rows = _labelled(spark, files, schemas.OBSERVATIONS_LINE).select(
+    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json([str(path) for path in files], **_STRICT)
+    rows = _labelled(lines, files).select(
         "run",
         F.col("owner").alias("observer_index"),
         "poll",
@@ -177,7 +215,7 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence]) -> Frames:
     held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
     return Frames(
         **held,
-        acks=_acks(spark, runs),
+        acks=acks(spark, runs),
         observations=_observations(spark, runs, held["observers"]),
         log=_captured(spark, [each.log for each in with_log], schemas.LOG),
         uncommitted=_captured(spark, [each.uncommitted for each in with_log], schemas.DELIVERED),

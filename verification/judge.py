@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verification import coordination, findings, signatures, verdict_file
@@ -21,29 +22,34 @@ from verification.coverage import coverage
 from verification.decision import Judged, decide
 from verification.errors import UnfitEvidenceError
 from verification.evidence import RunEvidence, check_distinct, read_run
+from verification.fingerprints.choice import Way, fits
 from verification.folding import Folded, RawViolation, fold
 from verification.layout import RunDirectory
 from verification.verdict import Finding, ScenarioVerdict, Verdict
 from verification.witness import witness
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from verification.checks import Check
     from verification.checks.facts import Facts
+    from verification.fingerprints.facts import Doubts
+    from verification.frames import Frames
 
 LOG = logging.getLogger(__name__)
 #: The places around the examples of a finding, by (run, anomaly).
 Around = Mapping[tuple[str, str], list[dict[str, Any]]]
+#: The places that findings are shown among, given the findings by run.
+Places = Callable[[Mapping[str, Folded]], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What the checks found, by run, and which of them crashed (name and reason)."""
+    """What the checks found, by run, and which of them crashed (name and reason); `places` is None without facts."""
 
     violations: dict[str, list[RawViolation]]
     crashed: tuple[str, ...] = ()
-    facts: Facts | None = field(default=None, compare=False)
+    places: Places | None = field(default=None, compare=False)
 
 
 def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
@@ -63,19 +69,45 @@ def _first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
-def check(spark: SparkSession, runs: Sequence[RunEvidence]) -> Checked:
-    """Run every check that the runs' experiments can show, in one job; when that crashes, one by one."""
-    from verification.checks import CHECKS
+def _doubtful(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) -> Doubts | None:
+    """What fingerprints leave in doubt; None when that is too much, and when they break: then everything is looked at."""
+    from verification.fingerprints.facts import Evidence, derive
+    from verification.frames import acks
+
+    try:
+        doubts = derive(Evidence(frames=frames, acks=partial(acks, spark, runs)))
+    except Exception:
+        LOG.exception("the fingerprints crashed; looking at every record")
+        return None
+    if doubts is not None:
+        LOG.debug("looked at %d of %d rows of the log", doubts.read, doubts.held)
+    return doubts
+
+
+def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], folded: bool) -> tuple[Facts, Places]:
+    """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
     from verification.checks.facts import derive
     from verification.frames import load
 
+    frames = load(spark, runs)
+    doubts = _doubtful(spark, runs, frames) if folded else None
+    if doubts is not None:
+        return doubts.facts, partial(doubts.around, spark)
+    facts = derive(frames)
+    return facts, lambda _: facts.places
+
+
+def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = False) -> Checked:
+    """Run every check that the runs' experiments can show, in one job; when that crashes, one by one."""
+    from verification.checks import CHECKS
+
     checks = [each for each in CHECKS if any(each.applies(run.experiment) for run in runs)]
     try:
-        facts = derive(load(spark, runs))
+        facts, places = _looked_at(spark, runs, folded)
     except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
         return Checked(violations={}, crashed=(f"the evidence could not be loaded: {_first_line(error)}",))
     try:
-        return Checked(violations=collect(facts, checks), facts=facts)
+        return Checked(violations=collect(facts, checks), places=places)
     except Exception:
         LOG.exception("the checks crashed together; running them one by one")
     found: dict[str, list[RawViolation]] = {}
@@ -86,7 +118,7 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence]) -> Checked:
                 found.setdefault(run, []).extend(violations)
         except Exception as error:  # noqa: BLE001 - a crashed check is an ERROR of ours, never a verdict on the subject
             crashed.append(f"check {each.name} crashed: {_first_line(error)}")
-    return Checked(violations=found, crashed=tuple(crashed), facts=facts)
+    return Checked(violations=found, crashed=tuple(crashed), places=places)
 
 
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
@@ -164,24 +196,40 @@ def _written(directory: RunDirectory, verdict: ScenarioVerdict) -> ScenarioVerdi
     return verdict
 
 
-def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float) -> Iterable[ScenarioVerdict]:
+def _judge_together(
+    spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool
+) -> Iterable[tuple[str, ScenarioVerdict]]:
+    checked = check(spark, runs, folded=folded)
+    walked = {run.run: _walk(run, checked) for run in runs}
+    found = {run: fold(violations) for run, (violations, _) in walked.items()}
+    shown = any(each.primary for each in found.values())
+    around = findings.surroundings(spark, checked.places(found), found) if shown and checked.places else {}
+    for run in runs:
+        findings.write(run, found[run.run], around)
+        yield run.run, _decide(run, found[run.run], around, walked[run.run][1])
+
+
+def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float, way: Way) -> Iterable[ScenarioVerdict]:
     from dataclasses import replace
 
-    checked = check(spark, runs)
-    walked = {run.run: _walk(run, checked) for run in runs}
-    folded = {run: fold(violations) for run, (violations, _) in walked.items()}
-    around = {} if checked.facts is None else findings.surroundings(spark, checked.facts.places, folded)
-    verdicts = []
-    for run in runs:
-        findings.write(run, folded[run.run], around)
-        verdicts.append(_decide(run, folded[run.run], around, walked[run.run][1]))
+    folded = [run for run in runs if fits(run, way)]
+    names = {run.run for run in folded}
+    whole = [run for run in runs if run.run not in names]
+    verdicts: dict[str, ScenarioVerdict] = {}
+    if whole:
+        verdicts |= _judge_together(spark, whole, folded=False)
+    if folded:
+        verdicts |= _judge_together(spark, folded, folded=True)
     # The runs were judged together: each is charged its share.
     share_s = (time.monotonic() - began) / len(runs)
-    return [replace(verdict, judged_s=share_s) for verdict in verdicts]
+    return [replace(verdicts[run.run], judged_s=share_s) for run in runs]
 
 
-def judge(spark: SparkSession, directories: Iterable[RunDirectory]) -> list[ScenarioVerdict]:
+def judge(spark: SparkSession, directories: Iterable[RunDirectory], *, way: Way = Way.BY_SIZE) -> list[ScenarioVerdict]:
     """Judge the evidence of some scenarios in one job and write `verdicts.json` and `findings/` into each.
+
+    Large runs are judged in a job of their own, by fingerprints first (`verification.fingerprints`); `way` says so of
+    all or of none, for comparison.
 
     Returns one verdict per directory, in their order. A directory that cannot be judged has the verdict ERROR with the
     reason; it does not keep the others from being judged.
@@ -198,6 +246,6 @@ def judge(spark: SparkSession, directories: Iterable[RunDirectory]) -> list[Scen
         except UnfitEvidenceError as error:
             verdicts[number] = _unfit(directory, error)
     if fit:
-        judged = dict(zip([id(each.directory) for each in fit], _judge_fit(spark, fit, began), strict=True))
+        judged = dict(zip([id(each.directory) for each in fit], _judge_fit(spark, fit, began, way), strict=True))
         verdicts |= {number: judged[id(each)] for number, each in enumerate(order) if id(each) in judged}
     return [_written(directory, verdicts[number]) for number, directory in enumerate(order)]

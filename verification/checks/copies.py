@@ -13,6 +13,7 @@ from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
 from verification.folding import LSO
+from verification.frames import Frames
 from verification.identity import NO_SOURCE
 
 #: The input that a row is about.
@@ -21,15 +22,15 @@ INPUT = ("run", "source_partition", "source_offset")
 
 def _outputs(facts: Facts) -> DataFrame:
     """Every committed copy of a run that copies."""
-    return facts.places.where(
+    return facts.copied.where(
         f"fan_out is not null and genuine and outcome = 'commit' and source_offset != {NO_SOURCE}"
     )
 
 
-def _committed_offsets(facts: Facts) -> DataFrame:
+def committed_offsets(frames: Frames) -> DataFrame:
     """The group's committed offset by input partition; none at all counts as 0."""
     return F.broadcast(
-        facts.frames.group_offsets.selectExpr(
+        frames.group_offsets.selectExpr(
             "run",
             "topic_index as input_topic_index",
             "partition as source_partition",
@@ -59,13 +60,13 @@ def offset_without_output(facts: Facts) -> DataFrame:
     """
     record = ("process", "operation", "index", "topic_index", "partition", "offset", "fan_out")
     inputs = (
-        facts.places.where("outcome = 'commit' and committed > 0")
+        facts.copied.where("outcome = 'commit' and committed > 0")
         .withColumn("source_partition", F.col("partition"))
-        .join(_committed_offsets(facts), ["run", "source_partition"])
+        .join(committed_offsets(facts.frames), ["run", "source_partition"])
         .where("topic_index = input_topic_index and offset < committed_offset")
         .select("run", "source_partition", F.col("offset").alias("source_offset"), F.struct(*record).alias("input"))
     )
-    outputs = facts.places.where(f"genuine and outcome in ('commit', 'open') and source_offset != {NO_SOURCE}")
+    outputs = facts.copied.where(f"genuine and outcome in ('commit', 'open') and source_offset != {NO_SOURCE}")
     written = outputs.selectExpr(
         *INPUT, "intended_topic_index as output", "case when outcome = 'commit' then intended_topic_index end as kept"
     )
@@ -92,7 +93,7 @@ def output_without_offset(facts: Facts) -> DataFrame:
     """An output with outcome commit of an input at or beyond the group's committed offset. One per output."""
     beyond = (
         _outputs(facts)
-        .join(_committed_offsets(facts), ["run", "source_partition"], "left")
+        .join(committed_offsets(facts.frames), ["run", "source_partition"], "left")
         .where("source_offset >= coalesce(committed_offset, 0)")
     )
     detail = (

@@ -14,11 +14,17 @@ from verification.frames import Frames
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Evidence, one row per place (`checks.places`), one row per record (`checks.records`)."""
+    """Evidence, one row per place (`checks.places`), one row per record (`checks.records`).
+
+    `ordered` and `copied` are the places for the checks of order and of copies, which hold places against each other:
+    the same ones here, those that are in question where fingerprints came first (`verification.fingerprints`).
+    """
 
     frames: Frames
     places: DataFrame
     records: DataFrame
+    ordered: DataFrame
+    copied: DataFrame
 
 
 def derive(frames: Frames) -> Facts:
@@ -29,4 +35,5 @@ def derive(frames: Frames) -> Facts:
     """
     by_operation = operations(frames)
     by_place = places(frames, by_operation).localCheckpoint()
-    return Facts(frames=frames, places=by_place, records=records(frames, by_place, by_operation).localCheckpoint())
+    by_record = records(frames, by_place, by_operation).localCheckpoint()
+    return Facts(frames=frames, places=by_place, records=by_record, ordered=by_place, copied=by_place)

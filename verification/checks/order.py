@@ -19,7 +19,7 @@ def reordered_write(facts: Facts) -> DataFrame:
     order stands before it. Second copies are duplicates and out of order by nature, therefore left out.
     """
     writer = (*PARTITION, "process")
-    kept = facts.places.where(
+    kept = facts.ordered.where(
         "order_claimed and in_log and genuine and outcome = 'commit'"
         " and topic_index = intended_topic_index and partition = intended_partition"
     )

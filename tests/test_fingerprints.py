@@ -1,0 +1,292 @@
+"""Fingerprints first: the same violations as by looking at every record, from a fraction of the records."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import planted_files
+from tests.generated import generated
+from tests.judging import frames
+from tests.planted import Plant, Planted
+from tests.planted_busy import A0, ALL, busy
+from tests.planted_cases import planted_all
+from tests.planted_programs import build
+from verification.evidence import read_run
+from verification.fingerprints.choice import Way, fits
+from verification.folding import RawViolation, fold
+from verification.history import Action, Intent, Operation, Outcome
+from verification.rows import Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from verification.frames import Frames
+
+pytestmark = pytest.mark.spark
+GENERATED = 200
+#: Offsets are multiplied by this in every other history, so that chunks and blocks of offsets end within operations.
+APART = 700
+#: What is found (wording included) and shown, by run.
+Answer = tuple[dict[str, Counter[str]], dict[str, Counter[str]]]
+
+
+def unobserved(plant: Plant, *, apart: int = 1) -> Plant:
+    """The same evidence without live observers, and with `apart` times the offsets."""
+    rows: dict[str, list[dict[str, Any]]] = {**plant.rows, "observers": [], "observations": []}
+    for name, every in rows.items():
+        rows[name] = [{**row, **_apart(row, apart)} for row in every]
+    return replace(plant, rows=rows)
+
+
+def _apart(row: Mapping[str, Any], apart: int) -> dict[str, int]:
+    names = ("offset", "source_offset", "high_watermark", "last_stable_offset")
+    return {name: row[name] * apart for name in names if (row.get(name) or 0) > 0}
+
+
+def fitting(plants: Iterable[Plant]) -> list[Plant]:
+    """Those that fingerprints fit, every other one with its offsets apart."""
+    with_log = [plant for plant in plants if plant.experiment.has_log]
+    return [unobserved(plant, apart=APART if number % 2 else 1) for number, plant in enumerate(with_log)]
+
+
+def _found(violations: Mapping[str, Iterable[RawViolation]]) -> dict[str, Counter[str]]:
+    return {
+        run: Counter(str(astuple(replace(each, places=tuple(sorted(each.places))))) for each in every)
+        for run, every in violations.items()
+    }
+
+
+def _shown(rows: Mapping[tuple[str, str], Iterable[Mapping[str, Any]]]) -> dict[str, Counter[str]]:
+    shown: dict[str, Counter[str]] = {}
+    for (run, anomaly), every in rows.items():
+        texts = (f"{anomaly} {json.dumps(row, sort_keys=True)}" for row in every)
+        shown.setdefault(run, Counter()).update(texts)
+    return shown
+
+
+def _acks(evidence: Frames) -> Callable[[object, object], DataFrame]:
+    return lambda *_: evidence.acks
+
+
+def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
+    """What is found and shown by looking at every record, and by fingerprints first."""
+    from verification import findings
+    from verification.checks import CHECKS
+    from verification.checks.facts import derive
+    from verification.fingerprints import facts as fingerprints
+    from verification.judge import collect
+
+    whole = derive(evidence)
+    found = collect(whole, CHECKS)
+    folded = {run: fold(violations) for run, violations in found.items()}
+    doubts = fingerprints.derive(fingerprints.Evidence(frames=evidence, acks=_acks(evidence)), share_max=1.0)
+    assert doubts is not None
+    left = (_found(found), _shown(findings.surroundings(spark, whole.places, folded)))
+    places = doubts.around(spark, folded)
+    return left, (_found(collect(doubts.facts, CHECKS)), _shown(findings.surroundings(spark, places, folded)))
+
+
+def _generated() -> list[Plant]:
+    """Histories of any kind, tampered with at random."""
+    return [build(program, f"g{number:06d}") for number, program in enumerate(generated(GENERATED, 7))]
+
+
+def _instead(run: str) -> Plant:
+    """Readers get a record where the log has one that is aborted, in a transaction of which all else agrees."""
+    planted = busy(run)
+    client = planted.client("tx-9")
+    planted.transaction(client, (A0, A0), decision=None)
+    _, aborted = planted.transaction(client, (A0, A0), intent=Intent.ABORT, decision="abort")
+    plant = planted.finish()
+    other = plant.at("committed", 0, 1, 0)
+    plant.rows["committed"].append({**other, "partition": 0, "offset": aborted[0]["offset"]})
+    return plant
+
+
+@pytest.fixture(scope="module")
+def answers(spark: SparkSession) -> tuple[Answer, Answer]:
+    """What both ways say about all histories, in one job each."""
+    planted = [plant for plant, _ in planted_all().values()]
+    return both(spark, frames(spark, fitting([*planted, _instead("instead"), *_generated()])))
+
+
+@pytest.mark.parametrize("history", ["case-", "instead", "g"])
+def test_both_ways_find_and_show_the_same(answers: tuple[Answer, Answer], history: str) -> None:
+    """Word by word, of every planted history and of hundreds that were generated and tampered with."""
+    left, right = ([{run: said[run] for run in said if run.startswith(history)} for said in one] for one in answers)
+    assert left == right
+    assert all(left)
+
+
+def _twice(frame: str) -> Callable[[Plant], None]:
+    return lambda plant: plant.rows[frame].append(dict(plant.at(frame, 0, 0, 0)))
+
+
+def _changed(frame: str, **values: int | str) -> Callable[[Plant], None]:
+    return lambda plant: plant.at(frame, 0, 0, 0).update(values)
+
+
+def _dropped(frame: str, offset: int = 0) -> Callable[[Plant], None]:
+    return lambda plant: plant.drop(frame, 0, 0, offset)
+
+
+def _exchanged(plant: Plant) -> None:
+    """Two records of one transaction change their contents in one capture: the plain sums stay what they were."""
+    one, other = (plant.at("committed", 0, 0, offset) for offset in (0, 1))
+    for name in ("digest", "identity_digest"):
+        one[name], other[name] = other[name], one[name]
+
+
+def _retold(outcome: Outcome) -> Callable[[Plant], None]:
+    return lambda plant: plant.retell(_first(plant), outcome=outcome)
+
+
+def _first(plant: Plant) -> Operation:
+    return next(each for each in plant.operations if each.action is Action.TRANSACTION)
+
+
+def _forgotten(plant: Plant) -> None:
+    plant.rows["operations"] = [row for row in plant.rows["operations"] if row["operation"] != 1 or row["process"] != 0]
+
+
+def _superseded(plant: Plant) -> None:
+    first = _first(plant)
+    rival = {**plant.rows["operations"][0], "process": 9, "operation": 0}
+    plant.rows["operations"].append({**rival, "completed_ns": (first.invoked_ns or 0) + 1})
+
+
+def _unacknowledged(plant: Plant) -> None:
+    plant.rows["acks"].remove(next(row for row in plant.rows["acks"] if row["process"] == 2))
+
+
+def _marker(plant: Plant) -> Row:
+    return next(row for row in plant.rows["log"] if row["control"] is not None)
+
+
+#: What is changed in evidence in which all agrees; offset 0 of the first partition is a committed transaction's.
+DIFFERENCES: dict[str, Callable[[Plant], None]] = {
+    "not delivered": _dropped("committed"),
+    "not given": _dropped("uncommitted"),
+    "not there": _dropped("log"),
+    "delivered twice": _twice("committed"),
+    "given twice": _twice("uncommitted"),
+    "there twice": _twice("log"),
+    "delivered otherwise": _changed("committed", digest=1),
+    "given otherwise": _changed("uncommitted", identity_digest=1),
+    "delivered as another's": _changed("committed", operation=3),
+    "delivered in another's place": _exchanged,
+    "another index": _changed("log", index=1),
+    "no such index": _changed("log", index=7),
+    "written to another partition": _changed("log", intended_partition=1),
+    "written to another topic": _changed("log", intended_topic_index=1),
+    "an epoch too high before it": _changed("log", producer_epoch=9),
+    "told aborted": _retold(Outcome.FAIL),
+    "told more": lambda plant: plant.retell(_first(plant), records=6),
+    "told less": lambda plant: plant.retell(_first(plant), records=4),
+    "nobody's": _forgotten,
+    "superseded": _superseded,
+    "not acknowledged": _unacknowledged,
+    "decided otherwise": lambda plant: _marker(plant).update(control="abort"),
+    "decided by nothing": lambda plant: _marker(plant).update(control="other"),
+    "undecided": lambda plant: plant.rows["log"].remove(_marker(plant)),
+}
+
+
+def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> None:
+    """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
+    from verification.checks.operations import operations
+    from verification.fingerprints.fold import folded, steps
+    from verification.fingerprints.suspects import suspects
+
+    changes: dict[str, Callable[[Plant], None]] = {"nothing": lambda _: None, **DIFFERENCES}
+    plants = []
+    for number, change in enumerate(changes.values()):
+        plants.append(busy(str(number), observers=()).finish())
+        change(plants[-1])
+    evidence = frames(spark, plants)
+    found = suspects(evidence, steps(folded(evidence.log)), operations(evidence), evidence.acks)
+    seen = {row["run"] for row in found.select("run").distinct().toArrow().to_pylist()}
+    assert {name for number, name in enumerate(changes) if str(number) in seen} == set(DIFFERENCES)
+
+
+def many(run: str) -> Planted:
+    """A hundred honest transactions of three clients."""
+    planted = Planted(run=run, observers=())
+    clients = [planted.client(f"tx-{number}") for number in range(3)]
+    for number in range(100):
+        decision = "abort" if number % 5 == 4 else "commit"
+        planted.transaction(clients[number % 3], ALL, intent=Intent(decision), decision=decision)
+    return planted
+
+
+def torn(run: str) -> Plant:
+    """The same, but one record of the last of them is not delivered."""
+    plant = many(run).finish()
+    plant.drop("committed", 1, 1, plant.rows["committed"][-1]["offset"])
+    return plant
+
+
+def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
+    """Of hundreds of records those of the one torn transaction are looked at, with their control records."""
+    from verification.fingerprints.facts import Evidence, derive
+
+    plants = [many("clean").finish(), torn("torn")]
+    evidence = frames(spark, plants)
+    doubts = derive(Evidence(frames=evidence, acks=_acks(evidence)))
+    assert doubts is not None
+    assert (doubts.read, doubts.held) == (2 * len(ALL), sum(len(plant.rows["log"]) for plant in plants))
+
+
+def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Verdicts and findings of a run are the same bytes both ways, but for the seconds that they took."""
+    from verification.judge import judge
+
+    said = {}
+    plant = torn("bytes")
+    caplog.set_level(logging.DEBUG, logger="verification.judge")
+    for way in (Way.WHOLE, Way.FOLDED):
+        directory = planted_files.write(plant, tmp_path / way)
+        assert fits(read_run(directory), way) is (way is Way.FOLDED)
+        (verdict,) = judge(spark, [directory], way=way)
+        assert verdict.judged_s
+        verdicts = {**json.loads(directory.verdicts.read_text()), "judged_s": None}
+        found = sorted(directory.findings.rglob("*.jsonl"))
+        files = {str(path.relative_to(directory.findings)): path.read_text() for path in found}
+        said[way] = (verdicts, files)
+    said_of = [record.getMessage() for record in caplog.records if "looked at" in record.getMessage()]
+    assert said_of == [f"looked at {2 * len(ALL)} of {len(plant.rows['log'])} rows of the log"]
+    assert said[Way.WHOLE] == said[Way.FOLDED]
+    assert said[Way.WHOLE][1]
+
+
+def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession) -> None:
+    """Where too much of the log would be read again, fingerprints say so instead."""
+    from verification.fingerprints.facts import Evidence, derive
+
+    plant = busy("doubtful", observers=()).finish()
+    plant.rows["committed"].clear()
+    evidence = frames(spark, [plant])
+    assert derive(Evidence(frames=evidence, acks=_acks(evidence))) is None
+
+
+@pytest.mark.parametrize("but", ["observers", "log", "size", "two inputs"])
+def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
+    """Large runs with a log, without live observers and with one topic of inputs; everything else is looked at whole."""
+    planted = busy("fits", has_log=but != "log", **({} if but == "observers" else {"observers": ()}))
+    plant = planted.finish()
+    if but == "two inputs":
+        plant = replace(plant, experiment=replace(plant.experiment, group="copiers"))
+        offsets = {"run": "fits", "partition": 0, "offset": 1}
+        plant.rows["group_offsets"] = [{**offsets, "topic_index": topic_index} for topic_index in (0, 1)]
+    evidence = read_run(planted_files.write(plant, tmp_path / "run"))
+    assert not fits(evidence)
+    assert fits(evidence, Way.FOLDED) is (but == "size")
+    assert not fits(evidence, Way.WHOLE)

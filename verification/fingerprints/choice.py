@@ -1,0 +1,37 @@
+"""Which runs are judged by fingerprints first."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from verification.evidence import RunEvidence
+
+#: Rows of the log from which on folding them costs less than looking at them. Folding takes a dozen small jobs, whose
+#: planning costs some 60 s of processor time in a session that has compiled nothing yet, and then a tenth of a full look.
+ROWS_MIN = 500_000
+
+
+class Way(StrEnum):
+    """How runs are looked at: by size, each record, or fingerprints first wherever they fit."""
+
+    BY_SIZE = "by size"
+    WHOLE = "whole"
+    FOLDED = "folded"
+
+
+def _rows(run: RunEvidence) -> int:
+    """Rows of the log, from the files' own footers."""
+    import pyarrow.dataset as ds
+
+    return int(ds.dataset(run.directory.log, format="parquet").count_rows())
+
+
+def fits(run: RunEvidence, way: Way = Way.BY_SIZE) -> bool:
+    """Whether a run is judged by fingerprints first.
+
+    It needs a log, which outcomes follow from, and no live observers: what they were given, in which order and when, is
+    held against single records. A copier's group has one input topic (`checks.copies`). And it must be large enough.
+    """
+    inputs = {each.topic for each in run.captures.group_offsets if each.group == run.experiment.group}
+    fitting = run.experiment.has_log and not run.experiment.observers and len(inputs) <= 1
+    return fitting and (way is Way.FOLDED or (way is Way.BY_SIZE and _rows(run) >= ROWS_MIN))
