@@ -6,9 +6,13 @@ checks return before folding, so that nothing can hide in a fold.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests import planted_coordinating, planted_copies, planted_reads, planted_standing, planted_writes
 from tests.planted import Plant
 from tests.planted_busy import Case, Found
+from tests.planted_files import write
+from verification.layout import RunDirectory
 
 CASES: dict[str, Case] = {
     function.__name__: function
@@ -59,3 +63,18 @@ CASES: dict[str, Case] = {
 def planted_all() -> dict[str, tuple[Plant, set[Found]]]:
     """Every case under a run id of its own, by run id."""
     return {f"case-{number:02d}": case(f"case-{number:02d}") for number, case in enumerate(CASES.values())}
+
+
+#: Writes, reads, transactions, copies and whoever waits: something is wrong in each but the first.
+MIXED = ("clean", "lost_append", "skipped", "hung", "without_log", "copied_twice", "early_read")
+
+
+def mixed(place: Path, suffix: str = "") -> list[RunDirectory]:
+    """The MIXED cases as directories of runs, each named as its case and the suffix."""
+    return [write(CASES[name](name[:12])[0], place / f"{name}{suffix}") for name in MIXED]
+
+
+def anomalies(name: str) -> set[str]:
+    """What of a MIXED case is found after folding."""
+    _, expected = CASES[name](name[:12])
+    return {each[0] for each in expected if (each[0], name) != ("torn-transaction", "hung")}

@@ -14,7 +14,7 @@ import pytest
 from reports.surroundings import around
 from tests import planted_writes
 from tests.damaged_runs import DAMAGE, ENTRY, change_captures, change_polls, cut_history, log_bodies, write_log
-from tests.planted_cases import CASES
+from tests.planted_cases import CASES, MIXED, anomalies, mixed
 from tests.planted_files import write
 from tests.test_agreement import comparable
 from tests.test_reference import as_found
@@ -130,27 +130,24 @@ def test_the_judge_reads_the_same_files(spark: SparkSession, tmp_path: Path) -> 
     from verification import verdict_file
     from verification.judge import judge
 
-    names = ("clean", "lost_append", "skipped", "hung", "without_log", "copied_twice", "early_read")
-    runs = [write(CASES[name](name[:12])[0], tmp_path / f"{name} é 100%") for name in names]
+    runs = mixed(tmp_path, " é 100%")
     cut = write(planted_writes.clean("cut")[0], tmp_path / "cut")
     cut_history(cut)
     verdicts = judge(spark, [cut, *runs])
     assert [each.verdict for each in verdicts[:3]] == [Verdict.ERROR, Verdict.PASS, Verdict.FAIL]
     assert "the run was cut" in verdicts[0].reason
-    for name, run, verdict in zip(names, runs, verdicts[1:], strict=True):
-        _, expected = CASES[name](name[:12])
-        folded_away = {("torn-transaction", "hung")}
-        anomalies = {each[0] for each in expected if (each[0], name) not in folded_away}
-        assert {each.anomaly for each in verdict.findings} == anomalies, name
+    for name, run, verdict in zip(MIXED, runs, verdicts[1:], strict=True):
+        expected = anomalies(name)
+        assert {each.anomaly for each in verdict.findings} == expected, name
         assert verdict_file.read(run.verdicts) == verdict
-        assert {path.name for path in run.findings.iterdir()} == anomalies if anomalies else not run.findings.exists()
-    _check_witnesses(dict(zip(names, verdicts[1:], strict=True)))
-    (hung,) = verdicts[1 + names.index("hung")].findings
+        assert {path.name for path in run.findings.iterdir()} == expected if expected else not run.findings.exists()
+    _check_witnesses(dict(zip(MIXED, verdicts[1:], strict=True)))
+    (hung,) = verdicts[1 + MIXED.index("hung")].findings
     assert (hung.count, hung.consequences) == (1, 1)
-    lines = (runs[names.index("lost_append")].findings / "lost-write" / "violations.jsonl").read_text().splitlines()
+    lines = (runs[MIXED.index("lost_append")].findings / "lost-write" / "violations.jsonl").read_text().splitlines()
     (violation,) = [json.loads(line) for line in lines]
     assert (violation["topic"], violation["partition"]) == ("b", 0)
-    around = (runs[names.index("lost_append")].findings / "lost-write" / "records.jsonl").read_text().splitlines()
+    around = (runs[MIXED.index("lost_append")].findings / "lost-write" / "records.jsonl").read_text().splitlines()
     assert any(json.loads(line)["offset"] == violation["offset"] for line in around)
 
 

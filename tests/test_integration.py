@@ -1,4 +1,4 @@
-"""The main job in small, for real: a cluster, a fault, a control, verdicts, one report; and Ctrl-C in the middle of it.
+"""The main job in small, for real: a cluster, a fault, a control, verdicts, one report.
 
 One conformance run with the smoke profile for each way to run brokers is shared by the tests of this module. Where the
 machine has network namespaces, the one with brokers as processes is run with the network cut: what it needs from outside
@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -28,8 +27,6 @@ pytestmark = pytest.mark.cluster
 
 #: The smoke profile takes about a minute on two quiet cores; a loaded machine takes several times that.
 SMOKE_WITHIN_S = 600.0
-#: Healing, ending brokers and writing what there is.
-INTERRUPT_WITHIN_S = 120.0
 
 
 def start(directory: Path, *options: str, through: tuple[str, ...] = ()) -> subprocess.Popen[str]:
@@ -189,27 +186,3 @@ def test_the_report_is_rendered_the_same_again(smoke: Smoke, tmp_path: Path) -> 
         )
         pages.append((out / "results.json").read_bytes())
     assert pages[0] == pages[1]
-
-
-def test_ctrl_c_heals_keeps_evidence_and_leaves_nothing(tmp_path: Path) -> None:
-    """Interrupted in the middle of a scenario: exit code 5, `interrupted` in results.json, nothing left running."""
-    directory = tmp_path / "run"
-    process = start(directory, "--runtime", "local", "--seed", "1")
-    history = directory / "runs" / "smoke-transactions-without-faults-confluent-1" / "history.jsonl"
-    deadline = time.monotonic() + SMOKE_WITHIN_S
-    try:
-        while not (history.is_file() and "transaction" in history.read_text(encoding="utf-8")):
-            assert time.monotonic() < deadline, "no transaction was recorded"
-            assert process.poll() is None, process.communicate()[0]
-            time.sleep(0.2)
-        os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=INTERRUPT_WITHIN_S)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
-    assert results["interrupted"] is True
-    assert results["decision"] == "UNDECIDED"
-    assert process.returncode == 5, output
-    assert "footer" in history.read_text(encoding="utf-8").splitlines()[-1]
-    assert processes_of(directory) == []

@@ -1,8 +1,8 @@
 """Ctrl-C in every phase: what a run makes of SIGINT to its process group while it fetches, boots, works, judges.
 
 Always the same: it ends by itself within its bound, `results.json` says `interrupted`, no process and no temporary
-file is left, and the evidence so far is kept. The workload's phase is in `test_integration.py`. A real tox is
-interrupted here as well: it interrupts its child once more and must not kill it before it has healed and written.
+file is left, and the evidence so far is kept. A real tox is interrupted here as well: it interrupts its child once more
+and must not kill it before it has healed and written.
 """
 
 from __future__ import annotations
@@ -203,6 +203,17 @@ def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
     run.was_interrupted()
     assert run.is_sealed()
     assert log.stat().st_size > 0
+
+
+@pytest.mark.cluster
+def test_while_clients_work(start: Start, tmp_path: Path) -> None:
+    """Clients and brokers are ended and what clients did is sealed."""
+    run = Evidence(tmp_path / "run")
+    command = start(*conformance(tmp_path, "--runtime", "local"))
+    command.wait_for(lambda: '"transaction"' in run.history, "a transaction", within_s=PHASE_WITHIN_S)
+    interrupted(command)
+    run.was_interrupted()
+    assert run.is_sealed()
 
 
 @pytest.mark.docker

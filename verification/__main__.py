@@ -39,12 +39,17 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's"
     )
     parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--spark-master", metavar="URL", help="the cluster that judges: spark://host:7077, yarn, k8s://…"
+    )
+    where.add_argument("--spark-remote", metavar="URL", help="the Spark Connect server that judges: sc://host:15002")
     parser.add_argument(
         "--spark",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a Spark setting, for instance spark.master=spark://host:7077; wins over every default",
+        help="any other Spark setting, for instance spark.executor.memory=8g; wins over every default",
     )
     return parser.parse_args(arguments)
 
@@ -65,14 +70,16 @@ def _directories(paths: Sequence[Path]) -> tuple[list[RunDirectory], list[Path]]
     return scenarios, cases
 
 
-def _options(texts: Sequence[str]) -> dict[str, str]:
+def _options(parsed: argparse.Namespace) -> dict[str, str]:
+    """The user's Spark settings."""
     options = {}
-    for text in texts:
+    for text in parsed.spark:
         key, equals, value = text.partition("=")
         if not equals or not key.startswith("spark."):
             raise UnfitEvidenceError(f"--spark {text} is not of the form spark.key=value")
         options[key] = value
-    return options
+    named = {"spark.master": parsed.spark_master, "spark.remote": parsed.spark_remote}
+    return options | {key: url for key, url in named.items() if url is not None}
 
 
 def _line(verdict: ScenarioVerdict) -> str:
@@ -146,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _arguments(words)
     try:
         scenarios, cases = _directories(parsed.run_dir)
-        options = _options(parsed.spark)
+        options = _options(parsed)
     except UnfitEvidenceError as error:
         print(error, file=sys.stderr)
         return ExitCode.USAGE

@@ -1,0 +1,77 @@
+"""When one machine is not enough: the same verdicts, findings and rows from Spark's own cluster and from a Connect server.
+
+Both run here, on loopback, but share nothing with the process that judges except the files of the evidence: no
+directory, no path of Python modules, no session.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import planted_log
+from tests.planted_cases import MIXED, anomalies, mixed
+from tests.spark_servers import connect_server, standalone
+from tests.test_reading_sources import END, PARTS, TOPIC, options, whole
+from tests.whole_commands import ROOT
+from verification import verdict_file
+from verification.layout import RunDirectory
+from verification.verdict import ExitCode
+
+pytestmark = pytest.mark.spark
+#: A session and one judgement take half a minute; the rest is for a machine that is busy with clusters.
+WITHIN_S = 300.0
+#: What a session of ours has by itself, for executors, whose workers decide by themselves.
+QUICK = ("--spark", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m")
+#: Judges as a user does, then reads as a run's capture does: the readers' code is sent, the source is registered, and the
+#: workers read. One session for both, because starting it takes longer than either.
+PROGRAM = """import json, sys
+from pyspark.sql import SparkSession
+from verification.__main__ import main
+from verification.capture import ship
+where, url, asked, *words = sys.argv[1:]
+code = main([*words, f"--spark-{where}", url])
+spark = SparkSession.builder.config(f"spark.{where}", url).getOrCreate()
+ship(spark)
+read = spark.read.format("onceproof").option("source", "segments").options(**json.loads(asked)).load()
+rows = read.select("partition", "offset", "digest").toArrow().to_pylist()
+print(json.dumps({"code": code, "rows": sorted([row["partition"], row["offset"], row["digest"]] for row in rows)}))"""
+
+
+@pytest.fixture(scope="module", params=["standalone", "connect"])
+def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """How a user names a Spark that runs elsewhere, and its URL."""
+    place = tmp_path_factory.mktemp("servers")
+    if request.param == "standalone":
+        with standalone(place) as url:
+            yield "master", url
+    else:
+        with connect_server(place) as url:
+            yield "remote", url
+
+
+def found(run: RunDirectory) -> set[str]:
+    """The anomalies of which the judgement has files."""
+    return {path.parent.name for path in run.findings.rglob("violations.jsonl")}
+
+
+def test_evidence_is_judged_and_logs_are_read_alike(elsewhere: tuple[str, str], tmp_path: Path) -> None:
+    """What is found is what was planted, file by file; workers read with the code that they were sent."""
+    directory = planted_log.data_directory(tmp_path, 1)
+    planted_log.write_segments(directory / f"{TOPIC}-0", PARTS, each=20)
+    asked = json.dumps(options("unused", [whole()], directory=str(directory), split_offsets="100"))
+    runs = mixed(tmp_path)
+    arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, *QUICK, *(str(run.root) for run in runs)]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {run.root.name: found(run) for run in runs} == {name: anomalies(name) for name in MIXED}
+    assert all(verdict_file.read(run.verdicts).reason in done.stdout for run in runs)
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["code"] == ExitCode.VIOLATION
+    assert [(partition, offset) for partition, offset, _ in said["rows"]] == [(0, offset) for offset in range(END)]
+    assert any(digest is not None for *_, digest in said["rows"])
