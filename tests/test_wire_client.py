@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from tests.wire_definitions import definitions
 from tests.wire_peer import PATIENT_S, Peer, broker
 from wire.client import Client
 from wire.codes import ErrorCode
-from wire.errors import BrokerError, DeadlineError, DisconnectedError
+from wire.errors import AbandonedError, BrokerError, DeadlineError, DisconnectedError
 from wire.values import Producer, TopicPartition
 
 # Long enough to be sure that nothing comes, short enough to wait for it.
@@ -133,6 +135,22 @@ def test_a_silent_bootstrap_broker_is_passed_over() -> None:
         bootstrap = f"127.0.0.1:{silent.getsockname()[1]},{address[0]}:{address[1]}"
         with Client(bootstrap, definitions(), timeout_s=PATIENT_S, attempt_s=BRIEF_S) as asking:
             assert asking.leader_of("orders", 0) == 1
+
+
+def test_whoever_waits_for_a_broker_that_is_taken_away_can_be_told() -> None:
+    """An abandoned client's question ends at once and not at its deadline; nothing is sent any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+    asking = client(address, timeout_s=60.0)
+    with asking, ThreadPoolExecutor(1) as other:
+        began = time.monotonic()
+        answer = other.submit(asking.leader_of, "orders", 0)
+        with pytest.raises(TimeoutError):
+            answer.result(BRIEF_S)
+        asking.abandon()
+        with pytest.raises(AbandonedError):
+            answer.result(PATIENT_S)
+        assert time.monotonic() - began < PATIENT_S
 
 
 @pytest.mark.parametrize("text", ["nowhere", "host:", ":9092", "host:port"])

@@ -15,6 +15,7 @@
     │       └── CodecError       its payload does not decompress
     ├── DisconnectedError        the connection ended; what was sent may or may not have been done
     │   └── ConnectError         the connection never came about; nothing was sent
+    ├── AbandonedError           whoever asks has been told to ask no more; nothing was sent
     ├── DeadlineError            the deadline passed; what was sent may or may not have been done
     └── BrokerError              the broker answered with an error code
 
@@ -87,6 +88,10 @@ class DisconnectedError(WireError):
 
 class ConnectError(DisconnectedError):
     """No connection came about, so nothing was sent. Hint: see whether the broker is up at that address."""
+
+
+class AbandonedError(WireError):
+    """The client was abandoned by somebody else, so there is no use in asking again. Nothing was sent."""
 
 
 class DeadlineError(WireError):

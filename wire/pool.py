@@ -6,13 +6,13 @@ import ssl
 
 from wire.connection import Authentication, Connection
 from wire.deadline import Deadline
-from wire.errors import ConnectError, DeadlineError, DisconnectedError
+from wire.errors import AbandonedError, ConnectError, DeadlineError, DisconnectedError
 from wire.messages import Definitions
 from wire.values import Address
 
 
 class Pool:
-    """One connection per address. Not for use by several threads at once."""
+    """One connection per address. Not for use by several threads at once, except for `abandon`."""
 
     def __init__(
         self,
@@ -27,6 +27,7 @@ class Pool:
         self.bootstrap, self.definitions, self.client_id = bootstrap, definitions, client_id
         self.attempt_s, self.ssl_context, self.authentication = attempt_s, ssl_context, authentication
         self._connections: dict[Address, Connection] = {}
+        self._abandoned = False
 
     def at(self, address: Address, deadline: Deadline) -> Connection:
         """The connection to an address, opened anew if it ended; raises ConnectError, DeadlineError."""
@@ -36,7 +37,9 @@ class Pool:
         return connection
 
     def open(self, address: Address, deadline: Deadline) -> Connection:
-        """One more connection, which is the caller's to close; raises ConnectError, DeadlineError."""
+        """One more connection, which is the caller's to close; raises ConnectError, DeadlineError, AbandonedError."""
+        if self._abandoned:
+            raise AbandonedError(f"{address} was not tried: this client was abandoned")
         attempt = deadline.at_most(self.attempt_s)
         return Connection(
             *address,
@@ -73,6 +76,10 @@ class Pool:
 
     def _demote(self, address: Address) -> None:
         self.bootstrap.sort(key=address.__eq__)
+
+    def abandon(self) -> None:
+        """Open no further connection; may be called while another thread asks, whose connections stay as they are."""
+        self._abandoned = True
 
     def close(self) -> None:
         """Close every connection."""

@@ -72,6 +72,13 @@ class Router:
         """Close every connection."""
         self.pool.close()
 
+    def abandon(self) -> None:
+        """Let nobody wait for a broker that is taken away: whoever asks again gets AbandonedError at once.
+
+        For another thread than the one that asks, which must have no broker to talk to any more.
+        """
+        self.pool.abandon()
+
     def deadline(self) -> Deadline:
         """The deadline of a question asked now."""
         return Deadline.after(self.timeout_s)

@@ -71,6 +71,7 @@ class Sweep:
         self._runtime = equipment.runtime
         self._pool = ClusterPool(equipment.launch)
         self._catalogue = load()
+        self._asking: Client | None = None
 
     def perform(self, case: Case) -> ScriptVerdict:
         """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises.
@@ -92,6 +93,7 @@ class Sweep:
     def _played(self, case: Case, cluster: RunningCluster) -> Script:
         """The script of a case on its cluster."""
         with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
+            self._asking = client
             missing = _missing(client, case.generation)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
@@ -168,7 +170,9 @@ class Sweep:
         shutil.rmtree(self.directory / "runs" / case.key, ignore_errors=True)
 
     def close(self) -> None:
-        """End the cluster."""
+        """End the cluster. A case that is being performed by another thread asks in vain from then on, and ends."""
+        if self._asking is not None:
+            self._asking.abandon()
         self._pool.close()
 
 
