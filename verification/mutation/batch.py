@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from verification.coordination import illegal_transitions
 from verification.mutation.base import Base
 from verification.mutation.mutant import Mutant
 from verification.rows import Row
@@ -97,9 +98,12 @@ def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
 
 
 def judged(spark: SparkSession, mutants: Sequence[Mutant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks find, by mutant; one job."""
+    """Every violation that the Spark checks find, by mutant, in one job, and what coordinators may not have written."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge import collect
 
-    return collect(derive(frames(spark, mutants)), CHECKS)
+    found = collect(derive(frames(spark, mutants)), CHECKS)
+    for mutant in mutants:
+        found.setdefault(mutant.name, []).extend(illegal_transitions(mutant.rows["transaction_log"]))
+    return found

@@ -3,7 +3,8 @@
 Operations are kept or left out as a whole, with their acknowledgements, their records in the log and in all captures,
 the control records that decided them, and what observers were given of them. Left out are also the samples, the
 floors (which counted the whole) and what only speaks about the machine. Offsets, times, producer ids and epochs stay
-as they were, so the log has holes, as every log does at its control records.
+as they were, so the log has holes, as every log does at its control records. What coordinators wrote is kept whole: a
+hole there is a step that nobody can judge any more.
 
 Of copies their inputs are kept and nothing else of the input topic; a copy keeps every other copy of its inputs.
 """
@@ -176,6 +177,8 @@ def cut(source: Path, target: Path, *, per_kind: int = PER_KIND) -> RunDirectory
         _lines(path, directory.acks / path.name, partial(kept.acks, process))
     for path in kept.evidence.observations.values():
         _lines(path, directory.observations / path.name, kept.poll)
+    if kept.evidence.transaction_log is not None:
+        _lines(kept.evidence.directory.transaction_log, directory.transaction_log, lambda line: line)
     places = {"log": kept.places | kept.markers(), "uncommitted": kept.places, "committed": kept.places}
     for name, wanted in places.items():
         _parquet(target / name, sorted((row for row in kept.rows[name] if _place(row) in wanted), key=_place))

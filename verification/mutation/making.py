@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from verification.mutation import copying, harmless, outcomes, reads, standing, without_log, writes
+from verification.mutation import coordinating, copying, harmless, outcomes, reads, standing, without_log, writes
 from verification.mutation.base import Base
 from verification.mutation.mutant import Draft, Mutant, Mutator, NothingToChangeError
 
@@ -16,6 +16,7 @@ MUTATORS: tuple[Mutator, ...] = (
     *reads.MUTATORS,
     *copying.MUTATORS,
     *without_log.MUTATORS,
+    *coordinating.MUTATORS,
     *harmless.MUTATORS,
 )
 
