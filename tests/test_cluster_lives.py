@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaos.cluster import BrokerId, Site
-from fixtures.clusters.errors import ClusterStartError
-from fixtures.clusters.health import problems
+from fixtures.clusters.errors import ClusterStartError, ClusterUnhealthyError
+from fixtures.clusters.health import await_healthy, problems
 from fixtures.clusters.jvm import NO_OPTIONS, Jvm
 from fixtures.clusters.loopback import LoopbackAddresses
 from fixtures.clusters.plan import Plan
@@ -149,3 +149,5 @@ def test_the_pool_leases_again_what_is_healthy_and_replaces_what_is_not(launch: 
         assert [why.split()[0] for why in pool.replacements] == ["Another", "The"]
         assert "1 is not running" in pool.replacements[1]
     assert not third.is_running(BrokerId(1))
+    with pytest.raises(ClusterUnhealthyError, match="was ended"):
+        await_healthy(third, 60.0)
