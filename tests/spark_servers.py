@@ -28,6 +28,15 @@ EXECUTOR_MEMORY = "1g"
 FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+def temporary(place: Path) -> dict[str, str]:
+    """Variables by which Spark, its JVMs and its executors put into a directory what they leave when they are killed."""
+    return {
+        "TMPDIR": str(place),
+        "SPARK_LOCAL_DIRS": str(place),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place}",
+    }
+
+
 class Server:
     """A JVM of Spark's that says where it listens, or that it has found its master."""
 
@@ -40,7 +49,7 @@ class Server:
             "SPARK_HOME": str(HOME),
             "JAVA_HOME": str(spark_java_home(find_java())),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_DIRS": str(work),
+            **temporary(work),
             "PYSPARK_PYTHON": sys.executable,
             # What executors run must come from the driver: nothing of ours is on the servers' paths.
             "PYTHONPATH": "",

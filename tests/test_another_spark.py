@@ -7,6 +7,7 @@ directory, no path of Python modules, no session.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 
 from tests import planted_log
 from tests.planted_cases import MIXED, anomalies, mixed
-from tests.spark_servers import connect_server, standalone
+from tests.spark_servers import connect_server, standalone, temporary
 from tests.test_reading_sources import END, PARTS, TOPIC, options, whole
 from tests.whole_commands import ROOT
 from verification import verdict_file
@@ -67,7 +68,10 @@ def test_evidence_is_judged_and_logs_are_read_alike(elsewhere: tuple[str, str], 
     asked = json.dumps(options("unused", [whole()], directory=str(directory), split_offsets="100"))
     runs = mixed(tmp_path)
     arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, *QUICK, *(str(run.root) for run in runs)]
-    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    variables = {**os.environ, **temporary(tmp_path)}
+    done = subprocess.run(
+        arguments, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert {run.root.name: found(run) for run in runs} == {name: anomalies(name) for name in MIXED}
     assert all(verdict_file.read(run.verdicts).reason in done.stdout for run in runs)
