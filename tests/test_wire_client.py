@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -143,14 +142,12 @@ def test_whoever_waits_for_a_broker_that_is_taken_away_can_be_told() -> None:
         address = listening.getsockname()
     asking = client(address, timeout_s=60.0)
     with asking, ThreadPoolExecutor(1) as other:
-        began = time.monotonic()
         answer = other.submit(asking.leader_of, "orders", 0)
         with pytest.raises(TimeoutError):
             answer.result(BRIEF_S)
         asking.abandon()
         with pytest.raises(AbandonedError):
             answer.result(PATIENT_S)
-        assert time.monotonic() - began < PATIENT_S
 
 
 @pytest.mark.parametrize("text", ["nowhere", "host:", ":9092", "host:port"])
