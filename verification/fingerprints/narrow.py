@@ -109,6 +109,7 @@ def narrowed(frames: Frames, steps: DataFrame, sought: Sought, these: DataFrame 
     `these` are the steps that it reaches to begin with, where they are known.
     """
     met: DataFrame | None = None
+    # Ends, because each turn meets places that no turn met before, of the finitely many that there are.
     while True:
         these = reached(steps, sought) if these is None else these
         read, stray = _read(frames, these, sought)
