@@ -40,11 +40,11 @@ def _log(draft: Draft) -> TransactionLog:
 
 
 def _histories(draft: Draft) -> list[list[Entry]]:
-    """The records of each transactional id, in order."""
+    """The records of each transactional id that has more than one, in order."""
     found: dict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(_log(draft).entries, key=lambda each: each.offset):
         found[entry.transactional_id].append(entry)
-    return list(found.values())
+    return [each for each in found.values() if len(each) > 1]
 
 
 def _steps(draft: Draft) -> list[tuple[Entry, Entry]]:
@@ -159,7 +159,7 @@ def _compacted(_: Base, draft: Draft) -> Breaks:
 
 def _id_forgotten(_: Base, draft: Draft) -> Breaks:
     """An id whose last transaction is over was forgotten: a tombstone follows."""
-    last = draft.pick([history[-1] for history in _histories(draft)])
+    last = draft.pick([each[-1] for each in _histories(draft) if each[-1].state in COMPLETE | {State.EMPTY}])
     (end,) = [each.end for each in _log(draft).header.ranges if each.partition == last.partition]
     tombstone = Entry(
         partition=last.partition,
