@@ -12,6 +12,7 @@ from suites.explorer.moves import Epoch, Move
 from suites.explorer.state import Answer, Kind, Outcome, Phase, Request, Rules, State
 from suites.explorer.store import Found, Store, opened
 from suites.explorer.walk import Deviation, ModelAnswerer
+from suites.explorer.walkers import explore
 from suites.protocol.generations import Generation
 from suites.protocol.recording import Recording
 
@@ -131,5 +132,5 @@ class Stand:
 def explored(stand: Stand, directory: Path, seeds: range = range(SEEDS)) -> Store:
     """What an exploration of these seeds keeps."""
     store = opened(directory, "4.3.1")
-    Explorer(stand, store, page_at=directory / "findings.md", say=lambda _: None).explore(seeds, seconds=60)
+    explore([Explorer(stand, store, page_at=directory / "findings.md", say=lambda _: None)], seeds, seconds=60)
     return store

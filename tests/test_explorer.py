@@ -15,10 +15,12 @@ from suites.explorer.field import Field, spec
 from suites.explorer.known import name_of
 from suites.explorer.moves import Epoch, Send, Sequence, plan
 from suites.explorer.performing import perform
+from suites.explorer.sharing import Share
 from suites.explorer.state import Answer, Kind, Phase
 from suites.explorer.store import opened, read_plan, write_plan
 from suites.explorer.telling import lines
 from suites.explorer.walk import ModelAnswerer, Walk
+from suites.explorer.walkers import explore
 from suites.protocol.generations import Generation
 from tests.explorer_stand import FRESH, SEEDS, moves, rules
 from tests.real_cluster import RELEASE, Launch, launcher
@@ -206,13 +208,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.mark.cluster
 def test_a_real_broker_is_explored(cluster: LocalCluster, tmp_path: Path) -> None:
-    """Forty walks against a real broker show nothing that has no name, and their ends are looked at."""
+    """Forty walks of two walkers against a real broker show nothing that has no name, and their ends are looked at."""
     definitions = Definitions.load(*definition_jars(fetch_release(default_release())))
-    store = opened(tmp_path, RELEASE)
-    with Field(cluster, definitions, RELEASE) as ground:
-        explorer = Explorer(ground, store, page_at=None, say=print)
-        explorer.explore(range(1, 41), seconds=120)
-        walk, _ = explorer.perform(explorer.plan(3))
+    store, share = opened(tmp_path, RELEASE), Share()
+    with Field(cluster, definitions, RELEASE) as one, Field(cluster, definitions, RELEASE) as other:
+        explorers = [Explorer(each, store, share=share, page_at=None, say=print) for each in (one, other)]
+        explore(explorers, range(1, 41), seconds=120)
+        walk, _ = explorers[0].perform(explorers[0].plan(3))
     assert [each for each in store.found if not name_of(each, RELEASE)] == []
     assert store.walks >= 10
     assert isinstance(walk, Walk)

@@ -21,6 +21,7 @@ from suites.explorer.performing import cut, perform
 from suites.explorer.state import Answer, Kind, Request
 from suites.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
 from suites.explorer.walk import ModelAnswerer, Walk
+from suites.explorer.walkers import explore
 from suites.protocol.generations import Generation
 from tests.explorer_stand import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
 from verification.verdict import ExitCode
@@ -247,10 +248,10 @@ def test_a_call_without_a_walk_acquits_nobody_and_forgets_nothing(tmp_path: Path
     store = opened(tmp_path, "4.3.1")
     stand = Stand(lambda _: aborted_data_shown)
     explorer = Explorer(stand, store, page_at=None, say=lambda _: None)
-    explorer.explore(showing()[:1], seconds=60)
+    explore([explorer], showing()[:1], seconds=60)
     assert of_exploration(store, walks=explorer.walks) is ExitCode.VIOLATION
     again = Explorer(stand, opened(tmp_path, "4.3.1"), page_at=None, say=lambda _: None)
-    again.explore(showing()[:1], seconds=60)
+    explore([again], showing()[:1], seconds=60)
     assert again.walks == 0
     assert of_exploration(again.store, walks=again.walks) is ExitCode.VIOLATION
     again.store.found.clear()
@@ -258,7 +259,7 @@ def test_a_call_without_a_walk_acquits_nobody_and_forgets_nothing(tmp_path: Path
     assert of_exploration(again.store, walks=1) is ExitCode.CONFORMANT
     assert of_exploration(again.store, walks=0) is ExitCode.INCONCLUSIVE
     slow = Explorer(Stand(lambda _: aborted_data_shown, slow=lambda _: True), store, page_at=None, say=lambda _: None)
-    slow.explore(showing()[1:2], seconds=60)
+    explore([slow], showing()[1:2], seconds=60)
     assert (slow.walks, slow.store.slow) == (0, 1)
 
 

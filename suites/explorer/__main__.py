@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fixtures.clusters.releases import default_release, definition_jars, parse_release
@@ -25,8 +25,10 @@ from suites.explorer.explore import Explorer
 from suites.explorer.field import Field, spec
 from suites.explorer.known import NAMED, name_of
 from suites.explorer.moves import Plan
+from suites.explorer.sharing import Share
 from suites.explorer.store import Store, opened, read_plan
 from suites.explorer.telling import lines
+from suites.explorer.walkers import explore
 from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.releases import within
@@ -38,6 +40,8 @@ PAGE = ROOT / "docs" / "findings.md"
 #: The model covers brokers that verify batches and tell producers that they may abort (TRANSACTION_ABORTABLE).
 OLDEST = "3.8.0"
 SEEDS = 1_000_000
+#: Measured: see `suites.explorer.walkers`.
+WALKERS, WALKERS_MOST = 4, 16
 _RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 
 
@@ -53,6 +57,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
     parser.add_argument("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
     parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="how long (default 5)")
+    parser.add_argument(
+        "--walkers", type=int, default=WALKERS, metavar="N", help=f"walks at a time (default {WALKERS})"
+    )
     parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="the seeds to walk (default: from a drawn one on)")
     parser.add_argument("--seed", type=int, help="perform the walk of this seed and show it")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="perform the moves of this file and show them")
@@ -61,22 +68,26 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.minutes <= 0:
         parser.error(f"--minutes {options.minutes:g} leaves no time")
+    if not 1 <= options.walkers <= WALKERS_MOST:
+        parser.error(f"--walkers {options.walkers} is none of 1..{WALKERS_MOST}")
     if options.seed is not None and options.replay is not None:
         parser.error("--seed and --replay are two ways to name one walk; give one of them")
     return options
 
 
 @contextmanager
-def _field(options: argparse.Namespace, directory: Path, console: Console) -> Iterator[Field]:
-    """A broker of the release, and its end."""
+def _fields(options: argparse.Namespace, directory: Path, console: Console, *, walkers: int) -> Iterator[list[Field]]:
+    """A broker of the release with the connections of so many walkers, and its end."""
     config = unreported(parse_release(options.kafka), directory, runtime=Runtime(options.runtime))
     equipment = prepare(config, console)
     cluster = equipment.launch(spec(config.release.version))
     try:
-        with Field(cluster, Definitions.load(*definition_jars(equipment.files)), config.release.version) as field:
-            offered = ", ".join(field.generations)
-            console.say(f"Kafka {field.release}, transaction.version {field.level}, requests of {offered}")
-            yield field
+        definitions = Definitions.load(*definition_jars(equipment.files))
+        with ExitStack() as stack:
+            fields = [stack.enter_context(Field(cluster, definitions, config.release.version)) for _ in range(walkers)]
+            offered = ", ".join(fields[0].generations)
+            console.say(f"Kafka {fields[0].release}, transaction.version {fields[0].level}, requests of {offered}")
+            yield fields
     finally:
         cluster.close()
 
@@ -126,15 +137,18 @@ def run(options: argparse.Namespace, console: Console) -> ExitCode:
     if seeds is None:
         first = random.SystemRandom().randrange(SEEDS)
         seeds = range(first, first + SEEDS)
-    with _field(options, directory, console) as field:
-        explorer = Explorer(field, store, page_at=_page(options), say=console.say)
-        if options.seed is not None or planned is not None:
-            return _one(explorer, planned or explorer.plan(options.seed), console)
-        console.say(f"seeds {seeds.start}..{seeds.stop - 1}, {options.minutes:g} minutes; state: {store.file}")
+    alone = options.seed is not None or planned is not None
+    with _fields(options, directory, console, walkers=1 if alone else options.walkers) as fields:
+        share = Share()
+        explorers = [Explorer(each, store, share=share, page_at=_page(options), say=console.say) for each in fields]
+        if alone:
+            return _one(explorers[0], planned or explorers[0].plan(options.seed), console)
+        how = f"{options.minutes:g} minutes, {len(explorers)} at a time"
+        console.say(f"seeds {seeds.start}..{seeds.stop - 1}, {how}; state: {store.file}")
         try:
-            explorer.explore(seeds, seconds=options.minutes * 60)
+            explore(explorers, seeds, seconds=options.minutes * 60)
         finally:
-            code = _summary(store, console, walks=explorer.walks)
+            code = _summary(store, console, walks=sum(each.walks for each in explorers))
     return code
 
 

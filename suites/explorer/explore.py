@@ -1,4 +1,4 @@
-"""An exploration of one release: walk after walk, by seeds, until the time or the seeds are over.
+"""A walker of an exploration: performs the walk of a seed and follows up what it shows for the first time.
 
 What a walk showed is on disk before anything is made of it. The first time that a signature appears it must appear
 again: the walk is replayed, its moves are made fewer, and what is left is replayed a number of times, which is the rate
@@ -9,8 +9,8 @@ are followed up in their turn, for what is a race at one seed may be certain at 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +21,7 @@ from suites.explorer.following import followed
 from suites.explorer.known import name_of
 from suites.explorer.moves import Move, Plan, plan
 from suites.explorer.performing import cut, perform
+from suites.explorer.sharing import EndedError, Share
 from suites.explorer.state import Rules
 from suites.explorer.store import Fleeting, Found, Store, UnfitPlanError, slug, write_plan
 from suites.explorer.telling import lines
@@ -32,8 +33,6 @@ from suites.protocol.recording import Recording
 FOLLOW_MOST = 4
 #: What is known from elsewhere has its own recipes: it is counted, and not followed up.
 EXPLAINED = "KB-"
-#: State is written after so many walks: a few seconds of work.
-WRITE_EVERY = 50
 
 
 class Recorded(Answerer, Protocol):
@@ -56,34 +55,26 @@ class Ground(Protocol):
 
 
 class Explorer:
-    """Performs walks on a field and keeps what they show; `walks` are those of this object that say something."""
+    """Performs walks on a field and keeps what they show; `walks` are those of this object that say something.
 
-    def __init__(self, field: Ground, store: Store, *, page_at: Path | None, say: Callable[[str], None]) -> None:
+    Several explorers of one store have one `share`, and a field each.
+    """
+
+    def __init__(
+        self,
+        field: Ground,
+        store: Store,
+        *,
+        share: Share | None = None,
+        page_at: Path | None,
+        say: Callable[[str], None],
+    ) -> None:
         self.field = field
         self.store = store
+        self.share = share or Share()
+        self.page_at = page_at
         self.walks = 0
-        self._page = page_at
         self._say = say
-
-    def explore(self, seeds: Iterable[int], *, seconds: float) -> None:
-        """Perform the walks of the seeds that are not done; state is on disk whatever ends it."""
-        began_s = time.monotonic()
-        before_s = self.store.seconds
-        try:
-            for seed in seeds:
-                if time.monotonic() - began_s > seconds:
-                    break
-                if seed in self.store.done:
-                    continue
-                self.walk(seed)
-                self.store.done.add(seed)
-                self.store.seconds = before_s + time.monotonic() - began_s
-                if self.store.walks % WRITE_EVERY == 0:
-                    self.store.write()
-        finally:
-            self.store.write()
-            if self._page is not None and self.store.walks:
-                page.explored(self._page, self.store)
 
     def plan(self, seed: int) -> Plan:
         """The moves of a seed; its generation is one that the brokers offer."""
@@ -97,15 +88,32 @@ class Explorer:
         telling = told(planned, walk, broker)
         if telling:
             for signature in sorted(walk.signatures):
-                if self.due(signature, seed):
-                    self._follow(planned, walk, broker, signature)
+                with self._following(signature, seed) as alone:
+                    if alone:
+                        self._follow(planned, walk, broker, signature)
         # Counted when all is done: what was interrupted is walked again.
-        self.walks += telling
-        self.store.walks += 1
-        self.store.slow += not telling
-        self.store.requests += len(broker.recording.exchanges)
-        self.store.seen.update(walk.signatures if telling else ())
+        with self.share.lock:
+            self.walks += telling
+            self.store.walks += 1
+            self.store.slow += not telling
+            self.store.requests += len(broker.recording.exchanges)
+            self.store.seen.update(walk.signatures if telling else ())
         return walk
+
+    @contextmanager
+    def _following(self, signature: str, seed: int) -> Iterator[bool]:
+        """Whether the signature is to be followed up, by this walker alone."""
+        share, reserved = self.share, {signature, name_of(signature, self.store.release)} - {""}
+        with share.lock:
+            alone = not reserved & share.following and self.due(signature, seed)
+            if alone:
+                share.following |= reserved
+        try:
+            yield alone
+        finally:
+            if alone:
+                with share.lock:
+                    share.following -= reserved
 
     def due(self, signature: str, seed: int) -> bool:
         """Whether a signature is to be followed up at this seed."""
@@ -117,13 +125,19 @@ class Explorer:
         return fleeting is None or (seed not in fleeting.seeds and len(fleeting.seeds) < FOLLOW_MOST)
 
     def perform(self, planned: Plan) -> tuple[Walk, Recorded]:
-        """Perform moves on a topic and an id of their own; raises UnfitPlanError for requests that are not offered."""
+        """Perform moves on a topic and an id of their own.
+
+        Raises UnfitPlanError for requests that are not offered, and EndedError when the exploration has ended meanwhile.
+        """
         if planned.generation not in self.field.generations:
             release = self.store.release
             raise UnfitPlanError(f"The moves are {planned.generation} requests, which Kafka {release} does not offer.")
         rules = self.field.rules(planned.generation)
         broker = self.field.broker(rules, timeout_ms=planned.timeout_ms)
-        return perform(planned.moves, rules, broker), broker
+        walk = perform(planned.moves, rules, broker)
+        if self.share.ended.is_set():
+            raise EndedError
+        return walk, broker
 
     def _follow(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> None:
         place = self._evidence(planned, walk, broker, signature)
@@ -153,9 +167,10 @@ class Explorer:
         self._keep(found, planned._replace(moves=shown.moves), place)
 
     def _fleeting(self, planned: Plan, walk: Walk, signature: str) -> None:
-        before = self.store.fleeting.get(signature) or Fleeting(nature=_nature(walk, signature))
-        self.store.fleeting[signature] = replace(before, seeds=(*before.seeds, planned.seed))
-        self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
+        with self.share.lock:
+            before = self.store.fleeting.get(signature) or Fleeting(nature=_nature(walk, signature))
+            self.store.fleeting[signature] = replace(before, seeds=(*before.seeds, planned.seed))
+            self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
 
     def _evidence(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> Path:
         """Every exchange of the walk, and its moves, before anything is decided."""
@@ -171,15 +186,16 @@ class Explorer:
         return place
 
     def _keep(self, found: Found, fewest: Plan, place: Path) -> None:
-        self.store.found[found.signature] = found
-        self.store.fleeting.pop(found.signature, None)
         write_plan(place / "moves.json", fewest, found.release)
-        self.store.write()
-        self._say(f"{found.name or 'NEW'} (seed {found.seed}, {found.shown}/{found.tries}): {found.signature}")
-        for line in found.script:
-            self._say(f"    {line}")
-        if self._page is not None:
-            publish(self._page, found, fewest)
+        with self.share.lock:
+            self.store.found[found.signature] = found
+            self.store.fleeting.pop(found.signature, None)
+            self.store.write()
+            self._say(f"{found.name or 'NEW'} (seed {found.seed}, {found.shown}/{found.tries}): {found.signature}")
+            for line in found.script:
+                self._say(f"    {line}")
+            if self.page_at is not None:
+                publish(self.page_at, found, fewest)
 
 
 def _nature(walk: Walk, signature: str) -> str:

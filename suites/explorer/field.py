@@ -18,8 +18,9 @@ from wire.errors import WireError
 from wire.messages import Definitions
 from wire.values import CoordinatorType
 
-#: Topics are made and deleted so many at a time: one request instead of many, and few enough partitions on the broker.
-TOPICS = 40
+#: Topics are made and deleted so many at a time: one request instead of many, and few enough partitions on the broker. On
+#: a loaded machine a partition takes a tenth of a second, and several walkers ask for theirs at the same time.
+TOPICS = 10
 #: Transactions that time out are looked for ten times a second, deleted topics leave the disk soon, and their indexes
 #: are small, because there are many.
 SETTINGS = {

@@ -1,0 +1,21 @@
+"""What the walkers of one exploration share besides its store."""
+
+from __future__ import annotations
+
+from threading import Event, RLock
+
+
+class EndedError(Exception):
+    """The exploration was ended during a walk, of which nothing is kept."""
+
+
+class Share:
+    """`lock` guards the store and its page; `following` holds the signatures, and their names, that a walker follows up.
+
+    `ended` says that nobody begins a walk, and that what is being walked says nothing.
+    """
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.ended = Event()
+        self.following: set[str] = set()
