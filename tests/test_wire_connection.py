@@ -12,6 +12,7 @@ import pytest
 
 from tests.wire_definitions import definitions
 from tests.wire_peer import PATIENT_S, Peer, Script, broker
+from wire.answers import Answers
 from wire.codes import ErrorCode
 from wire.connection import Connection
 from wire.deadline import Deadline
@@ -88,14 +89,61 @@ def test_a_replay_is_byte_for_byte_the_same() -> None:
     assert seen == [request.frame] * 3
 
 
+def framed(correlation: int, error: int) -> bytes:
+    """An answer to EndTxn v3 as it travels."""
+    frame = struct.pack(">i", correlation) + b"\x00" + definitions().encode("EndTxnResponse", 3, {"ErrorCode": error})
+    return struct.pack(">i", len(frame)) + frame
+
+
+def test_a_flood_is_answered_in_order_and_decoded_on_demand() -> None:
+    """One request goes out many times in one piece; an answer that does not decode harms only who looks at it."""
+    count, malformed = 5000, 17
+
+    def script(peer: Peer) -> None:
+        numbers = [peer.take()[2] for _ in range(count)]
+        for index, number in enumerate(numbers):
+            peer.socket.sendall(framed(number, index)) if index != malformed else peer.send(number, b"")
+        assert len(set(peer.frames)) == 1
+
+    with broker(script) as address, plain(address) as connection:
+        answers = Answers(connection, connection.send_repeatedly(end_txn(TransactionalId="t"), count))
+        assert len(answers) == count
+        assert [answers[index]["ErrorCode"] for index in (0, 16, 18, -1)] == [0, 16, 18, count - 1]
+        assert [each["ErrorCode"] for each in answers[100:103]] == [100, 101, 102]
+        with pytest.raises(ProtocolError):
+            list(answers)
+
+
+def test_answers_that_come_in_one_piece_are_taken_apart() -> None:
+    """What came behind an answer is kept for the next one, half an answer included, and so is a large one whole."""
+    proceed = threading.Event()
+    large = b"\x01" * 300_000
+
+    def script(peer: Peer) -> None:
+        numbers = [peer.take()[2] for _ in range(4)]
+        pieces = [framed(number, index) for index, number in enumerate(numbers[:3])]
+        peer.socket.sendall(pieces[0] + pieces[1] + pieces[2][:6])
+        assert proceed.wait(PATIENT_S)
+        frame = struct.pack(">i", numbers[3]) + large
+        peer.socket.sendall(pieces[2][6:] + struct.pack(">i", len(frame)) + frame)
+
+    with broker(script) as address, plain(address) as connection:
+        pendings = connection.send_repeatedly(end_txn(), 4)
+        assert [connection.receive(each)["ErrorCode"] for each in pendings[:2]] == [0, 1]
+        with pytest.raises(DeadlineError, match="bytes"):
+            connection.receive(pendings[2], Deadline.after(BRIEF_S))
+        proceed.set()
+        assert connection.receive(pendings[2])["ErrorCode"] == 2
+        assert connection.receive_bytes(pendings[3])[4:] == large
+
+
 def test_a_late_answer_can_still_be_received() -> None:
     """A deadline in receive names what is missing and loses nothing: half an answer is completed later."""
     proceed = threading.Event()
 
     def script(peer: Peer) -> None:
         _, _, correlation = peer.take()
-        frame = struct.pack(">i", correlation) + b"\x00" + definitions().encode("EndTxnResponse", 3, {"ErrorCode": 51})
-        whole = struct.pack(">i", len(frame)) + frame
+        whole = framed(correlation, 51)
         peer.socket.sendall(whole[:7])
         assert proceed.wait(PATIENT_S)
         peer.socket.sendall(whole[7:])

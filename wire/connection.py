@@ -14,11 +14,12 @@ from __future__ import annotations
 import socket
 import ssl
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from wire.codes import ErrorCode
 from wire.deadline import Deadline
@@ -40,6 +41,10 @@ from wire.schema import Body
 
 # Brokers refuse requests above 100 MiB (socket.request.max.bytes); answers are as large as our own Fetch bounds allow.
 FRAME_BYTES_MAX = 128 << 20
+# Small answers are taken from the operating system many at a time; a large one goes where it belongs at once.
+_AHEAD_BYTES = 64 << 10
+
+Taken = TypeVar("Taken", int, bytes)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -86,6 +91,7 @@ class Connection:
         self.features: dict[str, int] = {}
         self._outstanding: deque[Pending] = deque()
         self._buffer, self._filled, self._in_header = bytearray(4), 0, True
+        self._ahead = memoryview(b"")
         self._ended: str | None = None
         deadline = Deadline.after(timeout_s)
         self._socket = self._connect(deadline, ssl_context)
@@ -146,13 +152,23 @@ class Connection:
 
     def send(self, request: Request, deadline: Deadline | None = None) -> Pending:
         """Hand over a whole request; after an error it did not leave in full, and the connection is closed."""
+        return self.send_repeatedly(request, 1, deadline)[0]
+
+    def send_repeatedly(self, request: Request, times: int, deadline: Deadline | None = None) -> list[Pending]:
+        """Hand over one request so many times, in as few pieces as the operating system takes; as `send` does."""
         deadline = deadline or Deadline.after(self.timeout_s)
-        pending = Pending(request=request)
-        rest = memoryview(request.frame)
+        pendings = [Pending(request=request) for _ in range(times)]
+        self._hand_over(request.frame * times, str(pendings[0]), deadline)
+        if request.answered:
+            self._outstanding.extend(pendings)
+        return pendings
+
+    def _hand_over(self, frames: bytes, what: str, deadline: Deadline) -> None:
+        rest = memoryview(frames)
         while rest:
-            self._refuse_if_closed(f"{pending} was not sent")
+            self._refuse_if_closed(f"{what} was not sent")
             try:
-                self._socket.settimeout(deadline.remaining_s(f"{self} to take {pending}", f"{len(rest)} bytes unsent"))
+                self._socket.settimeout(deadline.remaining_s(f"{self} to take {what}", f"{len(rest)} bytes unsent"))
                 rest = rest[self._socket.send(rest) :]
             except TimeoutError:
                 continue  # the deadline itself says so, with all that is known
@@ -161,10 +177,7 @@ class Connection:
                 raise
             except OSError as error:
                 self.close(str(error))
-                raise DisconnectedError(f"{self} ended while {pending} was being sent: {error}") from error
-        if request.answered:
-            self._outstanding.append(pending)
-        return pending
+                raise DisconnectedError(f"{self} ended while {what} was being sent: {error}") from error
 
     def receive(self, pending: Pending, deadline: Deadline | None = None) -> Body:
         """The body of the answer to a sent request; see the module's docstring for what a deadline leaves behind."""
@@ -214,19 +227,33 @@ class Connection:
     def _fill(self, deadline: Deadline, awaited: Pending) -> None:
         view = memoryview(self._buffer)
         while self._filled < len(view):
-            seen = f"{self._filled} of {len(view)} bytes of its {'length' if self._in_header else 'answer'}"
+            rest = view[self._filled :]
+            if self._ahead:
+                count = min(len(self._ahead), len(rest))
+                rest[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+            elif len(rest) < _AHEAD_BYTES:
+                self._ahead = memoryview(self._read(partial(self._socket.recv, _AHEAD_BYTES), deadline, awaited))
+                continue
+            else:
+                count = self._read(partial(self._socket.recv_into, rest), deadline, awaited)
+            self._filled += count
+
+    def _read(self, take: Callable[[], Taken], deadline: Deadline, awaited: Pending) -> Taken:
+        """What the operating system gives, once there is something."""
+        while True:
+            seen = f"{self._filled} of {len(self._buffer)} bytes of its {'length' if self._in_header else 'answer'}"
             self._socket.settimeout(deadline.remaining_s(f"{self} to answer {awaited}", seen))
             try:
-                count = self._socket.recv_into(view[self._filled :])
+                taken = take()
             except TimeoutError:
                 continue  # the deadline itself says so, with all that is known
             except OSError as error:
                 self.close(str(error))
                 raise DisconnectedError(f"{self} ended before {awaited} was answered: {error}") from error
-            if count == 0:
+            if not taken:
                 self.close("closed by the broker")
                 raise DisconnectedError(f"{self} was closed by the broker before {awaited} was answered ({seen})")
-            self._filled += count
+            return taken
 
     def _connect(self, deadline: Deadline, ssl_context: ssl.SSLContext | None) -> socket.socket:
         plain: socket.socket | None = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +25,7 @@ from suites.protocol.observing import Eyes
 from suites.protocol.recording import Recording
 from verification import releases
 from verification.script import Relation
+from wire.answers import Answers
 from wire.client import Client
 from wire.codes import ErrorCode, code_name
 from wire.connection import Connection, Pending
@@ -167,14 +168,15 @@ class Stage:
         chosen = line or self.line(self.brokers[0] if broker is None else broker)
         return self.send(self.request(api, body, line=chosen, version=version), line=chosen).receive()
 
-    def flood(self, request: Request, *, line: Line, count: int) -> list[Body]:
+    def flood(self, request: Request, *, line: Line, count: int) -> Sequence[Body]:
         """Send one request so many times without waiting, then receive every answer; one exchange of the script.
 
-        Raises WireError when an answer does not come: a flood is ground, not claim.
+        Raises WireError when an answer does not come: a flood is ground, not claim. An answer is decoded when it is
+        looked at, which few are.
         """
         begun = self.recording.begin(f"{request.api} × {count}", request.version, line.name, request.body)
-        sent = [line.connection.send(request) for _ in range(count)]
-        answers = [line.connection.receive(each) for each in sent]
+        sent = line.connection.send_repeatedly(request, count)
+        answers = Answers(line.connection, sent)
         self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
         return answers
 
