@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,19 +11,31 @@ import pytest
 
 from fixtures.errors import EnvironmentProblemError
 from suites.protocol.case import THREE, Needs
-from suites.protocol.lanes import QUEUE_MOST, Lanes, queues
-from suites.protocol.sweep import Case
+from suites.protocol.lanes import HELPED_FROM, Lanes, queues
+from suites.protocol.sweep import Case, Outcome
 from verification.script import ScriptVerdict
 from verification.verdict import Verdict
 
 WITHIN_S = 20.0
 
 
-def case(key: str, needs: Needs | None = None) -> Case:
+def case(key: str, needs: Needs | None = None, *shares: str) -> Case:
     """A case of this key."""
     return Case(
-        key=key, claim=key, requirements=(), generation=None, needs=needs or Needs(), play=lambda _: None, replay=""
+        key=key,
+        claim=key,
+        requirements=(),
+        generation=None,
+        needs=needs or Needs(),
+        play=lambda _: None,
+        replay="",
+        shares=shares,
     )
+
+
+def passed(key: str) -> ScriptVerdict:
+    """The verdict on a case that passed."""
+    return ScriptVerdict(case=key, verdict=Verdict.PASS, reason="", violated=(), requirements=())
 
 
 @dataclass
@@ -31,18 +44,21 @@ class Recorder:
 
     reactions: dict[str, Any] = field(default_factory=dict)
     performed: list[str] = field(default_factory=list)
+    together: list[int] = field(default_factory=list)
     discarded: list[str] = field(default_factory=list)
     closed: int = 0
 
-    def perform(self, case: Case) -> ScriptVerdict:
+    def perform_together(self, cases: Sequence[Case]) -> list[Outcome]:
         """Remember, react, pass."""
-        self.performed.append(case.key)
-        reaction = self.reactions.get(case.key)
-        if isinstance(reaction, BaseException):
-            raise reaction
-        if reaction is not None:
-            reaction()
-        return ScriptVerdict(case=case.key, verdict=Verdict.PASS, reason="", violated=(), requirements=())
+        self.performed += [case.key for case in cases]
+        self.together.append(len(cases))
+        for case in cases:
+            reaction = self.reactions.get(case.key)
+            if isinstance(reaction, BaseException):
+                raise reaction
+            if reaction is not None:
+                reaction()
+        return [Outcome(seconds=0.0, verdict=passed(case.key)) for case in cases]
 
     def discard(self, case: Case) -> None:
         """Remember."""
@@ -53,20 +69,59 @@ class Recorder:
         self.closed += 1
 
 
-def test_cases_of_one_cluster_stay_together_and_long_queues_are_cut() -> None:
-    """The largest clusters come first; nothing is lost, doubled or put out of order."""
-    small = [case(f"small-{number}") for number in range(2 * QUEUE_MOST + 1)]
+def test_cases_of_one_cluster_stay_together() -> None:
+    """The largest clusters come first, then those with most cases; nothing is lost, doubled or put out of order."""
+    few = [case(f"few-{number}", Needs(settings={"a": "b"})) for number in range(2)]
+    many = [case(f"many-{number}") for number in range(9)]
     large = [case(f"large-{number}", THREE) for number in range(3)]
-    found = queues([*small, *large])
-    assert [len(queue) for queue in found] == [3, QUEUE_MOST, QUEUE_MOST, 1]
-    assert [each.key for queue in found for each in queue] == [each.key for each in (*large, *small)]
+    found = queues([*few, *many, *large])
+    assert [len(queue.cases) for queue in found] == [3, 9, 2]
+    assert [each.key for queue in found for each in queue.cases] == [each.key for each in (*large, *many, *few)]
+
+
+def test_cases_that_share_an_outage_are_taken_together_and_first() -> None:
+    """Who shares an outage with somebody who shares one with a third is in one company with both."""
+    cases = [case("a"), case("b", None, "stopped"), case("c", None, "crashed"), case("d")]
+    cases += [case("e", None, "stopped", "crashed"), case("f", THREE, "stopped")]
+    taken = [[each.key for each in together] for queue in queues(cases) for together in queue.left]
+    assert taken == [["f"], ["b", "c", "e"], ["a"], ["d"]]
+
+
+def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
+    """One lane begins each kind of cluster; a second one begins it too only while that is worth a start."""
+    few = [case(f"few-{number}", THREE) for number in range(2)]
+    many = [case(f"many-{number}") for number in range(HELPED_FROM + 2)]
+    helped = threading.Event()
+    first, second = Recorder(), Recorder()
+    reactions: dict[str, Any] = {"many-0": lambda: helped.wait(WITHIN_S), "many-1": helped.set}
+    first.reactions = second.reactions = reactions
+    lanes = Lanes([*few, *many], [first, second].__getitem__, lanes=2)
+    assert all(lanes.outcome(each).verdict is not None for each in (*few, *many))
+    lanes.close()
+    assert helped.is_set()
+    for number in range(2):
+        assert sum(f"few-{number}" in each.performed for each in (first, second)) == 1
+    assert {"few-0", "few-1"} <= set(first.performed) or {"few-0", "few-1"} <= set(second.performed)
+
+
+def test_nobody_helps_with_what_is_soon_done() -> None:
+    """A queue that is begun and not long is left to the lane that has its cluster."""
+    cases = [case(f"few-{number}") for number in range(HELPED_FROM - 1)]
+    idle = threading.Event()
+    recorders = [Recorder(), Recorder()]
+    for each in recorders:
+        each.reactions = {"few-0": lambda: idle.wait(WITHIN_S)}
+    lanes = Lanes(cases, recorders.__getitem__, lanes=2)
+    idle.set()
+    assert all(lanes.outcome(each).verdict is not None for each in cases)
+    lanes.close()
+    assert sorted(len(each.performed) for each in recorders) == [0, len(cases)]
 
 
 def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
     """Who needs transaction.version 2 follows the others on a new cluster; who needs another one has it formatted."""
-    assert [
-        len(queue) for queue in queues([case("any"), case("two", Needs(level=2)), case("one", Needs(level=1))])
-    ] == [2, 1]
+    found = queues([case("any"), case("two", Needs(level=2)), case("one", Needs(level=1))])
+    assert [len(queue.cases) for queue in found] == [2, 1]
     assert Needs(level=2).spec("4.3.1") == Needs().spec("4.3.1")
     assert [Needs(level=level).spec("4.3.1").feature_levels for level in (0, 1)] == [
         {"transaction.version": level} for level in (0, 1)
@@ -83,16 +138,6 @@ def test_every_case_has_its_outcome() -> None:
     assert all(outcome.verdict is not None and outcome.verdict.case == key for key, outcome in outcomes.items())
     assert sorted(key for each in recorders for key in each.performed) == sorted(outcomes)
     assert all(each.closed for each in recorders)
-
-
-def test_what_the_environment_broke_is_told_and_the_lane_goes_on() -> None:
-    """A cluster that does not start costs its case, not the cases behind it."""
-    cases = [case("broken"), case("sound")]
-    lanes = Lanes(cases, lambda _: Recorder({"broken": EnvironmentProblemError("no cluster")}))
-    assert lanes.outcome(cases[0]).verdict is None
-    assert "no cluster" in lanes.outcome(cases[0]).broke
-    assert lanes.outcome(cases[1]).verdict is not None
-    lanes.close()
 
 
 def test_a_mistake_of_ours_reaches_whoever_waits() -> None:

@@ -6,6 +6,7 @@ import io
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,9 @@ from suites.console import Console
 from suites.interrupts import Requests
 from suites.protocol import settings
 from suites.protocol.answers import Answer, NoAnswerError
+from suites.protocol.asking import Clients
 from suites.protocol.case import SECURED, Needs
+from suites.protocol.company import Moment
 from suites.protocol.frames import tampered
 from suites.protocol.generations import Generation
 from suites.protocol.plugin import ProtocolPlugin
@@ -197,7 +200,7 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
         "the broker is gone",
     )
     assert [each.api for each in written.exchanges] == ["EndTxn"]
-    inapplicable = sweep._inapplicable(_case(PASSED), "nothing of it applies")
+    inapplicable = sweep._judged(replace(sweep._empty(_case(PASSED)), inapplicable="nothing of it applies"))
     assert inapplicable.verdict is Verdict.NOT_APPLICABLE
     assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
 
@@ -206,6 +209,7 @@ def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local
     """A sweep without clusters: good for all that is decided before one is started."""
     sweep = object.__new__(Sweep)
     sweep.directory, sweep.release, sweep._runtime, sweep._catalogue = directory, release, runtime, load()
+    sweep._clients = Clients()
     return sweep
 
 
@@ -269,7 +273,7 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
     client.connection.return_value = SimpleNamespace(features={})
     sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
     sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
-    monkeypatch.setattr("suites.protocol.sweep.Client", lambda *_, **__: client)
+    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
     case = replace(_case(PASSED), generation=Generation.TV1, play=play)
     assert sweep.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
@@ -290,3 +294,49 @@ def test_codes_are_told_by_their_place() -> None:
     told = Answer(exchange=1, api="TxnOffsetCommit", version=4, body={"ErrorCode": 0, "Topics": topics})
     assert (told.codes, told.code) == ({"orders-0": 48}, 48)
     assert Answer(exchange=1, api="EndTxn", version=4, body={"ErrorCode": 90}).codes == {"": 90}
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_cases_that_share_an_outage_answer_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, returns: bool
+) -> None:
+    """Each has the verdict of its own script; what an outage broke that did not come off is performed again, alone."""
+    brokers: list[str] = []
+    client = MagicMock()
+    client.__enter__.return_value = client
+    client.connection.return_value = SimpleNamespace(features={})
+
+    def outage() -> None:
+        brokers.append("goes")
+        if not returns and len(brokers) == 1:
+            raise ClusterUnhealthyError("Broker 1 does not come back.")
+
+    def play(observed: int, stage: Any) -> None:
+        stage.together(Moment("outage", outage))
+        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
+
+    sweep = bare_sweep(tmp_path)
+    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
+    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
+    cases = [
+        replace(
+            _case(PASSED),
+            key=f"sees-{observed}",
+            requirements=(),
+            generation=Generation.TV1,
+            shares=("stopped",),
+            play=partial(play, observed),
+        )
+        for observed in (48, 0)
+    ]
+    # Another one of them is not for this release, and takes no part.
+    cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=Generation.TV2))
+    sweep.release = "3.9.2"
+    ended = sweep.perform_together(cases)
+    assert [each.verdict and each.verdict.verdict for each in ended] == [
+        Verdict.PASS,
+        Verdict.FAIL,
+        Verdict.NOT_APPLICABLE,
+    ]
+    assert len(brokers) == (1 if returns else 3)

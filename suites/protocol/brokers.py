@@ -5,6 +5,8 @@ means what the next case relies on: every process runs, every link is open, ever
 have loaded. Transactions may still be open, because a case that goes on decides them.
 
 A broker that stands still or is gone makes the connections of before useless; they are closed at both ends of a context.
+Cases that share their outages (`company.py`) go through one of them at the same time: the broker goes when all are there,
+and comes back when all are done.
 Looking goes on through the listener that no link lies in front of, so a broker that is cut off can still be asked.
 """
 
@@ -18,6 +20,7 @@ from pathlib import Path
 from chaos import cluster as chaos
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
+from suites.protocol.company import Moment
 from suites.protocol.stage import Stage
 from wire.values import TopicPartition
 
@@ -30,14 +33,14 @@ ELECTED_WITHIN_S = 30.0
 @contextmanager
 def crashed(stage: Stage, *brokers: int) -> Iterator[None]:
     """Killed with SIGKILL, and started again on their data at the end."""
-    with _away(stage, brokers, stage.cluster.crash):
+    with _away(stage, "crash", brokers, stage.cluster.crash):
         yield
 
 
 @contextmanager
 def stopped(stage: Stage, *brokers: int) -> Iterator[None]:
     """Stopped cleanly, and started again on their data at the end."""
-    with _away(stage, brokers, stage.cluster.stop):
+    with _away(stage, "stop", brokers, stage.cluster.stop):
         yield
 
 
@@ -94,6 +97,12 @@ def controller(stage: Stage) -> int:
     return found
 
 
+def spare(stage: Stage) -> int:
+    """The broker that goes where any one will do: the last that is not the controller, so that no election is held."""
+    asked = controller(stage)
+    return max(each for each in stage.brokers if each != asked)
+
+
 def elected(stage: Stage, at: TopicPartition, *, instead_of: int) -> int:
     """Wait until the brokers that are left have another leader for a partition; who it is.
 
@@ -123,13 +132,22 @@ def _leader_by(stage: Stage, broker: int, at: TopicPartition) -> int:
 
 
 @contextmanager
-def _away(stage: Stage, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
-    for broker in brokers:
-        leave(BrokerId(broker))
+def _away(stage: Stage, verb: str, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
+    names = ", ".join(map(str, brokers))
+
+    def go() -> None:
+        for broker in brokers:
+            leave(BrokerId(broker))
+
+    def come_back() -> None:
+        for broker in brokers:
+            stage.cluster.start(BrokerId(broker))
+        await_healthy(stage.cluster, WHOLE_WITHIN_S, idle=False)
+
+    stage.together(Moment(f"{verb} of broker {names}", go))
     stage.forget()
     try:
         yield
     finally:
-        for broker in brokers:
-            stage.cluster.start(BrokerId(broker))
-        whole(stage)
+        stage.together(Moment(f"return of broker {names}", come_back))
+        stage.forget()

@@ -20,6 +20,9 @@ requirement = pytest.mark.requirement
 #: `@generations(Generation.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
 #: whatever the broker speaks, because nothing in it depends on the generation.
 generations = pytest.mark.generations
+#: `@shares("stopped")`: the outages of its brokers that it goes through with others (`company.OUTAGES`), in order;
+#: `hurried=True` where time runs from its first request on.
+shares = pytest.mark.shares
 #: `@needs(Needs(brokers=3))`: the cluster; without it one broker with the harness's settings.
 needs = pytest.mark.needs
 

@@ -1,8 +1,10 @@
 """Several clusters at a time: most of what protocol cases do is wait, for a timeout, an expiry or a broker that returns.
 
-Cases that need the same cluster form queues; a lane takes a queue, starts its cluster, performs the cases in order, and
-takes the next one. The largest clusters come first, because what is begun last is waited for alone. Cases know nothing
-of each other: their topics, groups and ids have names of their own, and a lane has its clusters for itself.
+Cases that need the same cluster form a queue. A lane takes from one queue for as long as there is something in it, so
+that its cluster serves all of that, then from one that nobody has begun, and at last it helps where much is left, on a
+cluster of its own. The largest clusters come first, because what is begun last is waited for alone. Cases know nothing
+of each other: their topics, groups and ids have names of their own, and a lane has its clusters for itself. Those that
+share the outages of their brokers are taken together (`company.py`).
 
 Who asks for an outcome waits for it. `close` lets no case begin, takes the clusters away from those that run, so that
 they end, and removes what they left, which nobody asked about: a case that was interrupted says nothing.
@@ -15,27 +17,28 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
 from fixtures.waiting import WaitedInVainError
-from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case
-from verification.script import ScriptVerdict
+from suites.protocol.company import companies
+from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Outcome
 
 #: Two cores are busy with three clusters of which most wait; a fourth only makes short timeouts unreliable.
 LANES = 3
-#: A longer queue is cut, at the price of one more start of its cluster (5 to 12 s).
-QUEUE_MOST = 40
+#: So many cases must be left for a second cluster of their kind to be worth its start, which costs as much processor
+#: time as ten of them.
+HELPED_FROM = 20
 #: No case waits longer for anything than a minute, and one without its cluster fails at its next request.
 ENDED_WITHIN_S = 90.0
 
 
 class Asked(Protocol):
-    """What is asked for a case to be performed; `Sweep` in a run."""
+    """What is asked for cases to be performed; `Sweep` in a run."""
 
-    def perform(self, case: Case) -> ScriptVerdict:
-        """Perform a case."""
+    def perform_together(self, cases: Sequence[Case]) -> list[Outcome]:
+        """Perform cases that share their outages, or a single one; how each of them ended."""
 
     def discard(self, case: Case) -> None:
         """Remove what a case has left."""
@@ -44,23 +47,29 @@ class Asked(Protocol):
         """End what it started."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a case ended: the verdict, or what kept it from leaving a script."""
+@dataclass(slots=True)
+class Queue:
+    """The cases of one kind of cluster, those that are performed together side by side; `begun` by some lane or not."""
 
-    seconds: float
-    verdict: ScriptVerdict | None = None
-    broke: str = ""
+    left: deque[list[Case]]
+    begun: bool = field(default=False, init=False)
+
+    @property
+    def cases(self) -> list[Case]:
+        """Those that are left, in the order in which they are taken."""
+        return [case for together in self.left for case in together]
 
 
-def queues(cases: Sequence[Case]) -> list[list[Case]]:
-    """The cases by cluster, those that come first in the order in which lanes take them. The order of `cases` is kept."""
-    found: list[list[Case]] = []
+def queues(cases: Sequence[Case]) -> list[Queue]:
+    """The cases by cluster, in the order in which lanes begin them.
+
+    Within a queue those that share outages come first, as they take longest; else the order of `cases` is kept.
+    """
     by_cluster = sorted(cases, key=lambda case: (-case.needs.brokers, case.needs.describe()))
-    for _, group in groupby(by_cluster, key=lambda case: case.needs.describe()):
-        alike = list(group)
-        found += [alike[first : first + QUEUE_MOST] for first in range(0, len(alike), QUEUE_MOST)]
-    return found
+    alike = [list(group) for _, group in groupby(by_cluster, key=lambda case: case.needs.describe())]
+    # One that is long is begun early: others can help with it.
+    alike.sort(key=lambda group: (-group[0].needs.brokers, -len(group)))
+    return [Queue(deque(sorted(companies(group), key=len, reverse=True))) for group in alike]
 
 
 class Lanes:
@@ -68,9 +77,10 @@ class Lanes:
 
     def __init__(self, cases: Sequence[Case], sweep: Callable[[int], Asked], *, lanes: int = LANES) -> None:
         self._outcomes: dict[str, Future[Outcome]] = {case.key: Future() for case in cases}
-        self._queues = deque(queues(cases))
+        self._queues = queues(cases)
+        self._taking = threading.Lock()
         self._stopping = threading.Event()
-        self._sweeps = [sweep(number) for number in range(min(lanes, len(self._queues)))]
+        self._sweeps = [sweep(number) for number in range(min(lanes, len(cases)))]
         self._threads = [
             threading.Thread(target=self._run, args=(each,), name=f"lane-{number}", daemon=True)
             for number, each in enumerate(self._sweeps)
@@ -83,29 +93,36 @@ class Lanes:
         return self._outcomes[case.key].result()
 
     def _run(self, sweep: Asked) -> None:
+        queue = None
         while not self._stopping.is_set():
-            try:
-                queue = self._queues.popleft()
-            except IndexError:
+            queue, together = self._next(queue)
+            if not together:
                 return
-            for case in queue:
-                if self._stopping.is_set():
-                    return
-                self._perform(sweep, case)
+            self._perform(sweep, together)
 
-    def _perform(self, sweep: Asked, case: Case) -> None:
-        began = time.monotonic()
+    def _next(self, own: Queue | None) -> tuple[Queue | None, list[Case]]:
+        """What a lane takes that has the cluster of a queue; nothing where what is left is not worth its help."""
+        with self._taking:
+            fresh = [each for each in self._queues if not each.begun]
+            many = [each for each in self._queues if len(each.cases) >= HELPED_FROM]
+            many.sort(key=lambda each: len(each.cases), reverse=True)
+            for queue in [*filter(None, [own]), *fresh, *many]:
+                if queue.left:
+                    queue.begun = True
+                    return queue, queue.left.popleft()
+            return None, []
+
+    def _perform(self, sweep: Asked, together: list[Case]) -> None:
         try:
-            verdict = sweep.perform(case)
-            outcome = Outcome(seconds=time.monotonic() - began, verdict=verdict)
-        except ENVIRONMENT_ERRORS as error:
-            outcome = Outcome(seconds=time.monotonic() - began, broke=str(error))
+            ended = sweep.perform_together(together)
         except BaseException as error:  # noqa: BLE001 - whoever waits for the outcome must learn of it
-            self._outcomes[case.key].set_exception(error)
+            for case in together:
+                self._outcomes[case.key].set_exception(error)
             return
-        if self._stopping.is_set():
-            sweep.discard(case)
-        self._outcomes[case.key].set_result(outcome)
+        for case, outcome in zip(together, ended, strict=True):
+            if self._stopping.is_set():
+                sweep.discard(case)
+            self._outcomes[case.key].set_result(outcome)
 
     def close(self) -> None:
         """End every lane and its cluster. Raises what ending a cluster raises, and WaitedInVainError."""

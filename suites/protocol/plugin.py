@@ -74,7 +74,7 @@ class ProtocolPlugin:
         places = {
             case.key: number
             for number, case in enumerate(
-                case for queue in queues([case_of(item, self.config) for item in items]) for case in queue
+                case for queue in queues([case_of(item, self.config) for item in items]) for case in queue.cases
             )
         }
         items.sort(key=lambda item: places[case_of(item, self.config).key])
@@ -185,12 +185,15 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
     family = item.path.stem.removeprefix("test_").replace("_", "-")
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
+    shared = item.get_closest_marker("shares")
     return Case(
         key="-".join([family, name, *([] if generation is None else [generation.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
         generation=generation,
         needs=_needs(item),
+        shares=() if shared is None else shared.args,
+        hurried=shared is not None and shared.kwargs.get("hurried", False),
         play=item.function,
         replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
     )

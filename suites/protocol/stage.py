@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fixtures.waiting import LOOK_EVERY_S
 from suites.protocol.answers import Answer
+from suites.protocol.company import Together, alone
 from suites.protocol.generations import AT_MOST, Generation
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import Recording
@@ -82,7 +83,8 @@ class Stage:
     """What a case is given. `name` makes topics, groups and transactional ids unique.
 
     `cluster` is there for cases that take brokers away (see `suites.protocol.brokers`); whoever changes it must leave
-    it whole. `defined` are the messages as the release itself defines them; the client speaks the newest definitions.
+    it whole. `together` is how it waits for those that share its outages. `defined` are the messages as the release
+    itself defines them; the client speaks the newest definitions.
     """
 
     def __init__(
@@ -93,11 +95,13 @@ class Stage:
         release: str,
         defined: Definitions,
         cluster: RunningCluster,
+        together: Together = alone,
     ) -> None:
         self.client = client
         self.defined = defined
         self.release = release
         self.cluster = cluster
+        self.together = together
         self.generation = generation
         self.recording = Recording()
         self.see = Eyes(client)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from chaos.errors import ChaosError
@@ -25,7 +26,10 @@ from fixtures.clusters.runtime import RunningCluster
 from fixtures.errors import OnceproofError
 from fixtures.processes import ProcessError
 from suites.equipment import Equipment
+from suites.protocol import company
+from suites.protocol.asking import Clients
 from suites.protocol.case import Needs
+from suites.protocol.company import Member
 from suites.protocol.generations import AT_LEAST, Generation
 from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import QUORUM_SINCE, Stage
@@ -57,6 +61,17 @@ class Case:
     needs: Needs
     play: Callable[[Stage], None]
     replay: str
+    shares: tuple[str, ...] = ()
+    hurried: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a case ended: the verdict, or what kept it from leaving a script."""
+
+    seconds: float
+    verdict: ScriptVerdict | None = None
+    broke: str = ""
 
 
 class Sweep:
@@ -71,7 +86,7 @@ class Sweep:
         self._runtime = equipment.runtime
         self._pool = ClusterPool(equipment.launch)
         self._catalogue = load()
-        self._asking: Client | None = None
+        self._clients = Clients()
 
     def perform(self, case: Case) -> ScriptVerdict:
         """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises.
@@ -79,21 +94,67 @@ class Sweep:
         Only those of its requirements that apply to the release are decided by it; one that names none is for whoever
         chose it.
         """
+        ready = self._ready(case)
+        if isinstance(ready, Case):
+            ready = self._played(ready, self._pool.lease(ready.needs.spec(self.release)))
+        return self._judged(ready)
+
+    def perform_together(self, cases: Sequence[Case]) -> list[Outcome]:
+        """Perform cases that share the outages of their brokers, or a single one; how each of them ended."""
+        ready = [self._ready(case) for case in cases]
+        sharing = [each for each in ready if isinstance(each, Case)]
+        if len(sharing) < 2:
+            return [self._alone(case) for case in cases]
+        try:
+            cluster = self._pool.lease(sharing[0].needs.spec(self.release))
+        except ENVIRONMENT_ERRORS as error:
+            return [Outcome(seconds=0.0, broke=str(error))] * len(cases)
+        members = {
+            case.key: Member(case.shares, partial(self._played, case, cluster), hurried=case.hurried)
+            for case in sharing
+        }
+        came_off = company.perform([*members.values()])
+        return [
+            self._ended(case, members[case.key], came_off=came_off) if case.key in members else self._alone(case)
+            for case in cases
+        ]
+
+    def _alone(self, case: Case) -> Outcome:
+        began = time.monotonic()
+        try:
+            verdict = self.perform(case)
+        except ENVIRONMENT_ERRORS as error:
+            return Outcome(seconds=time.monotonic() - began, broke=str(error))
+        return Outcome(seconds=time.monotonic() - began, verdict=verdict)
+
+    def _ended(self, case: Case, member: Member[Script], *, came_off: bool) -> Outcome:
+        """How a case in a company ended; performed again, alone, when it broke where any of them may have been at fault."""
+        again = not came_off and not self._clients.abandoned
+        try:
+            script = member.ended.result()
+        except ENVIRONMENT_ERRORS as error:
+            return self._alone(case) if again else Outcome(seconds=0.0, broke=str(error))
+        if script.broke and again:
+            return self._alone(case)
+        return Outcome(seconds=script.seconds, verdict=self._judged(script))
+
+    def _ready(self, case: Case) -> Case | Script:
+        """A case as it is to be performed, with the requirements that it can decide; its script where it is not begun."""
         level = self._level(case)
         applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
         if case.requirements and not applicable:
-            return self._inapplicable(case, f"nothing of it applies to {self.release}")
+            return replace(self._empty(case), inapplicable=f"nothing of it applies to {self.release}")
         if level is not None and not within(self.release, LEVELS_SINCE, None):
-            return self._inapplicable(case, f"{self.release} has neither TV2 nor levels of transaction.version")
+            reason = f"{self.release} has neither TV2 nor levels of transaction.version"
+            return replace(self._empty(case), inapplicable=reason)
         case = replace(case, requirements=applicable)
         if case.needs.secured and (grounds := self._unsecured()):
-            return self._judged(replace(self._empty(case), statements=grounds))
-        return self._judged(self._played(case, self._pool.lease(case.needs.spec(self.release))))
+            return replace(self._empty(case), statements=grounds)
+        return case
 
-    def _played(self, case: Case, cluster: RunningCluster) -> Script:
-        """The script of a case on its cluster."""
-        with Client(cluster.witness_bootstrap, self._definitions, client_id="protocol") as client:
-            self._asking = client
+    def _played(self, case: Case, cluster: RunningCluster, member: Member[Script] | None = None) -> Script:
+        """The script of a case on its cluster, in a company or alone."""
+        with self._clients.opened(cluster.witness_bootstrap, self._definitions) as client:
             missing = _missing(client, case.generation)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
@@ -103,6 +164,7 @@ class Sweep:
                 release=self.release,
                 defined=self._defined,
                 cluster=cluster,
+                together=company.alone if member is None else member.meet,
             )
             began = time.monotonic()
             broke = inapplicable = ""
@@ -110,8 +172,8 @@ class Sweep:
                 broke = _play(case, stage)
             except NotApplicableError as reason:
                 inapplicable = str(reason)
-            script = self._performed(case, stage, broke, time.monotonic() - began)
-            return replace(script, inapplicable=inapplicable)
+            seconds = time.monotonic() - began - (0.0 if member is None else member.waited_s)
+            return replace(self._performed(case, stage, broke, seconds), inapplicable=inapplicable)
 
     def _level(self, case: Case) -> int | None:
         """The transaction.version that a case's requirements are asked about: that of the requests it sends."""
@@ -128,10 +190,6 @@ class Sweep:
             ),
         )
         return tuple(each for each in grounds if not each.holds)
-
-    def _inapplicable(self, case: Case, reason: str) -> ScriptVerdict:
-        """A case that was not begun leaves its reason."""
-        return self._judged(replace(self._empty(case), inapplicable=reason))
 
     def _empty(self, case: Case) -> Script:
         return Script(
@@ -171,8 +229,7 @@ class Sweep:
 
     def close(self) -> None:
         """End the cluster. A case that is being performed by another thread asks in vain from then on, and ends."""
-        if self._asking is not None:
-            self._asking.abandon()
+        self._clients.abandon()
         self._pool.close()
 
 

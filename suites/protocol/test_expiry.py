@@ -7,7 +7,7 @@ from functools import partial
 
 from suites.protocol import brokers, replicas, settings
 from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, EXPIRING, THREE, generations, needs, requirement
+from suites.protocol.case import BOTH, EXPIRING, THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
 from suites.protocol.coordinating import set_log
 from suites.protocol.generations import Generation
@@ -158,10 +158,10 @@ def test_a_lower_maximum_is_for_those_to_come(stage: Stage) -> None:
 
 @requirement("EXP-05")
 @needs(THREE)
+@shares("stopped", hurried=True)
 def test_a_decided_transaction_never_times_out(stage: Stage) -> None:
     """While the leader that needs a marker is away, a commit outlives its timeout, and it is one when the leader is back."""
-    stays = brokers.controller(stage)
-    away = next(each for each in stage.brokers if each != stays)
+    stays, away = brokers.controller(stage), brokers.spare(stage)
     (at,) = replicas.placed(stage, [away], min_insync_replicas="1")
     (elsewhere,) = replicas.placed(stage, [each for each in stage.brokers if each != away])
     decided, open_one = (

@@ -12,7 +12,7 @@ from functools import partial
 
 from chaos.frames import Frames, Hold
 from suites.protocol import brokers, replicas
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement
+from suites.protocol.case import BOTH, THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import LONG_MS, now_ms
 from suites.protocol.coordinating import WAIT, Decided, described, id_at, log_of, moved
 from suites.protocol.frames import Tampered, tampered, to
@@ -227,9 +227,11 @@ def _taken(stage: Stage, body: Body, line: Line) -> set[int]:
 
 @requirement("COORD-04", "COORD-05", "COORD-06", "COORD-07", "COORD-10")
 @needs(THREE)
+@shares("crashed", hurried=True)
 def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -> None:
     """When a coordinator is killed, its successor has every id in its state and completes what was decided."""
-    one, two, coordinator = stage.brokers
+    coordinator = brokers.spare(stage)
+    one, two = (each for each in stage.brokers if each != coordinator)
     places = replicas.placed(stage, *([one, two, coordinator], [two, one, coordinator]) * 3)
     idle = id_at(stage, "idle", coordinator)
     known_idle = described(stage, idle)

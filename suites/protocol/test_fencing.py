@@ -6,7 +6,7 @@ from functools import partial
 from operator import eq
 
 from suites.protocol import brokers, replicas
-from suites.protocol.case import BOTH, EXPIRING, HASTY, THREE, generations, needs, requirement
+from suites.protocol.case import BOTH, EXPIRING, HASTY, THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, TIMEOUT_MS, expiry_can_be_seen
 from suites.protocol.generations import Generation
 from suites.protocol.lawful import expect_fenced
@@ -158,6 +158,7 @@ def test_a_new_leader_refuses_the_older_epoch(stage: Stage) -> None:
 
 
 @requirement("FENCE-03")
+@shares("stopped", "crashed")
 def test_a_restarted_leader_refuses_the_older_epoch(stage: Stage) -> None:
     """A leader that was stopped, and one that was killed, refuses the older epoch when it is back."""
     (at,) = stage.topic()
@@ -207,6 +208,7 @@ def _producers(stage: Stage, at: TopicPartition) -> list[int]:
 @requirement("FENCE-04")
 @generations(*BOTH)
 @needs(HASTY)
+@shares("crashed")
 def test_the_cleaner_keeps_the_epoch(stage: Stage) -> None:
     """Compaction keeps what carries the newer epoch, and a leader that has nothing but the log reads it there."""
     (at,) = stage.topic(

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from suites.protocol import brokers, replicas, settings
-from suites.protocol.case import EXPIRING, HASTY, THREE, needs, requirement
+from suites.protocol.case import EXPIRING, HASTY, THREE, needs, requirement, shares
 from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, expiry_can_be_seen, now_ms
 from suites.protocol.producer import ScriptedProducer, base_offset, idempotent
 from suites.protocol.stage import Stage
@@ -52,11 +52,12 @@ def test_too_few_replicas_cost_no_copy(stage: Stage) -> None:
 
 @requirement("IDEMP-18")
 @needs(THREE)
+@shares("crashed")
 def test_the_next_leader_remembers(stage: Stage) -> None:
     """A leader that takes over, by plan or after a SIGKILL, recognises what its predecessor appended."""
-    asked = brokers.controller(stage)
-    first, second = (each for each in stage.brokers if each != asked)
-    (at,) = replicas.placed(stage, [first, second, asked])
+    second = brokers.spare(stage)
+    first, third = (each for each in stage.brokers if each != second)
+    (at,) = replicas.placed(stage, [first, second, third])
     producer = ScriptedProducer(stage, None).ready()
     batch = producer.batch(at, ["a"])
     stage.require_code("a batch", producer.send_batch(at, batch))
@@ -70,18 +71,20 @@ def test_the_next_leader_remembers(stage: Stage) -> None:
         stage.expect_code("the batch again, after the leader was killed", answer, Code.NONE)
         stage.expect("its offset after the kill", base_offset(answer), 0)
         stage.expect("the log", stage.see.values(at), ["a"])
-    for broker in {first, second, asked} - {successor}:
+    for broker in {first, second, third} - {successor}:
         replicas.lead(stage, at, broker)
         stage.expect(f"the log of broker {broker}", stage.see.values(at), ["a"])
 
 
 @requirement("IDEMP-19")
+@shares("stopped")
 def test_a_clean_restart_keeps_five_batches(stage: Stage) -> None:
     """After a clean restart each of the last five batches is still recognised."""
     five_are_recognised_after(stage, brokers.stopped)
 
 
 @requirement("IDEMP-20")
+@shares("crashed")
 def test_a_killed_broker_knows_recent_batches(stage: Stage) -> None:
     """After a SIGKILL each of the last five batches, all of them in the log, is recognised."""
     five_are_recognised_after(stage, brokers.crashed)
@@ -127,6 +130,7 @@ def test_memory_outlives_the_records(stage: Stage) -> None:
 
 @requirement("IDEMP-22")
 @needs(HASTY)
+@shares("crashed")
 def test_compaction_leaves_enough_to_recognise(stage: Stage) -> None:
     """A producer whose last record was compacted away is still recognised by a broker that knows only the log."""
     (at,) = stage.topic(cleanup_policy="compact", min_cleanable_dirty_ratio="0.0", segment_ms=SEGMENT_MS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from suites.protocol import brokers, replicas
-from suites.protocol.case import THREE, generations, needs, requirement
+from suites.protocol.case import THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import LONG_MS, ROLL_MS, SEGMENT_MS, now_ms
 from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, base_offset, plain
@@ -82,6 +82,7 @@ class Known:
 
 
 @requirement("REC-01")
+@shares("stopped")
 def test_a_clean_stop_forgets_nothing(stage: Stage) -> None:
     """A broker writes snapshots when it rolls and when it stops, and knows everything after a clean restart."""
     (at,) = stage.topic(segment_ms=SEGMENT_MS)
@@ -95,6 +96,7 @@ def test_a_clean_stop_forgets_nothing(stage: Stage) -> None:
 
 
 @requirement("REC-02", "REC-03")
+@shares("crashed")
 def test_a_killed_broker_rebuilds_what_it_knew(stage: Stage) -> None:
     """A broker that was killed knows everything from its log, also where snapshots are missing or damaged."""
     untouched, missing, damaged = stage.topic(partitions=3, segment_ms=SEGMENT_MS)
@@ -110,6 +112,7 @@ def test_a_killed_broker_rebuilds_what_it_knew(stage: Stage) -> None:
 
 
 @requirement("REC-02")
+@shares("stopped")
 def test_snapshots_lost_after_a_clean_stop_are_rebuilt(stage: Stage) -> None:
     """A broker that was stopped cleanly, and whose snapshots are damaged or missing, knows everything from its log."""
     damaged, missing = stage.topic(partitions=2)
@@ -126,6 +129,7 @@ def test_snapshots_lost_after_a_clean_stop_are_rebuilt(stage: Stage) -> None:
 
 @requirement("REC-04")
 @needs(THREE)
+@shares("all crashed")
 def test_all_replicas_crash_and_lose_nothing(stage: Stage) -> None:
     """After all brokers were killed at once, every acknowledged record stands at its offset, and transactions go on."""
     (at,) = stage.topic()
@@ -178,11 +182,12 @@ def test_truncated_batches_leave_no_trace(stage: Stage) -> None:
 
 @requirement("REC-06")
 @needs(THREE)
+@shares("stopped")
 def test_a_replica_from_nothing_is_like_the_leader(stage: Stage) -> None:
     """A replica whose files were deleted holds, when it leads, the records, producers and aborted list of the others."""
-    asked = brokers.controller(stage)
-    leader, wiped = (each for each in stage.brokers if each != asked)
-    (at,) = replicas.placed(stage, [leader, wiped, asked])
+    wiped = brokers.spare(stage)
+    leader, other = (each for each in stage.brokers if each != wiped)
+    (at,) = replicas.placed(stage, [leader, wiped, other])
     known = Known.made(stage, at)
     with brokers.stopped(stage, wiped):
         shutil.rmtree(brokers.files(stage, wiped, at))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chaos.frames import Frames, Hold
 from suites.protocol import brokers, replicas
-from suites.protocol.case import HASTY, THREE, needs, requirement
+from suites.protocol.case import HASTY, THREE, needs, requirement, shares
 from suites.protocol.coordinating import Decided, described, id_at, log_of, set_log, whole_log
 from suites.protocol.frames import tampered, to
 from suites.protocol.producer import ScriptedProducer
@@ -104,6 +104,7 @@ def expect_timed_out(stage: Stage, late: ScriptedProducer, at: TopicPartition) -
 
 
 @requirement("COORD-13")
+@shares("stopped", hurried=True)
 def test_a_clean_restart_changes_no_transaction(stage: Stage) -> None:
     """After the only broker was stopped and started, every transactional id is as it was, and timeouts are kept."""
     at, other = stage.topic(partitions=2)
@@ -119,6 +120,7 @@ def test_a_clean_restart_changes_no_transaction(stage: Stage) -> None:
 
 @requirement("COORD-13")
 @needs(THREE)
+@shares("all crashed", hurried=True)
 def test_a_crash_of_all_brokers_changes_no_transaction(stage: Stage) -> None:
     """After all brokers were killed at once, what was decided is completed, and every other id is as it was."""
     one, two, coordinator = stage.brokers

@@ -1,0 +1,146 @@
+"""A company: cases of one cluster that go through the outages of its brokers together.
+
+To start a broker again takes more processor time than all the requests of a case. Cases whose brokers are to go in the
+same way share that. Each is performed up to the moment at which its broker is to go, one after the other; the broker
+goes, once; each does what it does meanwhile, one after the other; the broker comes back, once; and each goes on to its
+end. Never are two of them performed at a time, and what one finds of the others is what every case finds on a cluster
+that others have used: topics, ids and groups of other names.
+
+A case is written as if it were alone, and alone it is performed in the very same way. `@shares("stopped")` above it says
+that others may go through its outage with it, `hurried=True` that its time runs from its first request on: it begins
+last and goes on first. Should an outage not come off, or brokers not come back, nobody knows whose fault that is, and
+whoever it broke is performed alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from suites.protocol.sweep import Case
+
+#: The outages that cases share, in the order in which a company goes through them. Who shares a later one begins when
+#: those before it are over: a broker that is to be killed has not been stopped cleanly on the way.
+OUTAGES = ("stopped", "crashed", "all crashed")
+
+Result = TypeVar("Result")
+
+
+class OutageError(Exception):
+    """What was to happen to all members of a company together did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happens to the brokers once, when everybody who shares it is there: `act` does `what`."""
+
+    what: str
+    act: Callable[[], None] = field(compare=False)
+
+
+Together = Callable[[Moment], None]
+
+
+def alone(moment: Moment) -> None:
+    """There is nobody to be waited for."""
+    moment.act()
+
+
+def companies(cases: Sequence[Case]) -> list[list[Case]]:
+    """Cases of one cluster, those together that share an outage, directly or with others between; the order is kept."""
+    found: list[list[Case]] = []
+    for case in cases:
+        joined = [each for each in found if any(set(other.shares) & set(case.shares) for other in each)]
+        found = [each for each in found if each not in joined]
+        found.append([*(other for each in joined for other in each), case])
+    places = {case.key: number for number, case in enumerate(cases)}
+    return sorted(found, key=lambda together: places[together[0].key])
+
+
+class Member(Generic[Result]):
+    """A case in a company: a thread of its own performs it, and stands still while it is not the member's turn."""
+
+    def __init__(self, shares: Sequence[str], play: Callable[[Member[Result]], Result], *, hurried: bool) -> None:
+        self.shares, self.hurried = tuple(shares), hurried
+        self.ended: Future[Result] = Future()
+        self.wanted: Moment | None = None
+        """What it waits for; None before it begins, while it is performed, and when it has ended."""
+        self.waited_s = 0.0
+        self._failure: Exception | None = None
+        self._away = False
+        self._gone = 0
+        self._turn, self._rest = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, args=(play,), name="member", daemon=True)
+
+    @property
+    def outage(self) -> str:
+        """The outage that it is in or waits for; empty when it has had all that it shares."""
+        return self.shares[self._gone] if self._gone < len(self.shares) else ""
+
+    def begin(self) -> None:
+        """Perform it until it waits for the others or has ended."""
+        self._thread.start()
+        self._rest.acquire()
+
+    def go_on(self, failure: Exception | None) -> None:
+        """Let it go on until it waits again or has ended: what it waited for has happened, or failed for this reason."""
+        if failure is None:
+            self._gone += self._away
+            self._away = not self._away
+        self.wanted, self._failure = None, failure
+        self._turn.release()
+        self._rest.acquire()
+
+    def meet(self, moment: Moment) -> None:
+        """Wait until a moment has come for everybody; asked by the member itself. Raises OutageError."""
+        began = time.monotonic()
+        self.wanted = moment
+        self._rest.release()
+        self._turn.acquire()
+        self.waited_s += time.monotonic() - began
+        if self._failure is not None:
+            raise OutageError(f"{moment.what}: {self._failure}") from self._failure
+
+    def _run(self, play: Callable[[Member[Result]], Result]) -> None:
+        try:
+            self.ended.set_result(play(self))
+        except BaseException as error:  # noqa: BLE001 - whoever asks for the result must learn of it
+            self.ended.set_exception(error)
+        finally:
+            self._rest.release()
+
+
+def perform(members: Sequence[Member[Result]]) -> bool:
+    """Perform the members to their ends; whether everything that was to happen to them together did."""
+    came_off = True
+    members = sorted(members, key=lambda each: each.hurried)
+    for outage in OUTAGES:
+        for each in [each for each in members if each.shares[:1] == (outage,)]:
+            each.begin()
+        while here := [each for each in members if each.wanted is not None and each.outage == outage]:
+            came_off &= _met(here)
+    # Whoever goes through more outages than it shares goes through them alone.
+    while left := [each for each in members if each.wanted is not None]:
+        came_off &= _met(left[:1])
+    return came_off
+
+
+def _met(members: Sequence[Member[Result]]) -> bool:
+    """Let happen what the members wait for, once, and let all of them go on, the last one first."""
+    moment, *others = [each.wanted for each in members if each.wanted is not None]
+    failure: Exception | None = None
+    if different := sorted({each.what for each in others} - {moment.what}):
+        failure = OutageError(f"others that share it wait for {', '.join(different)}")
+    else:
+        try:
+            moment.act()
+        except Exception as error:  # noqa: BLE001 - every member is told, and says so in its script
+            failure = error
+    for each in reversed(members):
+        each.go_on(failure)
+    return failure is None
