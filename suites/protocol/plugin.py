@@ -70,13 +70,15 @@ class ProtocolPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Cases are told of in the order in which they are begun."""
-        places = {
-            case.key: number
-            for number, case in enumerate(
-                case for queue in queues([case_of(item, self.config) for item in items]) for case in queue.cases
-            )
-        }
+        """Cases are told of in the order in which they are begun, those of the longest queue last.
+
+        Lanes help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
+        ended long before, to tell of when there is nothing left to wait for.
+        """
+        found = queues([case_of(item, self.config) for item in items])
+        longest = max(found, key=lambda queue: len(queue.cases), default=None)
+        found.sort(key=lambda queue: queue is longest)
+        places = {case.key: number for number, case in enumerate(case for queue in found for case in queue.cases)}
         items.sort(key=lambda item: places[case_of(item, self.config).key])
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
