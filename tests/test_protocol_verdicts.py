@@ -340,3 +340,25 @@ def test_cases_that_share_an_outage_answer_for_themselves(
         Verdict.NOT_APPLICABLE,
     ]
     assert len(brokers) == (1 if returns else 3)
+
+
+def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:
+    """Brokers learn of a topic one after the other; where there is only one, its leader has answered by then."""
+    asked: list[int] = []
+    unheard = {1: 0, 2: 2}
+
+    def call(api: str, body: Any, *, broker: int) -> Any:
+        assert (api, body["Topics"]) == ("Metadata", [{"Name": "orders"}])
+        asked.append(broker)
+        unheard[broker] -= 1
+        return {"Topics": [{"ErrorCode": 3 if unheard[broker] >= 0 else 0}]}
+
+    stage = object.__new__(Stage)
+    stage.recording = Recording()
+    stage.client = SimpleNamespace(metadata=lambda _: SimpleNamespace(brokers=unheard), call=call)  # type: ignore[assignment]
+    stage.heard_of("orders")
+    assert asked == [1, 2, 2, 2]
+    assert [(each.required, each.holds) for each in stage.recording.statements] == [(True, True)] * 2
+    del unheard[2]
+    stage.heard_of("orders")
+    assert asked == [1, 2, 2, 2]

@@ -42,10 +42,7 @@ def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[Top
     check(answer["Topics"][0]["ErrorCode"], f"CreateTopics of {name}")
     places = tuple(TopicPartition(name, index) for index in range(len(replicas)))
     stage.client.list_offsets(places)
-    for broker in stage.brokers:
-        # A coordinator that has not heard of a topic yet refuses to add its partitions.
-        known = stage.until(partial(_known, stage, name, broker), lambda each: each == 0, within_s=MOVED_WITHIN_S)
-        stage.require(f"what broker {broker} says of {name}", known, 0)
+    stage.heard_of(name)
     return places
 
 
@@ -54,17 +51,12 @@ def _controller(stage: Stage) -> int | None:
     return None if stage.since(QUORUM_SINCE) else stage.client.metadata([]).controller
 
 
-def _known(stage: Stage, name: str, broker: int) -> int:
-    body = {"Topics": [{"Name": name}], "AllowAutoTopicCreation": False}
-    return int(stage.client.call("Metadata", body, broker=broker)["Topics"][0]["ErrorCode"])
-
-
 def deleted(stage: Stage, topic: str) -> None:
     """Delete a topic, and wait until no broker knows it."""
     stage.client.delete_topics([topic])
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     for broker in stage.brokers:
-        code = stage.until(partial(_known, stage, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
+        code = stage.until(partial(stage.told_of, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
         stage.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
 
 

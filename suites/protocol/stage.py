@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fixtures.waiting import LOOK_EVERY_S
@@ -218,7 +219,23 @@ class Stage:
         name = f"{self.name}-{self._topics}"
         configs = {key.replace("_", "."): value for key, value in settings.items()}
         self.client.create_topics({name: partitions}, configs=configs)
+        self.heard_of(name)
         return tuple(TopicPartition(name, index) for index in range(partitions))
+
+    def heard_of(self, topic: str) -> None:
+        """Wait until every broker knows a new topic, which its leaders do already.
+
+        One that does not refuses to add its partitions, and answers with that before it says that it does not coordinate.
+        """
+        brokers = self.brokers
+        for broker in brokers if len(brokers) > 1 else ():
+            code = self.until(partial(self.told_of, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S)
+            self.require(f"what broker {broker} says of {topic}", code, 0)
+
+    def told_of(self, topic: str, broker: int) -> int:
+        """The code with which a broker names a topic."""
+        body = {"Topics": [{"Name": topic}], "AllowAutoTopicCreation": False}
+        return int(self.client.call("Metadata", body, broker=broker)["Topics"][0]["ErrorCode"])
 
     def by_release(self, answers: Mapping[str, T]) -> T:
         """What the newest of these releases says that is not newer than the one on stage: {"2.4.0": …, "4.1.0": …}."""
