@@ -80,15 +80,20 @@ def test_evidence_is_judged_and_logs_are_read_alike(elsewhere: tuple[str, str], 
     directory = planted_log.data_directory(tmp_path, 1)
     planted_log.write_segments(directory / f"{TOPIC}-0", PARTS, each=20)
     asked = json.dumps(options("unused", [whole()], directory=str(directory), split_offsets="100"))
-    runs = mixed(tmp_path)
-    arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, *QUICK, *(str(run.root) for run in runs)]
+    runs = judged = mixed(tmp_path)
+    places = [str(run.root) for run in runs]
+    if elsewhere[0] == "remote":
+        # A server has nothing of ours but Spark's own readers: this is also how evidence comes from anywhere (`distant`).
+        judged = [RunDirectory(tmp_path / "into" / run.root.name) for run in runs]
+        places = ["--into", str(tmp_path / "into"), *(run.root.as_uri() for run in runs)]
+    arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, *QUICK, *places]
     variables = {**os.environ, **temporary(tmp_path)}
     done = subprocess.run(
         arguments, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=WITHIN_S, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [by_spark(run) for run in runs] == [by_the_reference(run) for run in runs]
-    assert [set(by_spark(run)) for run in runs] == [anomalies(name) for name in MIXED]
+    assert [by_spark(run) for run in judged] == [by_the_reference(run) for run in runs]
+    assert [set(by_spark(run)) for run in judged] == [anomalies(name) for name in MIXED]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["code"] == ExitCode.VIOLATION
     assert [(partition, offset) for partition, offset, _ in said["rows"]] == [(0, offset) for offset in range(END)]

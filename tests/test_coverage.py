@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from verification import coverage
+from verification.captured import LocalCaptured
 from verification.captures import Captures
 from verification.errors import UnknownFloorError
 from verification.evidence import RunEvidence
@@ -35,6 +36,7 @@ def evidence(*entries: Entry, floors: tuple[Floor, ...] = ()) -> RunEvidence:
     )
     return RunEvidence(
         directory=RunDirectory(Path()),
+        captured=LocalCaptured(RunDirectory(Path())),
         experiment=experiment,
         history=History(run="r", wall_clock_anchor="", anchor_ns=0, entries=entries),
         captures=Captures(),

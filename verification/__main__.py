@@ -5,6 +5,10 @@ and `findings/` are written anew. With `--reference` the plain-Python reference 
 Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
 takes no Spark either, and writes nothing, because whoever shows a script judges it.
 
+A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…`, `s3a://…`). Then `--into DIR` names where verdicts
+and findings are written, beside copies of the small files, so that `python -m reports DIR/NAME` shows them; the captures
+stay where they are (`verification.distant`).
+
 `python -m verification segments DIR…` compares the replicas in the data directories of stopped brokers
 (`verification.replicas.command`).
 
@@ -17,16 +21,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from verification.command_line import Parser, end_with
+from verification.distant import Copy, bring, is_uri, local_path
 from verification.errors import SessionError, UnfitEvidenceError, UnknownFloorError
 from verification.judge_scripts import judge_scripts
 from verification.layout import RunDirectory, case_directories, scenario_directories
 from verification.replicas import command as segments
 from verification.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -36,8 +47,9 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
         epilog=f"`{segments.COMMAND} DIR…` compares the replicas in the data directories of stopped brokers.",
     )
     parser.add_argument(
-        "run_dir", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's"
+        "run_dir", nargs="+", metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's; path or URI"
     )
+    parser.add_argument("--into", type=Path, metavar="DIR", help="write what is found here, not beside the evidence")
     parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -54,7 +66,33 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _directories(paths: Sequence[Path]) -> tuple[list[RunDirectory], list[Path]]:
+def _paths(parsed: argparse.Namespace) -> list[Path]:
+    """The directories of this machine; raises UnfitEvidenceError for others."""
+    paths = [local_path(text) for text in parsed.run_dir]
+    for text, path in zip(parsed.run_dir, paths, strict=True):
+        if path is None:
+            raise UnfitEvidenceError(
+                f"{text} is read through Spark: say with --into DIR where its verdicts are to be written"
+                + (", and leave out --reference" if parsed.reference else "")
+            )
+    return [path for path in paths if path is not None]
+
+
+def _uris(parsed: argparse.Namespace) -> list[str]:
+    """What is to be copied, as URIs; raises UnfitEvidenceError where the copies would meet."""
+    uris = [text if is_uri(text) else Path(text).resolve().as_uri() for text in parsed.run_dir]
+    names = Counter(PurePosixPath(uri).name for uri in uris)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise UnfitEvidenceError(f"two of these are called {twice[0]}; judge them into two directories")
+    if parsed.reference:
+        raise UnfitEvidenceError("--reference writes nothing and reads directories of this machine; leave out --into")
+    return uris
+
+
+def _directories(
+    paths: Sequence[Path], copies: Mapping[Path, Copy] | None = None
+) -> tuple[list[RunDirectory], list[Path]]:
     """The directories of scenarios, and those of protocol cases."""
     scenarios: list[RunDirectory] = []
     cases: list[Path] = []
@@ -65,7 +103,8 @@ def _directories(paths: Sequence[Path]) -> tuple[list[RunDirectory], list[Path]]
                 f"{path} is neither a run's directory nor a scenario's or a case's: "
                 "it holds no scenario.json and no script.json"
             )
-        scenarios += here
+        copy = (copies or {}).get(path)
+        scenarios += [replace(each, source=copy.source_of(each.root)) for each in here] if copy else here
         cases += scripted
     return scenarios, cases
 
@@ -87,14 +126,18 @@ def _line(verdict: ScenarioVerdict) -> str:
     return f"{verdict.verdict.name:14} {kind}{verdict.scenario}: {verdict.reason}"
 
 
-def _with_spark(directories: Sequence[RunDirectory], options: dict[str, str]) -> list[ExitCode]:
-    from verification.judge import judge
+def _session(options: dict[str, str]) -> SparkSession:
     from verification.session import start
 
     # A launcher that is interrupted half-way leaves a JVM that never ends; in a thread of its own it is not, and this
     # waits for it. The JVM then ends with this process.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-start") as starter:
-        session = starter.submit(start, options=options).result()
+        return starter.submit(start, options=options).result()
+
+
+def _with_spark(session: SparkSession, directories: Sequence[RunDirectory]) -> list[ExitCode]:
+    from verification.judge import judge
+
     verdicts = judge(session, directories)
     for verdict in verdicts:
         print(_line(verdict))
@@ -151,16 +194,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words and words[0] == segments.COMMAND:
         return segments.main(words[1:])
     parsed = _arguments(words)
+    session = None
     try:
-        scenarios, cases = _directories(parsed.run_dir)
         options = _options(parsed)
+        if parsed.into is None:
+            scenarios, cases = _directories(_paths(parsed))
+        else:
+            uris = _uris(parsed)
+            session = _session(options)
+            copies = {copy.root: copy for copy in (bring(session, uri, parsed.into) for uri in uris)}
+            scenarios, cases = _directories(tuple(copies), copies)
     except UnfitEvidenceError as error:
         print(error, file=sys.stderr)
         return ExitCode.USAGE
+    except SessionError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.ENVIRONMENT
     codes = _scripts(cases)
     try:
-        if scenarios:
-            codes += _with_reference(scenarios) if parsed.reference else _with_spark(scenarios, options)
+        if scenarios and parsed.reference:
+            codes += _with_reference(scenarios)
+        elif scenarios:
+            codes += _with_spark(session or _session(options), scenarios)
     except SessionError as error:
         print(error, file=sys.stderr)
         codes.append(ExitCode.ENVIRONMENT)

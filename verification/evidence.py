@@ -22,6 +22,7 @@ from verification import captures as captures_file
 from verification import experiment as experiment_file
 from verification import history as history_file
 from verification import transaction_log_file
+from verification.captured import Captured, LocalCaptured
 from verification.captures import Captures
 from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, TopicRole, UnfitExperimentError
@@ -48,6 +49,7 @@ class RunEvidence:
     """
 
     directory: RunDirectory
+    captured: Captured
     experiment: Experiment
     history: History
     captures: Captures
@@ -140,20 +142,14 @@ def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
     return {observer.name: found[observer.name] for observer in experiment.observers}
 
 
-def _check_capture(folder: Path) -> None:
+def _check_capture(captured: Captured, folder: Path) -> None:
     """A capture is whole when the marker that is written last is there, and ours when its columns are."""
-    import pyarrow.parquet as pq
-
     from verification.sources.columns import CAPTURED, LATER, TYPES
 
-    if not (folder / "_SUCCESS").exists():
+    if not captured.present(folder.name):
         raise UnfitEvidenceError(f"{folder} is missing or was never completed; the evidence is incomplete")
     expected = CAPTURED[folder.name]
-    for path in sorted(folder.glob("*.parquet")):
-        try:
-            schema = pq.read_schema(path)
-        except (OSError, ValueError) as error:
-            raise UnfitEvidenceError(f"{path} is not readable Parquet ({error}); the file is cut or foreign") from error
+    for path, schema in captured.schemas(folder.name):
         # Spark writes `string`, other writers of the same data `large_string`.
         found = {field.name: str(field.type).removeprefix("large_") for field in schema}
         asked = tuple(name for name in expected if name in found or name not in LATER)
@@ -181,8 +177,8 @@ def _check_ends(experiment: Experiment, captures: Captures, path: Path) -> None:
                 raise UnfitEvidenceError(f"{path} has no end of {topic.name}-{partition}; the evidence is incomplete")
 
 
-def read_run(directory: RunDirectory) -> RunEvidence:
-    """Read and check one scenario's directory.
+def read_run(directory: RunDirectory, captured: Captured | None = None) -> RunEvidence:
+    """Read and check one scenario's directory; `captured` are its captures where they do not lie in it.
 
     Raises UnfitEvidenceError naming the first file that is missing, cut or foreign.
     """
@@ -208,11 +204,13 @@ def read_run(directory: RunDirectory) -> RunEvidence:
         raise UnfitEvidenceError(
             f"{directory.experiment} has {len(experiment.observers)} observers; at most {OBSERVERS_MAX} can be judged"
         )
+    held = captured or LocalCaptured(directory)
     for folder in (directory.log, directory.uncommitted, directory.committed):
         if experiment.has_log or folder == directory.committed:
-            _check_capture(folder)
+            _check_capture(held, folder)
     return RunEvidence(
         directory=directory,
+        captured=held,
         experiment=experiment,
         history=history,
         captures=captures,

@@ -224,24 +224,9 @@ def _stood(fault: FaultRecord, at_ns: int) -> bool:
     )
 
 
-def _visible_ends(folder: Path) -> dict[samples.Place, int]:
-    """The last offset of each partition that a capture holds."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    keys = ["topic_index", "partition"]
-    ends: dict[samples.Place, int] = defaultdict(lambda: -1)
-    for batch in ds.dataset(folder, format="parquet").to_batches(columns=[*keys, "offset"]):
-        grouped = pa.Table.from_batches([batch]).group_by(keys).aggregate([("offset", "max")])
-        for row in grouped.to_pylist():
-            place = (row["topic_index"], row["partition"])
-            ends[place] = max(ends[place], row["offset_max"])
-    return ends
-
-
 def observers_at_end(evidence: RunEvidence) -> int:
     """Live observers that were given the last record of every partition which a reader of their isolation can see."""
-    directory, mine = evidence.directory, set(samples.outputs(evidence))
+    mine = set(samples.outputs(evidence))
     count = 0
     for observer in evidence.experiment.observers:
         reached: dict[samples.Place, int] = defaultdict(lambda: -1)
@@ -250,6 +235,6 @@ def observers_at_end(evidence: RunEvidence) -> int:
                 place = (topic_index, partition)
                 reached[place] = max(reached[place], offset)
         everything = observer.isolation is Isolation.UNCOMMITTED and evidence.experiment.has_log
-        ends = _visible_ends(directory.uncommitted if everything else directory.committed)
+        ends = evidence.captured.last_offsets("uncommitted" if everything else "committed")
         count += all(reached[place] >= end for place, end in ends.items() if place in mine)
     return count

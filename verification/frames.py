@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name under which ever
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from verification.distant import spelled_alike
 from verification.evidence import RunEvidence
 from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 from verification.rows import Rows, small_rows
@@ -68,10 +68,10 @@ def local(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: Struct
     return spark.createDataFrame(table, schema)
 
 
-def _captured(spark: SparkSession, folders: Sequence[Path], schema: StructType) -> DataFrame:
+def _captured(spark: SparkSession, folders: Sequence[str], schema: StructType) -> DataFrame:
     if not folders:
         return local(spark, [], schema)
-    return spark.read.schema(schema).parquet(*[str(folder) for folder in folders])
+    return spark.read.schema(schema).parquet(*folders)
 
 
 #: What a file's lines are labelled with: the run, and the process or the observer's index.
@@ -88,16 +88,16 @@ _LOCAL = "^file:/+"
 _STRICT = {"mode": "FAILFAST"}
 
 
-def _labelled(lines: DataFrame, files: Mapping[Path, tuple[str, int]]) -> DataFrame:
+def _labelled(lines: DataFrame, files: Mapping[str, tuple[str, int]]) -> DataFrame:
     """Lines read from files with the labels (run, owner) of the file that each stands in."""
     labels = []
     # Spark's own spelling of a file's name is the key, whatever it escapes; only the slashes differ between the two
     # places where it says it.
     for spelled in lines.inputFiles():
-        run, owner = files[Path(unquote(urlparse(spelled).path))]
+        run, owner = files[spelled_alike(unquote(spelled))]
         labels.append({"file": spelled, "run": run, "owner": owner})
-    spelled_alike = F.regexp_replace("_metadata.file_path", _LOCAL, "file:///")
-    labelled = lines.withColumn("file", spelled_alike).join(
+    named = F.regexp_replace("_metadata.file_path", _LOCAL, "file:///")
+    labelled = lines.withColumn("file", named).join(
         F.broadcast(local(lines.sparkSession, labels, _LABELS)), "file", "left"
     )
     # Evidence that belongs to nobody must never be dropped in silence.
@@ -134,14 +134,14 @@ def acks(
     `operations` (run, process, operation) spares the parsing of most other operations' lines.
     """
     files = {
-        path.resolve(): (run.run, process)
+        spelled_alike(run.directory.location(path)): (run.run, process)
         for run in runs
         for process, path in run.acks.items()
         if processes is None or (run.run, process) in processes
     }
     if not files:
         return local(spark, [], schemas.ACKS)
-    paths = [str(path) for path in files]
+    paths = list(files)
     if operations is None:
         lines = _labelled(spark.read.schema(schemas.ACKS_LINE).json(paths, **_STRICT), files)
     else:
@@ -178,14 +178,14 @@ def _identity(text: Column) -> dict[str, Column]:
 
 def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: DataFrame) -> DataFrame:
     files = {
-        run.observations[observer.name].resolve(): (run.run, index)
+        spelled_alike(run.directory.location(run.observations[observer.name])): (run.run, index)
         for run in runs
         for index, observer in enumerate(run.experiment.observers)
     }
     if not files:
         return local(spark, [], schemas.OBSERVATIONS)
     record = F.col("record")
-    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json([str(path) for path in files], **_STRICT)
+    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json(list(files), **_STRICT)
     rows = _labelled(lines, files).select(
         "run",
         F.col("owner").alias("observer_index"),
@@ -211,13 +211,14 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence]) -> Frames:
     for run in runs:
         for name, rows in small_rows(run).items():
             small.setdefault(name, []).extend(rows)
+    directories = [run.directory for run in runs]
     with_log = [run.directory for run in runs if run.experiment.has_log]
     held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
     return Frames(
         **held,
         acks=acks(spark, runs),
         observations=_observations(spark, runs, held["observers"]),
-        log=_captured(spark, [each.log for each in with_log], schemas.LOG),
-        uncommitted=_captured(spark, [each.uncommitted for each in with_log], schemas.DELIVERED),
-        committed=_captured(spark, [run.directory.committed for run in runs], schemas.DELIVERED),
+        log=_captured(spark, [each.location(each.log) for each in with_log], schemas.LOG),
+        uncommitted=_captured(spark, [each.location(each.uncommitted) for each in with_log], schemas.DELIVERED),
+        committed=_captured(spark, [each.location(each.committed) for each in directories], schemas.DELIVERED),
     )

@@ -31,6 +31,7 @@ from verification.witness import witness
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from verification.captured import Captured
     from verification.checks import Check
     from verification.checks.facts import Facts
     from verification.fingerprints.facts import Doubts
@@ -158,16 +159,11 @@ def _findings(evidence: RunEvidence, folded: Folded, around: Around) -> tuple[Fi
 
 def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     """How much evidence there was, from the files' own footers."""
-    import pyarrow.dataset as ds
-
     from verification.history import Operation
 
-    directory = evidence.directory
-    folders = {"log": directory.log, "uncommitted": directory.uncommitted, "committed": directory.committed}
     counted = [("operations", len(evidence.history.of(Operation)))]
-    counted += [
-        (name, ds.dataset(folder, format="parquet").count_rows()) for name, folder in folders.items() if folder.is_dir()
-    ]
+    names = ("log", "uncommitted", "committed")
+    counted += [(name, evidence.captured.count(name)) for name in names if evidence.captured.present(name)]
     if evidence.transaction_log is not None:
         counted.append(("transaction log", len(evidence.transaction_log.entries)))
     return tuple(counted)
@@ -225,6 +221,15 @@ def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float, w
     return [replace(verdicts[run.run], judged_s=share_s) for run in runs]
 
 
+def _captured(spark: SparkSession, directory: RunDirectory) -> Captured | None:
+    """The captures of a run that lies elsewhere."""
+    if not directory.source:
+        return None
+    from verification.distant import DistantCaptured
+
+    return DistantCaptured(spark, directory.source)
+
+
 def judge(spark: SparkSession, directories: Iterable[RunDirectory], *, way: Way = Way.BY_SIZE) -> list[ScenarioVerdict]:
     """Judge the evidence of some scenarios in one job and write `verdicts.json` and `findings/` into each.
 
@@ -240,7 +245,7 @@ def judge(spark: SparkSession, directories: Iterable[RunDirectory], *, way: Way 
     verdicts: dict[int, ScenarioVerdict] = {}
     for number, directory in enumerate(order):
         try:
-            evidence = read_run(directory)
+            evidence = read_run(directory, _captured(spark, directory))
             check_distinct([*fit, evidence])
             fit.append(evidence)
         except UnfitEvidenceError as error:

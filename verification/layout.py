@@ -49,9 +49,17 @@ CONTENTS = (
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """The paths of one scenario's evidence."""
+    """The paths of one scenario's evidence.
+
+    Where `source` is a URI, the run lies there, and `root` holds a copy without its captures (`verification.distant`).
+    """
 
     root: Path
+    source: str = ""
+
+    def location(self, path: Path) -> str:
+        """A path of this directory as Spark is given it."""
+        return f"{self.source}/{path.relative_to(self.root).as_posix()}" if self.source else str(path.resolve())
 
     @property
     def experiment(self) -> Path:

@@ -22,8 +22,6 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
 
 from verification import known_bugs
 from verification.evidence import RunEvidence
@@ -40,22 +38,6 @@ MARKER_S = 10.0
 RUNNING = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 NS = 1_000_000_000
 
-#: A row of the log as this module needs it: topic index, partition, offset, control, process, operation.
-LogRow = tuple[int, int, int, str | None, int | None, int | None]
-
-
-@lru_cache(maxsize=256)
-def _producer_rows(log: Path, process: int, operation: int) -> tuple[LogRow, ...]:
-    """Everything in the log by the producers of one operation, in order of place."""
-    import pyarrow.dataset as ds
-
-    dataset = ds.dataset(log, format="parquet")
-    own = (ds.field("process") == process) & (ds.field("operation") == operation)
-    producers = dataset.to_table(columns=["producer_id"], filter=own).column("producer_id").unique().to_pylist()
-    columns = ["topic_index", "partition", "offset", "control", "process", "operation"]
-    found = dataset.to_table(columns=columns, filter=ds.field("producer_id").isin(producers)).to_pylist()
-    return tuple(sorted((tuple(row.values()) for row in found), key=lambda row: row[:3]))
-
 
 def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partition]:
     """Partitions where the operation's data is not followed by a marker of its own.
@@ -64,7 +46,7 @@ def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partiti
     asked for: that of a later transaction which had the partition but wrote nothing there.
     """
     process, operation = ended.process, ended.operation
-    rows = _producer_rows(evidence.directory.log, process, operation)
+    rows = evidence.captured.producer_rows(process, operation)
     pending: set[Partition] = set()
     missing: set[Partition] = set()
     for topic_index, partition, _, control, writer, number in rows:

@@ -19,13 +19,6 @@ class Way(StrEnum):
     FOLDED = "folded"
 
 
-def _rows(run: RunEvidence) -> int:
-    """Rows of the log, from the files' own footers."""
-    import pyarrow.dataset as ds
-
-    return int(ds.dataset(run.directory.log, format="parquet").count_rows())
-
-
 def fits(run: RunEvidence, way: Way = Way.BY_SIZE) -> bool:
     """Whether a run is judged by fingerprints first.
 
@@ -34,4 +27,4 @@ def fits(run: RunEvidence, way: Way = Way.BY_SIZE) -> bool:
     """
     inputs = {each.topic for each in run.captures.group_offsets if each.group == run.experiment.group}
     fitting = run.experiment.has_log and not run.experiment.observers and len(inputs) <= 1
-    return fitting and (way is Way.FOLDED or (way is Way.BY_SIZE and _rows(run) >= ROWS_MIN))
+    return fitting and (way is Way.FOLDED or (way is Way.BY_SIZE and run.captured.count("log") >= ROWS_MIN))

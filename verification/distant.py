@@ -1,0 +1,227 @@
+"""Evidence on a file system that Spark reads and this process does not: `hdfs://`, `s3a://`, whatever Hadoop knows.
+
+What is small, and what is read line by line here anyway, is copied (`COPIED`). The captures stay where they are:
+executors read them in place, and questions about them are jobs. Nothing is asked but through Spark's own readers, which
+a session on a cluster and a Connect server have alike, with the settings and the credentials that the session has.
+
+`binaryFile` gives a file as one value: one of 2 GB or more cannot be copied, and Spark says so. Of Parquet files only
+the footers come here, but executors read the whole of each file once for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from verification.captured import LOG_ROW, MARKER, LogRow, Place, in_order, unreadable
+from verification.errors import UnfitEvidenceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql import DataFrame, SparkSession
+
+#: `file:/a` is one too; a drive of Windows has one letter before its colon.
+_URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:/")
+#: What of a scenario, a case or a whole run is copied: what the judge reads itself, and what the report needs besides.
+COPIED = frozenset(
+    {
+        "run.json",
+        "baseline.json",
+        "README.txt",
+        "scenario.json",
+        "script.json",
+        "history.jsonl",
+        "captures.json",
+        "transaction_log.jsonl.gz",
+        "acks",
+        "observations",
+    }
+)
+#: What a Parquet file begins and ends with.
+_MAGIC = b"PAR1"
+
+
+def is_uri(text: str) -> bool:
+    """Whether a place is named by a URI."""
+    return _URI.match(text) is not None
+
+
+def local_path(text: str) -> Path | None:
+    """The path that a name without a scheme or a `file:` URI stands for, None for other URIs."""
+    if not is_uri(text):
+        return Path(text)
+    parts = urlsplit(text)
+    return Path(unquote(parts.path)) if parts.scheme.lower() == "file" else None
+
+
+def spelled_alike(location: str) -> str:
+    """A file's name as Spark spells it in one place or another: local ones as `/a`, others as their URI."""
+    return re.sub(r"^file:/+", "/", location)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What was copied: the directory here, and the URI of what it is a copy of, as Spark spells it."""
+
+    root: Path
+    source: str
+
+    def source_of(self, path: Path) -> str:
+        """Where a directory of the copy comes from."""
+        return f"{self.source}/{path.relative_to(self.root).as_posix()}" if path != self.root else self.source
+
+
+def bring(spark: SparkSession, uri: str, into: Path) -> Copy:
+    """Copy what is not captures of the run at `uri` into a directory of its name below `into`.
+
+    Raises UnfitEvidenceError when nothing is there, when it cannot be read, when a file arrives with another length, and
+    when the directory exists: what lies in it would be taken for evidence of this run.
+    """
+    base = _as_hadoop_reads(uri)
+    target = into / PurePosixPath(base).name
+    if target.exists():
+        raise UnfitEvidenceError(f"{target} exists already; name another directory with --into")
+    with _told(uri):
+        listed = _files(spark, base).select("path", "length").toArrow().to_pylist()
+    names = {row["path"]: _below(base, row["path"]) for row in listed}
+    wanted = {row["path"]: row["length"] for row in listed if _is_copied(names[row["path"]])}
+    if not wanted:
+        raise UnfitEvidenceError(f"{uri} holds nothing of a run")
+    some = next(iter(wanted))
+    with _told(uri):
+        for row in _files(spark, *wanted).select("path", "content").toLocalIterator():
+            path, content = row["path"], bytes(row["content"])
+            if len(content) != wanted.pop(path):
+                raise UnfitEvidenceError(f"{path} came with {len(content)} bytes and not with those that it has")
+            copied = target / names[path]
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_bytes(content)
+    if wanted:
+        raise UnfitEvidenceError(f"{min(wanted)} was there and did not come")
+    return Copy(root=target, source=some.removesuffix(names[some]).rstrip("/"))
+
+
+def _as_hadoop_reads(uri: str) -> str:
+    """Hadoop knows no escapes in names; the URIs of local files have them."""
+    bare = uri.rstrip("/")
+    return unquote(bare) if bare.lower().startswith("file:") else bare
+
+
+def _files(spark: SparkSession, *paths: str) -> DataFrame:
+    """Every file below some paths, hidden ones (`_` and `.`) left out; path, length, content."""
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(paths))
+
+
+def _below(base: str, path: str) -> str:
+    """The part of a file's name below its run; authorities may be spelled out in one and not in the other."""
+    root, full = (re.sub(r"^[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?", "", each) for each in (base, path))
+    return full.removeprefix(root.rstrip("/")).lstrip("/")
+
+
+def _is_copied(name: str) -> bool:
+    """Whether a file of a whole run (`runs/<scenario>/…`) or of one scenario is copied."""
+    parts = name.split("/")
+    return (parts[2] if parts[0] == "runs" and len(parts) > 2 else parts[0]) in COPIED
+
+
+@contextmanager
+def _told(place: str) -> Iterator[None]:
+    """Turn what Spark raises about a place into the one sentence that says it."""
+    try:
+        yield
+    except UnfitEvidenceError:
+        raise
+    except Exception as error:
+        lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
+        # py4j's first line says which call it was, the second one what happened.
+        said = next((line for line in lines if not line.startswith("An error occurred while calling")), repr(error))
+        raise UnfitEvidenceError(f"{place} cannot be read: {said}") from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistantCaptured:
+    """The captures of the scenario at `source`; what it answers is kept, because every question is a job."""
+
+    spark: SparkSession
+    source: str
+    _footers: dict[str, dict[str, pq.FileMetaData]] = field(default_factory=dict)
+    _rows: dict[tuple[int, int], tuple[LogRow, ...]] = field(default_factory=dict)
+
+    def present(self, name: str) -> bool:
+        """Whether the marker is there: Spark refuses paths that do not exist, and reads hidden files as nothing."""
+        from pyspark.errors import AnalysisException
+
+        folder = f"{self.source}/{name}"
+        with _told(folder):
+            try:
+                # A remote session looks when it is asked for the columns.
+                return bool(_files(self.spark, f"{folder}/{MARKER}").columns)
+            except AnalysisException as error:
+                if error.getCondition() == "PATH_NOT_FOUND":
+                    return False
+                raise
+
+    def schemas(self, name: str) -> Iterator[tuple[str, pa.Schema]]:
+        """From the footers; raises UnfitEvidenceError for a file that has none."""
+        for path, footer in self._footers_of(name).items():
+            yield path, footer.schema.to_arrow_schema()
+
+    def count(self, name: str) -> int:
+        """From the footers."""
+        return sum(int(footer.num_rows) for footer in self._footers_of(name).values())
+
+    def last_offsets(self, name: str) -> dict[Place, int]:
+        """One job."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        ends = self._read(name).groupBy("topic_index", "partition").agg(F.max("offset").alias("end"))
+        return {(row["topic_index"], row["partition"]): row["end"] for row in _rows_of(ends)}
+
+    def producer_rows(self, process: int, operation: int) -> tuple[LogRow, ...]:
+        """Two jobs, once per operation."""
+        key = (process, operation)
+        if key not in self._rows:
+            log = self._read("log")
+            own = log.where(log["process"].eqNullSafe(process) & log["operation"].eqNullSafe(operation))
+            producers = [row["producer_id"] for row in _rows_of(own.select("producer_id").distinct())]
+            found = _rows_of(log.where(log["producer_id"].isin(producers)).select(*LOG_ROW))
+            self._rows[key] = in_order(tuple(row.values()) for row in found)
+        return self._rows[key]
+
+    def _read(self, name: str) -> DataFrame:
+        return self.spark.read.parquet(f"{self.source}/{name}")
+
+    def _footers_of(self, name: str) -> dict[str, pq.FileMetaData]:
+        if name not in self._footers:
+            self._footers[name] = dict(self._ask_footers(name))
+        return self._footers[name]
+
+    def _ask_footers(self, name: str) -> Iterable[tuple[str, pq.FileMetaData]]:
+        """A footer's last eight bytes are its own length, little-endian, and the magic (parquet-format, File format)."""
+        import pyarrow.parquet as pq
+        from pyspark.sql import functions as F  # noqa: N812
+
+        digits = ", ".join(f"hex(substring(content, length(content) - {place}, 1))" for place in (4, 5, 6, 7))
+        first = f"length(content) - cast(conv(concat({digits}), 16, 10) as bigint) - 7"
+        tail = F.expr(f"substring(content, cast(greatest(1, {first}) as int))").alias("tail")
+        folder = f"{self.source}/{name}"
+        with _told(folder):
+            files = _files(self.spark, folder).where(F.col("path").endswith(".parquet"))
+            found: list[dict[str, Any]] = _rows_of(files.select("path", tail).orderBy("path"))
+        for row in found:
+            try:
+                yield row["path"], pq.ParquetFile(BytesIO(_MAGIC + row["tail"])).metadata
+            except (OSError, ValueError) as error:
+                raise UnfitEvidenceError(unreadable(row["path"], error)) from error
+
+
+def _rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return rows
