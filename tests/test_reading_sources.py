@@ -188,7 +188,9 @@ def test_one_option_chooses_who_reads(spark: SparkSession, broker: LogBroker, tm
     assert len(wire) == END + other.end
     assert read("segments") == wire
     assert read("client") == [{name: row[name] for name in DELIVERED} for row in wire if row["control"] is None]
-    with pytest.raises(AnalysisException, match="there is no source connector; there are wire, client, segments"):
+    with pytest.raises(AnalysisException, match="there is no source tape; there are wire, client, segments, connector"):
+        read("tape")
+    with pytest.raises(AnalysisException, match=r"connector is no reader of onceproof; .* gives its frame"):
         read("connector")
 
 

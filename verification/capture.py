@@ -96,10 +96,9 @@ def _ranges(experiment: Experiment, captures: Captures, *, isolation: Isolation)
 
 
 def _write(spark: SparkSession, source: SourceName, folder: Path, options: Mapping[str, str]) -> None:
-    from verification.sources.source import NAME
+    from verification.sources.reading import read
 
-    read = spark.read.format(NAME).option("source", str(source)).options(**options).load()
-    read.write.mode("overwrite").parquet(str(folder))
+    read(spark, source, options).write.mode("overwrite").parquet(str(folder))
 
 
 def capture(

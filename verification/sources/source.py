@@ -6,8 +6,8 @@ The readers are independent of each other on purpose. What `wire` and `segments`
 `client` gives `schema.DELIVERED`, which is `LOG` without what a consumer is never told (producer, epoch, sequence,
 control records). Each reader's docstring names its options; `run` and `ranges` are common to all.
 
-Spark's own Kafka connector is not among them: it was never published for Spark 4.3, the release that this project is
-locked to (it ends at 4.2.0, its token provider at 4.0.0), and it shows nothing that `client` does not.
+Spark's own Kafka connector is the fourth source and no reader of this format, because Python runs in a worker, which has
+no Spark to ask: `verification.sources.reading` gives all four by the same option.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ NAME = "onceproof"
 
 
 class SourceName(StrEnum):
-    """Who reads: our own Fetch, a client library, or the files of a stopped broker."""
+    """Who reads: our own Fetch, a client library, the files of a stopped broker, or Spark's own connector."""
 
     WIRE = "wire"
     CLIENT = "client"
     SEGMENTS = "segments"
+    CONNECTOR = "connector"
 
 
-#: Reader and schema of every source.
+#: Reader and schema of every source that is a reader.
 SOURCES: dict[SourceName, tuple[type[LogReader | ClientReader | SegmentReader], StructType]] = {
     SourceName.WIRE: (LogReader, LOG),
     SourceName.CLIENT: (ClientReader, DELIVERED),
@@ -60,6 +61,8 @@ class OnceproofSource(DataSource):
 
     def _chosen(self) -> SourceName:
         asked = self.options.get("source", SourceName.WIRE)
+        if asked == SourceName.CONNECTOR:
+            raise CaptureError(f"{asked} is no reader of {NAME}; verification.sources.reading.read gives its frame")
         try:
             return SourceName(asked)
         except ValueError as error:

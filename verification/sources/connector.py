@@ -1,0 +1,150 @@
+"""What Spark's own Kafka connector gives of pinned ranges: the source `connector`, where the session has its jars.
+
+It is a fourth opinion and nothing depends on it: a release of Spark may have no connector (4.3.0 has none), and which
+jars fit is then a matter of trying. Columns are `DELIVERED`, as of `client`: a consumer is told of no producer, epoch,
+sequence or control record. Keys and headers, which it is told of, are no part of the schema. The values' identity is
+taken apart by Spark's own functions, so that no Python runs in the workers: after `identity.decode`, `parse` and that of
+the live observers' texts this is the same layout once more, and tests hold them together.
+
+Ends are pinned, as for every source. Under `read_committed` they must not lie beyond the last stable offset: the
+connector waits `timeout_s` for what a transaction hides and then calls it lost (`KafkaDataConsumer`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.errors import CaptureError
+from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
+from verification.sources.ranges import SPLIT_OFFSETS, Range, decode
+from verification.sources.schema import DELIVERED
+
+ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+#: Releases of Spark without a connector of their own → the one that tests hold against them.
+PROVEN = {"4.3.0": "4.2.0"}
+#: The connector asks the broker for both ends after every poll, and the consumer forgets what it had fetched ahead
+#: (`KafkaDataConsumer.getAvailableOffsetRange`). With its default of 500 records to a poll that is most of its time.
+TUNED = {
+    "max.poll.records": "50000",
+    "max.partition.fetch.bytes": str(8 << 20),
+    "fetch.max.bytes": str(64 << 20),
+    "receive.buffer.bytes": str(1 << 20),
+}
+
+
+def frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The records of some ranges in the columns of `DELIVERED`; lazy.
+
+    Options: `bootstrap`, `isolation`, `run`, `ranges` (see `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of
+    further settings of the Java consumer, without Spark's prefix), and optionally `split_offsets`.
+
+    Raises CaptureError when the session has no connector, or one that does not fit, and for two ranges of one partition.
+    """
+    ranges = [each for each in decode(options["ranges"]) if each.length]
+    if not ranges:
+        return spark.createDataFrame([], DELIVERED)
+    most = int(options.get("split_offsets", SPLIT_OFFSETS))
+    total = sum(each.length for each in ranges)
+    consumer = {
+        **TUNED,
+        **json.loads(options["settings"]),
+        "bootstrap.servers": options["bootstrap"],
+        "isolation.level": options["isolation"],
+    }
+    asked = {
+        **{f"kafka.{name}": str(value) for name, value in consumer.items()},
+        **_places(ranges),
+        "failOnDataLoss": "true",
+        "minPartitions": str(max(int(options["tasks"]), -(-total // most) if most else 1)),
+        "kafkaConsumer.pollTimeoutMs": str(round(float(options["timeout_s"]) * 1000)),
+    }
+    return _delivered(_loaded(spark, asked), options["run"], ranges)
+
+
+def _places(ranges: Sequence[Range]) -> dict[str, str]:
+    """The ranges as the connector's options."""
+    assigned: dict[str, list[int]] = {}
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for each in ranges:
+        if each.partition in assigned.setdefault(each.topic, []):
+            raise CaptureError(
+                f"two ranges are of {each.topic}-{each.partition}; the connector reads one of a partition"
+            )
+        assigned[each.topic].append(each.partition)
+        starts.setdefault(each.topic, {})[str(each.partition)] = each.start
+        ends.setdefault(each.topic, {})[str(each.partition)] = each.end
+    texts = {"assign": assigned, "startingOffsets": starts, "endingOffsets": ends}
+    return {name: json.dumps(value) for name, value in texts.items()}
+
+
+def _loaded(spark: SparkSession, asked: Mapping[str, str]) -> DataFrame:
+    try:
+        found = spark.read.format("kafka").options(**asked).load()
+        # A remote session looks for the connector when it is asked for the columns.
+        assert found.columns
+    except AnalysisException as error:
+        if "data source" not in str(error).lower():
+            raise
+        raise CaptureError(_absent(spark.version)) from error
+    except Exception as error:
+        # Linkage errors and the like, in whatever wrapping.
+        said = next((line.strip() for line in str(error).splitlines() if "java." in line), repr(error))
+        raise CaptureError(f"the Kafka connector of this session does not fit Spark {spark.version}: {said}") from error
+    return found
+
+
+def _absent(version: str) -> str:
+    known = PROVEN.get(version)
+    which = f"{ARTIFACT}:{known or version}"
+    trust = (
+        f"{version} has none of its own, and this one was tried with it"
+        if known
+        else "if that was published; the other sources need none"
+    )
+    return f"Spark has no Kafka connector here: start it with spark.jars.packages={which} ({trust})"
+
+
+def _delivered(given: DataFrame, run: str, ranges: Sequence[Range]) -> DataFrame:
+    numbers = {each.topic: each.topic_index for each in ranges}
+    index = F.create_map(*[F.lit(part) for pair in numbers.items() for part in pair])
+    columns = {
+        "run": F.lit(run),
+        "topic": F.col("topic"),
+        "topic_index": index[F.col("topic")],
+        "partition": F.col("partition"),
+        "offset": F.col("offset"),
+        "timestamp_ms": F.unix_millis("timestamp"),
+        **identity_columns(F.col("value")),
+    }
+    types = {field.name: field.dataType for field in DELIVERED.fields}
+    return given.select(*[columns[name].cast(types[name]).alias(name) for name in DELIVERED.names])
+
+
+def identity_columns(value: Column) -> dict[str, Column]:
+    """The identity columns, `valid` and the digests of a binary column, as `parse.identity_columns` has them."""
+    parts = {name: F.substring(value, start + 1, width).cast("string") for name, start, width in LAYOUT}
+    body, head = F.substring(value, 1, IDENTITY_LENGTH - 8), F.substring(value, 1, IDENTITY_LENGTH)
+    valid = (F.octet_length(value) >= IDENTITY_LENGTH) & (F.substring(value, 1, len(MAGIC)).cast("string") == MAGIC)
+    valid &= parts["checksum"] == F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0"))
+    valid &= parts["kind"].isin([str(kind) for kind in Kind])
+    columns: dict[str, Column] = {}
+    for name, part in parts.items():
+        if name in ("checksum", "kind", "run"):
+            continue
+        valid &= part.rlike(r"^-?[0-9]+\z")
+        column = {"topic_index": "intended_topic_index"}.get(name, name)
+        columns[column] = part.try_cast("long")
+    valid = F.coalesce(valid, F.lit(False))
+    columns |= {"identity_run": F.trim(parts["run"]), "kind": parts["kind"]}
+    return {
+        **{name: F.when(valid, column) for name, column in columns.items()},
+        "valid": valid,
+        "digest": F.coalesce(F.crc32(value), F.lit(0)),
+        "identity_digest": F.coalesce(F.crc32(head), F.lit(0)),
+    }
