@@ -25,7 +25,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 #: How long what is left of a session may take to end, once it was told to.
 _ENDING_S = 20.0
 # Fields of /proc/<pid>/stat after the name, counted from the state (proc(5) counts from 1, the state being its third).
-_SESSION, _USER, _SYSTEM, _RESIDENT = 3, 11, 12, 21
+_SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 3, 11, 12, 14, 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,18 @@ class Footprint:
     peak_bytes: int
 
 
+def processor_s() -> float:
+    """Processor seconds of this process and of all of its session, with what their children that ended have used."""
+    own = os.getsid(0)
+    ticks = (
+        int(ticks)
+        for _, fields in processes()
+        if int(fields[_SESSION]) == own
+        for ticks in fields[_USER : _CHILDREN_SYSTEM + 1]
+    )
+    return sum(ticks) / _TICKS_PER_S
+
+
 @dataclass(slots=True)
 class _Session:
     number: int
@@ -46,7 +58,7 @@ class _Session:
     def look(self) -> None:
         resident = 0
         spent = self.processor_s = self.processor_s or {}
-        for pid, fields in _processes():
+        for pid, fields in processes():
             if int(fields[_SESSION]) == self.number:
                 resident += int(fields[_RESIDENT]) * _PAGE
                 spent[pid] = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
@@ -56,7 +68,7 @@ class _Session:
         """End what is left of it: first by request, then by force."""
         deadline = time.monotonic() + _ENDING_S
         for number in (signal.SIGTERM, signal.SIGKILL):
-            while pids := [pid for pid, fields in _processes() if int(fields[_SESSION]) == self.number]:
+            while pids := [pid for pid, fields in processes() if int(fields[_SESSION]) == self.number]:
                 for pid in pids:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
@@ -65,7 +77,8 @@ class _Session:
                 time.sleep(_LOOK_S)
 
 
-def _processes() -> Iterator[tuple[int, list[str]]]:
+def processes() -> Iterator[tuple[int, list[str]]]:
+    """Every living process, with the fields of its stat from the state on."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue

@@ -1,96 +1,248 @@
-"""Record values → identity columns, vectorised: values of one batch become one byte matrix, fields are slices of it.
+"""Record values → identity columns, vectorised: values of many records become one byte matrix, fields are slices of it.
 
 The layout is `verification.identity.LAYOUT`; this module and `identity.decode` are two implementations of it and must
 agree on every input (a property test compares them). Shipped to Spark's workers together with the readers.
+
+Values are given as spans of one buffer, as `wire.columns` has them, and no Python object is made of a record. Neighbours
+have most of their bytes in common: the run, the process, leading zeros. So all are compared with the first one, and only
+the places in which any differs are looked at row by row, for checksums (CRC-32 is linear) as for numbers.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
+from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
 
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
+Sums = npt.NDArray[np.uint32]
 
 BODY_LENGTH = IDENTITY_LENGTH - 8
 #: Field of the layout → column of the frame, where they differ.
 COLUMN = {"run": "identity_run", "topic_index": "intended_topic_index"}
-_ARROW_TYPES = {"process": pa.int32(), "index": pa.int32(), "count": pa.int32(), "topic_index": pa.int32()}
-_ARROW_TYPES |= {"intended_partition": pa.int32(), "source_partition": pa.int32()}
+#: Columns of 64 bits; the other numbers have 32.
+_LONG = frozenset({"operation", "send_order", "source_offset"})
+_KINDS = tuple(str(kind) for kind in Kind)
+_KIND_CODES = np.full(256, -1, np.int32)
+_KIND_CODES[[ord(kind) for kind in _KINDS]] = np.arange(len(_KINDS))
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
-
-
-def _heads(values: Sequence[bytes | None]) -> Bytes:
-    """The first 96 bytes of every value as a matrix; a value that is null or shorter becomes zeros."""
-    blank = bytes(IDENTITY_LENGTH)
-    cut = [
-        value[:IDENTITY_LENGTH] if value is not None and len(value) >= IDENTITY_LENGTH else blank for value in values
-    ]
-    return np.frombuffer(b"".join(cut), dtype=np.uint8).reshape(len(values), IDENTITY_LENGTH)
-
-
-def _number(field: Bytes) -> tuple[Numbers, Flags]:
-    """A decimal field, a sign allowed in its first place, and whether every byte of it was as it must be."""
-    negative = field[:, 0] == _MINUS
-    digits = field.astype(np.int64) - _ZERO
-    digits[negative, 0] = 0
-    fits: Flags = np.asarray(((digits >= 0) & (digits <= _NINE - _ZERO)).all(axis=1))
-    weights = 10 ** np.arange(field.shape[1] - 1, -1, -1, dtype=np.int64)
-    number = digits @ weights
-    return np.where(negative, -number, number), fits
-
-
-def _texts(field: Bytes, valid: Flags) -> pa.Array:
-    """A text field without its padding, null where not valid."""
-    width = field.shape[1]
-    flat = np.ascontiguousarray(field).reshape(-1).tobytes()
-    texts = [flat[i * width : (i + 1) * width].decode("ascii").strip() if ok else None for i, ok in enumerate(valid)]
-    return pa.array(texts, type=pa.string())
-
-
-def _checksums_hold(values: Sequence[bytes | None], heads: Bytes) -> Flags:
-    """Whether the magic stands at the start and the checksum is that of the 88 bytes before it."""
-    started = (heads[:, : len(MAGIC)] == np.frombuffer(MAGIC.encode("ascii"), dtype=np.uint8)).all(axis=1)
-    flags = np.zeros(len(values), dtype=np.bool_)
-    for row in np.flatnonzero(started):
-        value = values[int(row)] or b""
-        flags[row] = f"{zlib.crc32(value[:BODY_LENGTH]):08x}".encode("ascii") == value[BODY_LENGTH:IDENTITY_LENGTH]
-    return flags
-
-
-def digests(values: Sequence[bytes | None]) -> dict[str, pa.Array]:
-    """`digest` and `identity_digest` of every value (see `verification.sources.schema`)."""
-    whole = [0 if value is None else zlib.crc32(value) for value in values]
-    heads = [0 if value is None else zlib.crc32(value[:IDENTITY_LENGTH]) for value in values]
-    return {"digest": pa.array(whole, type=pa.int64()), "identity_digest": pa.array(heads, type=pa.int64())}
+_WORD = 1 << 64
+_CRC_MASK = 0xFFFFFFFF
+#: CRC-32 of every byte (zlib's polynomial), for what is added to a sum that is there already.
+_TABLE: Sums = np.array([zlib.crc32(bytes([byte]), _CRC_MASK) ^ _CRC_MASK for byte in range(256)], dtype=np.uint32)
+_HEX: npt.NDArray[np.uint16] = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
+#: From so many differing places on zlib's own sum, row by row, costs less than looking up what each place adds.
+_PLACES_MAX = 48
+#: Bytes behind the identity that are added to all sums at once; zlib is faster on more of them.
+_FILLER_MAX = 64
+#: So many sizes of them, because each takes a look at all lengths.
+_SIZES_MAX = 8
 
 
 def identity_columns(values: Sequence[bytes | None]) -> dict[str, pa.Array]:
     """The identity columns, `valid` and the digests of a batch of values, each as long as `values`."""
-    heads = _heads(values)
-    valid = _checksums_hold(values, heads)
-    numbers: dict[str, Numbers] = {}
-    for name, start, width in LAYOUT[:-1]:
-        if name in ("run", "kind"):
-            continue
-        numbers[name], fits = _number(heads[:, start : start + width])
-        valid &= fits
-    spans = {name: heads[:, start : start + width] for name, start, width in LAYOUT}
-    valid &= np.isin(spans["kind"][:, 0], [ord("T"), ord("P")])
-    columns: dict[str, Any] = {}
+    length = np.fromiter((-1 if value is None else len(value) for value in values), np.int64, len(values))
+    start = np.cumsum(np.maximum(length, 0)) - np.maximum(length, 0)
+    return identity_spans(b"".join(value for value in values if value is not None), start, length)
+
+
+def identity_spans(buffer: bytes, start: Numbers, length: Numbers) -> dict[str, pa.Array]:
+    """The same of values that lie in a buffer; a length of -1 is null."""
+    rows, size = np.flatnonzero(length >= IDENTITY_LENGTH), len(start)
+    if not rows.size:
+        columns = {COLUMN.get(name, name): pa.nulls(size, _type_of(name)) for name, _, _ in LAYOUT[:-1]}
+        columns["valid"] = pa.repeat(pa.scalar(False), size)
+        return {**columns, **_digests(buffer, (start, length), np.zeros(size, np.uint32))}
+    heads = Heads.of(buffer, start[rows])
+    sums = heads.sums()
+    found, fits = heads.fields()
+    fits &= heads.claimed(sums)
+    valid = _spread(fits, rows, size)
+    absent = None if valid.all() else ~valid
+    columns = {}
     for name, _, _ in LAYOUT[:-1]:
-        if name in numbers:
-            column = pa.array(numbers[name], mask=~valid).cast(_ARROW_TYPES.get(name, pa.int64()))
+        if name == "run":
+            column = _spread_texts(heads.texts(name, fits), rows, size)
+        elif name == "kind":
+            codes = pa.array(_spread(found[name], rows, size), mask=absent)
+            column = pa.array(_KINDS, type=pa.string()).take(codes)
         else:
-            column = _texts(spans[name], valid)
+            column = pa.array(_spread(found[name], rows, size), mask=absent)
         columns[COLUMN.get(name, name)] = column
     columns["valid"] = pa.array(valid)
-    return {**columns, **digests(values)}
+    return {**columns, **_digests(buffer, (start, length), _spread(heads.continued(sums), rows, size))}
+
+
+def _type_of(name: str) -> pa.DataType:
+    if name in ("run", "kind"):
+        return pa.string()
+    return pa.int64() if name in _LONG else pa.int32()
+
+
+def _spread(found: npt.NDArray[Any], rows: Numbers, size: int) -> npt.NDArray[Any]:
+    """What was found of some rows at their places among all, zero elsewhere."""
+    if rows.size == size:
+        return found
+    every = np.zeros(size, found.dtype)
+    every[rows] = found
+    return every
+
+
+def _spread_texts(found: pa.Array, rows: Numbers, size: int) -> pa.Array:
+    """The same of texts, null elsewhere."""
+    if rows.size == size:
+        return found
+    place = np.full(size, -1, np.int64)
+    place[rows] = np.arange(rows.size)
+    return found.take(pa.array(place, mask=place < 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """The first 96 bytes of some values, at least one, and of the places that not all have in common what lies there."""
+
+    matrix: Bytes
+    first: bytes
+    places: dict[int, Bytes]
+
+    @classmethod
+    def of(cls, buffer: bytes, start: Numbers) -> Heads:
+        """Of values of at least that length that begin at some bytes of a buffer."""
+        shape = (len(buffer) - IDENTITY_LENGTH + 1,)
+        # One item of 96 bytes begins at every byte of the buffer, so that each head is copied as a whole.
+        items: npt.NDArray[np.void] = np.ndarray(shape, f"V{IDENTITY_LENGTH}", buffer, strides=(1,))
+        matrix = items[start].view(np.uint8).reshape(len(start), IDENTITY_LENGTH)
+        differing = np.flatnonzero((matrix != matrix[0]).any(axis=0)).tolist()
+        places = {place: np.ascontiguousarray(matrix[:, place]) for place in differing}
+        return cls(matrix=matrix, first=matrix[0].tobytes(), places=places)
+
+    def sums(self) -> Sums:
+        """CRC-32 of the body of each."""
+        within = [place for place in self.places if place < BODY_LENGTH]
+        if len(within) > _PLACES_MAX:
+            bodies = np.ascontiguousarray(self.matrix[:, :BODY_LENGTH]).view(f"V{BODY_LENGTH}").ravel().tolist()
+            return np.fromiter(map(zlib.crc32, bodies), np.uint32, len(bodies))
+        found = np.full(len(self.matrix), zlib.crc32(self.first[:BODY_LENGTH]), np.uint32)
+        for place in within:
+            adds = _adds(place)
+            found ^= (adds ^ adds[self.first[place]])[self.places[place]]
+        return found
+
+    def continued(self, sums: Sums) -> Sums:
+        """CRC-32 of the whole head of each, from that of its body."""
+        return _continued(sums, self.matrix[:, BODY_LENGTH:])
+
+    def claimed(self, sums: Sums) -> Flags:
+        """Whether the magic stands at the start, and behind the body its checksum."""
+        said = np.ascontiguousarray(self.matrix[:, BODY_LENGTH:]).view(np.uint64).ravel()
+        digits = _HEX[sums.astype(">u4").view(np.uint8)].view(np.uint64)
+        holds: Flags = said == digits
+        for place, byte in enumerate(MAGIC.encode("ascii")):
+            holds &= self._at(place) == byte
+        return holds
+
+    def fields(self) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+        """All fields but texts, kinds as their place in `_KINDS`, and whether every byte was as it must be."""
+        fits = np.ones(len(self.matrix), np.bool_)
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, start, width in LAYOUT[:-1]:
+            if name == "kind":
+                found[name] = _KIND_CODES[self._at(start)] + np.zeros(len(self.matrix), np.int32)
+                fits &= found[name] >= 0
+            elif name == "run":
+                for place in range(start, start + width):
+                    fits &= self._at(place) < 0x80
+            else:
+                found[name] = self._number(start, width, np.dtype(np.int64 if name in _LONG else np.int32), fits)
+        np.maximum(found["kind"], 0, out=found["kind"])
+        return found, fits
+
+    def texts(self, name: str, valid: Flags) -> pa.Array:
+        """A text field without its padding, null where not valid."""
+        start, width = next((start, width) for field, start, width in LAYOUT if field == name)
+        if not any(start <= place < start + width for place in self.places) and valid.any():
+            text = self.first[start : start + width].decode("ascii").strip()
+            same = pa.repeat(pa.scalar(text, pa.string()), len(valid))
+            return same if valid.all() else same.take(pa.array(np.arange(len(valid)), mask=~valid))
+        field = np.ascontiguousarray(self.matrix[:, start : start + width]).view(f"V{width}").ravel().tolist()
+        texts = [each.decode("ascii").strip() if ok else None for each, ok in zip(field, valid, strict=True)]
+        return pa.array(texts, type=pa.string())
+
+    def _at(self, place: int) -> Bytes:
+        """What lies at a place: of each, or the one byte that all have."""
+        return self.places[place] if place in self.places else np.frombuffer(self.first, np.uint8, 1, place)
+
+    def _number(self, start: int, width: int, dtype: np.dtype[Any], fits: Flags) -> npt.NDArray[Any]:
+        """A decimal field, a sign allowed in its first place; what is no digit is taken out of `fits`."""
+        common, negative = 0, self._at(start) == _MINUS
+        number: npt.NDArray[Any] = np.zeros(len(self.matrix), dtype)
+        for place in range(start, start + width):
+            digit, weight = self._at(place) - np.uint8(_ZERO), 10 ** (start + width - 1 - place)
+            if place == start:
+                digit = np.where(negative, np.uint8(0), digit)
+            fits &= digit <= _NINE - _ZERO
+            if place in self.places:
+                number += digit.astype(dtype) * dtype.type(weight)
+            else:
+                common += int(digit[0]) * weight
+        # Nineteen nines are no number of 64 bits; they become some number, as they always did, and raise nothing.
+        number += np.array([common % _WORD], np.uint64).astype(dtype)
+        np.negative(number, out=number, where=negative)
+        return number
+
+
+@cache
+def _adds(place: int) -> Sums:
+    """What each byte at a place of the body adds to the checksum of zeros."""
+    zeros = zlib.crc32(bytes(BODY_LENGTH))
+    body, found = bytearray(BODY_LENGTH), np.zeros(256, np.uint32)
+    for byte in range(256):
+        body[place] = byte
+        found[byte] = zlib.crc32(body) ^ zeros
+    return found
+
+
+def _digests(buffer: bytes, span: tuple[Numbers, Numbers], head: Sums) -> dict[str, pa.Array]:
+    """`digest` and `identity_digest` of every value (see `verification.sources.schema`); `head` is that of whole heads."""
+    start, length = span
+    ours = length >= IDENTITY_LENGTH
+    whole = head.copy()
+    left = length != IDENTITY_LENGTH
+    octets, sizes = np.frombuffer(buffer, dtype=np.uint8), _distinct(length[left])
+    for size in sizes[(sizes > IDENTITY_LENGTH) & (sizes <= IDENTITY_LENGTH + _FILLER_MAX)][:_SIZES_MAX].tolist():
+        rows = np.flatnonzero(length == size)
+        windows = np.lib.stride_tricks.sliding_window_view(octets, size - IDENTITY_LENGTH)
+        whole[rows] = _continued(head[rows], windows[start[rows] + IDENTITY_LENGTH])
+        left[rows] = False
+    rows = np.flatnonzero(left)
+    view = memoryview(buffer)
+    begins = (start + np.where(ours, IDENTITY_LENGTH, 0))[rows].tolist()
+    ends = (start + np.maximum(length, 0))[rows].tolist()
+    pieces = [view[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    whole[rows] = np.fromiter(map(zlib.crc32, pieces, head[rows].tolist()), np.uint32, len(rows))
+    head = np.where(ours, head, whole)
+    return {"digest": pa.array(whole.astype(np.int64)), "identity_digest": pa.array(head.astype(np.int64))}
+
+
+def _distinct(numbers: Numbers) -> Numbers:
+    """Each number once; mostly there is one."""
+    alike = not numbers.size or numbers.min() == numbers.max()
+    return numbers[:1] if alike else np.unique(numbers)
+
+
+def _continued(sums: Sums, more: Bytes) -> Sums:
+    """CRC-32 over what the sums are of and the bytes that follow, of which all have the same number."""
+    register = ~sums
+    for place in more.T:
+        register = _TABLE[(register ^ place).astype(np.uint8)] ^ (register >> np.uint32(8))
+    return ~register

@@ -18,11 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from verification.errors import CaptureError, ReaderTimeoutError
 from verification.sources.access import access
-from verification.sources.parse import Numbers, identity_columns
+from verification.sources.parse import Numbers, identity_spans
 from verification.sources.ranges import SPLIT_OFFSETS, Range, RangeGroup, decode, split_and_grouped
 from verification.sources.schema import LOG
 from wire.client import Client
@@ -113,26 +114,29 @@ def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatc
     """
     decoded = columns(batches)
     rows = np.flatnonzero((decoded.offset >= wanted.start) & (decoded.offset < wanted.end))
-    size = len(rows)
-    control = _decisions(batches)
-    owner = [int(number) for number in decoded.batch[rows]]
-    values = [None if control[batch] else decoded.value(int(row)) for batch, row in zip(owner, rows, strict=True)]
+    size, owner = len(rows), decoded.batch[rows]
+    decisions = _decisions(batches)
+    control = np.array([each is not None for each in decisions], dtype=np.bool_)[owner]
+    # A control record has no content of ours, so nothing is said about it.
+    values = identity_spans(
+        decoded.buffer, decoded.value_start[rows], np.where(control, -1, decoded.value_length[rows])
+    )
+    if control.any():
+        data = pa.array(~control)
+        for name in ("valid", "digest", "identity_digest"):
+            values[name] = pc.if_else(data, values[name], pa.scalar(None, values[name].type))
     found = {
-        "run": pa.array([run] * size, type=pa.string()),
-        "topic": pa.array([wanted.topic] * size, type=pa.string()),
-        "topic_index": pa.array(np.full(size, wanted.topic_index), type=pa.int32()),
-        "partition": pa.array(np.full(size, wanted.partition), type=pa.int32()),
+        "run": pa.repeat(pa.scalar(run, pa.string()), size),
+        "topic": pa.repeat(pa.scalar(wanted.topic, pa.string()), size),
+        "topic_index": pa.repeat(pa.scalar(wanted.topic_index, pa.int32()), size),
+        "partition": pa.repeat(pa.scalar(wanted.partition, pa.int32()), size),
         "offset": pa.array(decoded.offset[rows], type=pa.int64()),
         "timestamp_ms": pa.array(decoded.timestamp_ms[rows], type=pa.int64()),
         **_producers(decoded, batches, rows),
-        "control": pa.array([control[batch] for batch in owner], type=pa.string()),
-        "transactional": pa.array([batches[batch].transactional for batch in owner], type=pa.bool_()),
-        **identity_columns(values),
+        "control": pa.array(decisions, type=pa.string()).take(pa.array(owner)),
+        "transactional": pa.array(np.array([each.transactional for each in batches], dtype=np.bool_)[owner]),
+        **values,
     }
-    for name in ("valid", "digest", "identity_digest"):
-        # A control record has no content of ours, so none of the three says anything about it.
-        told = zip(owner, found[name].to_pylist(), strict=True)
-        found[name] = pa.array([None if control[batch] else one for batch, one in told], type=found[name].type)
     return pa.RecordBatch.from_pydict({name: found[name] for name in LOG.names})
 
 

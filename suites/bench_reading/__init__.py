@@ -1,0 +1,1 @@
+"""How fast each source reads one real log into Spark, side by side (`tox -e bench-reading`)."""

@@ -1,0 +1,90 @@
+"""What was measured, as ratios, as bounds that hold or do not, and as `docs/reading.md`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from suites.bench.ratio import Ratio, Unit
+from suites.bench.table import Circumstances, aligned, number, render
+from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES
+from suites.bench_reading.reading import Took
+from verification.sources.source import SourceName
+
+#: `wire` reads at least so many times as fast as the others.
+LEAST = {SourceName.CONNECTOR: 3.0, SourceName.CLIENT: 5.0}
+NAMES = {
+    SourceName.CONNECTOR: "Spark's own connector",
+    SourceName.CLIENT: "confluent-kafka (source `client`)",
+}
+BY_PROCESSOR = ", per second of one processor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Something that was promised of the median, and what was seen."""
+
+    text: str
+    seen: float
+    least: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it was kept."""
+        return self.seen >= self.least
+
+
+def ratios(records: int, took: Mapping[SourceName, Sequence[Took]]) -> tuple[Ratio, ...]:
+    """Records per second of `wire` against those of the others, turn by turn: of the clock, then of one processor."""
+    many = f"{records:,}".replace(",", " ")
+
+    def ratio(other: SourceName, how: str, seconds: Callable[[Took], float]) -> Ratio:
+        both = zip(took[SourceName.WIRE], took[other], strict=True)
+        return Ratio(
+            subject=f"source `wire`, {many} records{how}",
+            against=NAMES[other],
+            unit=Unit.RECORDS_PER_S,
+            pairs=tuple((records / seconds(mine), records / seconds(theirs)) for mine, theirs in both),
+        )
+
+    others = [source for source in took if source is not SourceName.WIRE]
+    clock = [ratio(other, "", lambda each: each.seconds) for other in others]
+    return (*clock, *(ratio(other, BY_PROCESSOR, lambda each: each.processor_s) for other in others))
+
+
+def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
+    """What was promised of each ratio of the clock."""
+    least = {NAMES[name]: value for name, value in LEAST.items()}
+    return tuple(
+        Bound(
+            text=f"wire reads at least {number(least[each.against])} times as fast as {each.against}",
+            seen=each.median,
+            least=least[each.against],
+        )
+        for each in found
+        if not each.subject.endswith(BY_PROCESSOR)
+    )
+
+
+def page(found: Sequence[Ratio], here: Circumstances) -> str:
+    """`docs/reading.md`."""
+    held = [(each.text, f"{each.seen:.2f}", "yes" if each.holds else "**no**") for each in bounds(found)]
+    facts = [
+        *here.lines(),
+        f"pyspark {version('pyspark')}, confluent-kafka {version('confluent-kafka')}; {PARTITIONS} partitions, values of "
+        f"{VALUE_BYTES} bytes, transactions of {RECORDS_PER_TRANSACTION} records, no compression",
+    ]
+    text = [_HEAD, "", *(f"* {line}" for line in facts), "", aligned([("bound", "seen", "holds"), *held])]
+    return "\n".join([*text, "", render(found), ""])
+
+
+_HEAD = """\
+# Speed of reading
+
+Written by `tox -e bench-reading`. One broker of this machine holds a log that a real producer wrote. One Spark session
+reads it by each source, by turns, after a turn that warms everything up: from the broker into the columns of the one
+schema, identities taken apart, and summed up there. Sources whose sums differ are an error and no figure. The broker runs
+on the same processors. The connector is tuned (`verification/sources/connector.py`); with its default of 500 records to a
+poll it is slower. The ratio is the median over the turns. Processor seconds are those of the session's processes, without
+the broker's; they are what is left to compare where a machine is not alone."""

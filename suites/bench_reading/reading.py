@@ -1,0 +1,94 @@
+"""One log read by each source in one session, by turns: into the schema, with nothing left out, and summed up.
+
+The sums are over columns that a reader must have taken every value apart for, so that no plan can skip the work, and they
+must be equal: a reader that is quick because it leaves something out is an error and no figure.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suites.bench_reading.errors import UnequalError
+from suites.bench_reading.filling import RUN, TOPIC
+from suites.bench_verify.footprint import processor_s
+from verification.sources.ranges import Range, encode
+from verification.sources.reading import read
+from verification.sources.source import SourceName
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SOURCES = (SourceName.WIRE, SourceName.CONNECTOR, SourceName.CLIENT)
+STALL_S = 60.0
+_SUMMED = ("offset", "timestamp_ms", "digest", "identity_digest", "operation", "index", "send_order", "source_offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What is read: the broker, where its messages are defined, and the pinned end of each partition."""
+
+    bootstrap: str
+    definitions: tuple[Path, ...]
+    ends: Mapping[int, int]
+
+    def options(self, tasks: int) -> dict[str, str]:
+        """As every source takes them."""
+        ranges = [
+            Range(topic=TOPIC, topic_index=0, partition=partition, start=0, end=end)
+            for partition, end in self.ends.items()
+        ]
+        return {
+            "bootstrap": self.bootstrap,
+            "definitions": json.dumps([str(jar) for jar in self.definitions]),
+            "run": RUN,
+            "ranges": encode(ranges),
+            "isolation": "read_uncommitted",
+            "tasks": str(tasks),
+            "timeout_s": str(STALL_S),
+            "settings": "{}",
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Seconds of the clock, and of all processors together in the JVM and its workers; the broker's are not counted."""
+
+    seconds: float
+    processor_s: float
+
+
+def by_turns(
+    spark: SparkSession, log: Log, *, tasks: int, turns: int, say: Callable[[str], None]
+) -> dict[SourceName, list[Took]]:
+    """What every source took, turn by turn, after one turn that warms everything up; raises UnequalError."""
+    options = log.options(tasks)
+    found: dict[SourceName, list[Took]] = {source: [] for source in SOURCES}
+    for turn in range(turns + 1):
+        sums = {}
+        for source in SOURCES:
+            began, spent = time.monotonic(), processor_s()
+            sums[source] = _summed(spark, source, options)
+            took = Took(seconds=time.monotonic() - began, processor_s=processor_s() - spent)
+            if turn:
+                found[source].append(took)
+            when = f"turn {turn}" if turn else "warming up"
+            say(f"{when}, {source}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s")
+        if len({tuple(each.items()) for each in sums.values()}) != 1:
+            raise UnequalError(f"the sources read different records: {sums}")
+    return found
+
+
+def _summed(spark: SparkSession, source: SourceName, options: Mapping[str, str]) -> dict[str, Any]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    given = read(spark, source, options)
+    data = given.where("control is null") if "control" in given.columns else given
+    sums = [F.sum(name).alias(name) for name in _SUMMED]
+    row = data.agg(F.count("*").alias("records"), F.count_if("valid").alias("valid"), *sums).first()
+    assert row is not None
+    return dict(row.asDict())

@@ -1,0 +1,83 @@
+"""The arithmetic of the comparison of sources, and what it writes; `tox -e bench-reading` runs the rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from suites.bench.ratio import Unit
+from suites.bench.table import Circumstances
+from suites.bench_reading.__main__ import RECORDS, TURNS, Request, main
+from suites.bench_reading.figures import bounds, page, ratios
+from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, record_value
+from suites.bench_reading.reading import SOURCES, Took
+from suites.bench_verify.footprint import processor_s
+from verification.identity import decode
+from verification.sources.source import SourceName
+from verification.verdict import ExitCode
+
+HERE = Circumstances(
+    release="4.4.0",
+    java=17,
+    commit="abc1234",
+    date="2026-01-02",
+    processors=2,
+    memory_gib=23.6,
+    system="Linux x86_64",
+    load=0.04,
+)
+SECONDS = {
+    SourceName.WIRE: (10.0, 5.0, 5.0),
+    SourceName.CONNECTOR: (20.0, 20.0, 20.0),
+    SourceName.CLIENT: (20.0, 20.0, 200.0),
+}
+TOOK = {source: [Took(seconds=each, processor_s=10.0) for each in took] for source, took in SECONDS.items()}
+
+
+def test_ratios_are_of_rates_turn_by_turn() -> None:
+    """Twice the speed is 2, whatever the seconds; the median decides whether a bound holds."""
+    connector, client, *by_processor = ratios(1_000, TOOK)
+    assert (connector.unit, connector.values) == (Unit.RECORDS_PER_S, (2.0, 4.0, 4.0))
+    assert client.values == (2.0, 4.0, 40.0)
+    assert [each.values for each in by_processor] == [(1.0, 1.0, 1.0)] * 2
+    found = bounds([connector, client, *by_processor])
+    assert [(bound.seen, bound.holds) for bound in found] == [(4.0, True), (4.0, False)]
+
+
+def test_the_page_says_what_does_not_hold() -> None:
+    """Bounds, circumstances and both ratios."""
+    text = page(ratios(10_000_000, TOOK), HERE)
+    assert text.count("**no**") == 1
+    assert "Kafka 4.4.0, Java 17, commit abc1234" in text
+    assert "source `wire`, 10 000 000 records" in text
+
+
+def test_processor_seconds_of_children_that_ended_count() -> None:
+    """What a worker used is not lost when it ends."""
+    before = processor_s()
+    subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
+    assert processor_s() - before > 0.1
+
+
+def test_only_a_complete_run_writes_the_page() -> None:
+    """Less is for whoever looks after a change."""
+    assert Request(records=RECORDS, turns=TURNS).complete
+    assert not Request(records=RECORDS - 1, turns=TURNS).complete
+    assert not Request(records=RECORDS, turns=TURNS - 1).complete
+    with pytest.raises(SystemExit) as raised:
+        main(["--records", "0"])
+    assert raised.value.code == ExitCode.USAGE
+
+
+def test_what_is_read_has_identities() -> None:
+    """Of the size that the page names, one for each place in a transaction, spread evenly over partitions."""
+    values = [record_value(7, index) for index in range(RECORDS_PER_TRANSACTION)]
+    found = [decode(value) for value in values]
+    assert {len(value) for value in values} == {VALUE_BYTES}
+    assert all(each is not None and each.operation == 7 for each in found)
+    assert sorted(each.intended_partition for each in found if each) == sorted(
+        list(range(PARTITIONS)) * (RECORDS_PER_TRANSACTION // PARTITIONS)
+    )
+    assert set(SOURCES) == {SourceName.WIRE, SourceName.CONNECTOR, SourceName.CLIENT}
