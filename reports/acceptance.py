@@ -15,17 +15,28 @@ reader, so that a report rendered again says the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, date
 
 from reports.model import AcceptanceRow, ScenarioReport
 from reports.run_record import Acceptance
 from reports.script_case import KnownRow, ScriptCase
 from reports.vocabulary import Catalogue
+from reports.words import instant
 from verification.verdict import Finding, RequirementVerdict, Verdict
 
 
 def expired(acceptance: Acceptance, started: str) -> bool:
-    """Whether its last day lies before the day of the run; ISO dates compare as text."""
-    return bool(acceptance.until) and acceptance.until[:10] < started[:10]
+    """Whether its last day lies before the day of the run, which is of UTC; a last day that is no date has passed.
+
+    A run that does not say when it began is older than whoever reads it, so nothing has run out by then.
+    """
+    began = instant(started)
+    if not acceptance.until or began is None:
+        return False
+    try:
+        return date.fromisoformat(acceptance.until[:10]) < began.astimezone(UTC).date()
+    except ValueError:
+        return True
 
 
 def holding(acceptances: Iterable[Acceptance], started: str) -> frozenset[str]:

@@ -13,7 +13,10 @@ from verification.verdict import (
     WitnessPlace,
 )
 
-STARTED = "2026-11-21T09:00:00Z"
+#: As runs write it.
+STARTED = "20261121T090000Z"
+#: What a history says of the same moment.
+WALL_CLOCK = "2026-11-21T09:00:00.000000+00:00"
 SECOND = 1_000_000_000
 ANCHOR = 5_000 * SECOND
 FAULT_BEGAN_S, FAULT_HELD_S, FAULT_HEALED_S, END_S = 6, 7, 14, 24

@@ -18,7 +18,7 @@ from reports.run_record import Ended, Planned, RunRecord, RunState
 from reports.write import write_all
 from verification.script import Exchange, Relation, Script, Statement
 
-STARTED = "20261121T090000Z"
+STARTED = "20261121T093000Z"
 SENT_NS = 28_000_000_000_000
 STEP_NS = 4_000_000
 #: The header of a batch: base offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and

@@ -59,7 +59,7 @@ def runs(out: Path, count: int) -> list[Path]:
     """Planted runs, the oldest first."""
     made = []
     for day in range(1, count + 1):
-        started = f"2026-11-{day:02d}T09:00:00Z"
+        started = f"202611{day:02d}T090000Z"
         made.append(make_run(out / f"2026-11-{day:02d}-7", (SMOKE,), started=started))
     return made
 

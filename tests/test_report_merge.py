@@ -24,7 +24,7 @@ from tests.run_directories import make_run, record
 from verification.verdict import Decision, ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent
-LATER = "2026-11-22T09:00:00Z"
+LATER = "20261122T090000Z"
 
 
 def release(plan: Plan, version: str) -> Plan:

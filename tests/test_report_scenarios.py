@@ -222,8 +222,8 @@ def test_what_nobody_tried_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: p
 def test_the_matrix_has_a_column_per_subject_and_every_sentence(tmp_path: Path) -> None:
     """Two releases side by side, each with its own verdict; untested rows and limitations are said to be such."""
     new = make_run(tmp_path / "new", (SMOKE, FAILED))
-    passing = replace(FAILED, verdict=Verdict.PASS, findings=(), release="4.2.1", started="2026-11-22T09:00:00Z")
-    old = make_run(tmp_path / "old", (passing,), release="4.2.1", started="2026-11-22T09:00:00Z")
+    passing = replace(FAILED, verdict=Verdict.PASS, findings=(), release="4.2.1", started="20261122T090000Z")
+    old = make_run(tmp_path / "old", (passing,), release="4.2.1", started="20261122T090000Z")
     report = merge((new, old), tmp_path / "out")
     assert [each.part for each in columns(report)] == ["4.3.1-local", "4.2.1-local"]
     lines = {line.row.id: line for group in groups(report) for line in group.lines}
