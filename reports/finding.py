@@ -42,6 +42,21 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLine:
+    """A line of a broker's log near a violation; `alike` more differ from it in nothing but their numbers.
+
+    `names_it` is True where it names the violating transaction itself, and not only a partition of the violation.
+    """
+
+    at_s: float
+    broker: str
+    level: str
+    text: str
+    alike: int
+    names_it: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceRow:
     """A place of the minimal witness: what the log holds there, whose it is, and which readers were given it."""
 
@@ -78,8 +93,9 @@ class FindingReport:
     """An anomaly that was found, what it is, why it is illegal, and its worst examples.
 
     `evidence` is the directory with every violation, empty when there is none. `around` is the log around the
-    example that began first, `around_count` how many places the evidence has in all; `minimal` is the judge's witness of
-    the first example, None in verdicts that were written before there were any.
+    example that began first, `around_count` how many places the evidence has in all, `around_brokers` what the brokers
+    logged about it; `minimal` is the judge's witness of the first example, None in verdicts that were written before
+    there were any.
     """
 
     anomaly: str
@@ -94,6 +110,7 @@ class FindingReport:
     evidence: str
     around: tuple[LogRow, ...] = ()
     around_count: int = 0
+    around_brokers: tuple[BrokerLine, ...] = ()
     minimal: MinimalWitness | None = None
 
     @property

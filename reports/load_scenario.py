@@ -11,21 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reports import surroundings
+from reports import broker_log, surroundings
 from reports import timeline as timelines
 from reports import witness as witnesses
 from reports.acceptance import covers
-from reports.finding import FindingReport, Witness
+from reports.finding import BrokerLine, FindingReport, Witness
 from reports.model import Problem, ScenarioReport
 from reports.run_record import Ended, Planned
 from reports.scenario_files import ScenarioFiles, read_files
 from reports.subject import protocol_of
 from reports.surroundings import Around
 from reports.vocabulary import Catalogue, definition_of, note_on
+from reports.witness import Context
 from verification import verdict as verdicts
 from verification.experiment import Experiment
 from verification.layout import RunDirectory
-from verification.verdict import Finding, RequirementVerdict, Verdict
+from verification.verdict import Finding, RequirementVerdict, Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +232,7 @@ def _findings(
             evidence=directory if (around.root / directory).is_dir() else "",
             around=log.rows,
             around_count=log.count,
+            around_brokers=() if judged.convicted else _brokers_around(scenario, finding, told_of, known),
             minimal=witnesses.minimal(finding.witness, known),
         )
 
@@ -239,8 +241,22 @@ def _findings(
 
 def _log_around(scenario: RunDirectory, finding: Finding, told_of: tuple[Witness, ...], run: str) -> Around:
     """The log around the example that began first, because what follows may be its consequence."""
-    if not finding.examples:
+    first = _first(finding, told_of)
+    if first is None:
         return Around()
-    timed = [(each.at_s, place) for place, each in enumerate(told_of) if each.at_s is not None]
-    first = finding.examples[min(timed)[1] if timed else 0]
     return surroundings.around(scenario.findings / finding.anomaly / "records.jsonl", first, run)
+
+
+def _first(finding: Finding, told_of: tuple[Witness, ...]) -> Violation | None:
+    """The example that began first; the first of all where no operation is known, None without any example."""
+    timed = [(each.at_s, place) for place, each in enumerate(told_of) if each.at_s is not None]
+    return finding.examples[min(timed)[1] if timed else 0] if finding.examples else None
+
+
+def _brokers_around(
+    scenario: RunDirectory, finding: Finding, told_of: tuple[Witness, ...], known: Context
+) -> tuple[BrokerLine, ...]:
+    """What brokers logged about the example that began first; nothing where its operation is not known."""
+    first = _first(finding, told_of)
+    asked = None if first is None else witnesses.asked_of_brokers(first, finding.witness, known)
+    return () if asked is None else broker_log.around(scenario.brokers, asked)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from reports.broker_log import Asked
 from reports.finding import MinimalWitness, OperationRow, PlaceRow, Witness
 from reports.timeline import NS_PER_S, origin_ns
+from reports.words import instant
 from verification import verdict as verdicts
 from verification.history import FaultRecord, History, Operation
 from verification.verdict import Violation
@@ -21,11 +24,16 @@ Operations = Mapping[tuple[int, int], Operation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the history says, ready to be asked; empty when there is no history."""
+    """What the history says, ready to be asked; empty when there is no history.
+
+    `anchor` is what the wall clock showed at `anchor_ns`, None where the history does not say it.
+    """
 
     operations: Operations
     faults: tuple[FaultRecord, ...]
     origin_ns: int = 0
+    anchor: datetime | None = None
+    anchor_ns: int = 0
 
 
 def context(history: History | None) -> Context:
@@ -33,7 +41,13 @@ def context(history: History | None) -> Context:
     if history is None:
         return Context(operations={}, faults=())
     operations = {(each.process, each.operation): each for each in history.of(Operation)}
-    return Context(operations=operations, faults=history.of(FaultRecord), origin_ns=origin_ns(history))
+    return Context(
+        operations=operations,
+        faults=history.of(FaultRecord),
+        origin_ns=origin_ns(history),
+        anchor=instant(history.wall_clock_anchor),
+        anchor_ns=history.anchor_ns,
+    )
 
 
 def witness(violation: Violation, known: Context) -> Witness:
@@ -69,6 +83,27 @@ def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | 
         for each in shown.places
     )
     return MinimalWitness(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
+
+
+def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known: Context) -> Asked | None:
+    """What a broker's log may say about a violation; None where its operation or the time of day is not known."""
+    operation = known.operations.get((violation.process or 0, violation.operation or 0))
+    anchor = known.anchor
+    if operation is None or violation.process is None or anchor is None:
+        return None
+
+    def wall_clock(at_ns: int) -> datetime:
+        return anchor + timedelta(microseconds=(at_ns - known.anchor_ns) // 1_000)
+
+    violated = () if violation.topic is None else ((violation.topic, violation.partition),)
+    shown_at = () if shown is None else tuple((each.topic, each.partition) for each in shown.places)
+    return Asked(
+        transaction=operation.transactional_id or "",
+        partitions=tuple(f"{topic}-{partition}" for topic, partition in dict.fromkeys((*violated, *shown_at))),
+        began=wall_clock(operation.invoked_ns),
+        ended=None if operation.completed_ns is None else wall_clock(operation.completed_ns),
+        origin=wall_clock(known.origin_ns),
+    )
 
 
 def _operation(each: verdicts.WitnessOperation, known: Context) -> OperationRow:

@@ -68,6 +68,9 @@ def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
         folder.mkdir(parents=True, exist_ok=True)
         rows = (json.dumps(each) + "\n" for each in log_rows(plan))
         (folder / "records.jsonl").write_text("".join(rows), encoding="utf-8")
+        run.brokers.mkdir(exist_ok=True)
+        said = f"[{WALL_CLOCK[:17]}09.000Z] WARN [handler-1] Lost leader of {plan.topic}-0 {plan.noise}"
+        (run.brokers / "broker-1.log").write_text(said, encoding="utf-8", errors="replace")
     (directory / "README.txt").write_text("How to run it again.\n", encoding="utf-8")
     return run
 
