@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.clusters import docker_archive
 from fixtures.clusters.docker_archive import RootFiles, c_library, tree, unpack
+from fixtures.clusters.docker_image import mirrored
 from fixtures.clusters.docker_recipe import kafka_recipe, toxiproxy_recipe
 from fixtures.clusters.errors import ImageError
 from fixtures.clusters.releases import Origin, Release, ReleaseFiles
@@ -93,3 +94,19 @@ def test_a_machine_that_cannot_build_says_what_to_do(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(docker_archive, "machine", lambda: "riscv64")
     with pytest.raises(ImageError, match=r"only on Linux with glibc.*ONCEPROOF_KAFKA_IMAGE"):
         c_library()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "reference", "expected"),
+    [
+        ("", "apache/kafka:4.3.1", "apache/kafka:4.3.1"),
+        ("registry.example", "apache/kafka:4.3.1", "registry.example/apache/kafka:4.3.1"),
+        ("registry.example:5000/hub/", "apache/kafka:4.3.1", "registry.example:5000/hub/apache/kafka:4.3.1"),
+        ("registry.example", "ghcr.io/shopify/toxiproxy:2.12.0", "registry.example/shopify/toxiproxy:2.12.0"),
+        ("registry.example", "localhost/kafka:4.3.1", "registry.example/kafka:4.3.1"),
+        ("registry.example", "kafka:4.3.1", "registry.example/kafka:4.3.1"),
+    ],
+)
+def test_a_mirror_stands_in_the_place_of_a_registry(prefix: str, reference: str, expected: str) -> None:
+    """A registry that an image names is replaced, never prefixed; a tag's colon makes no registry."""
+    assert mirrored(reference, {"ONCEPROOF_IMAGE_PREFIX": prefix}) == expected
