@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, date
 
+from reports.clock import instant
 from reports.model import AcceptanceRow, ScenarioReport
 from reports.run_record import Acceptance
 from reports.script_case import KnownRow, ScriptCase
 from reports.vocabulary import Catalogue
-from reports.words import instant
 from verification.verdict import Finding, RequirementVerdict, Verdict
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reports.clock import moment
+
 
 class ChangeKind(StrEnum):
     """What became of a case; the order is the order of reading."""
@@ -71,7 +73,7 @@ class Side:
     def title(self) -> str:
         """The side in half a line."""
         about = f"Kafka {self.release or 'of unknown release'}"
-        parts = (self.runtime, f"profile {self.profile}" if self.profile else "", self.started, self.decision)
+        parts = (self.runtime, f"profile {self.profile}" if self.profile else "", moment(self.started), self.decision)
         return about + "".join(f", {each}" for each in parts if each) + (" (partial)" if self.partial else "")
 
 

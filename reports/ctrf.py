@@ -13,8 +13,9 @@ from collections import Counter
 from typing import Any
 
 from reports.cases import Ending, TestCase, cases
+from reports.clock import instant
 from reports.model import Report
-from reports.words import instant, plain
+from reports.words import plain
 
 SPECIFICATION = "1.0.0"
 _STATUS = {

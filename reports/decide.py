@@ -130,9 +130,21 @@ def _of(count: int, total: int, noun: str) -> str:
 def _violation(facts: Facts) -> str:
     failed = facts.having(Verdict.FAIL)
     sentence = f"{_of(len(failed), len(facts.tried), facts.noun)} proved a violation: {_found(failed)}."
-    if facts.interrupted or facts.problems or facts.escaped or facts.having(Verdict.ERROR):
-        sentence += " Something else broke as well; a proven violation stays proven."
+    if besides := " and ".join(_besides(facts)):
+        sentence += f" Besides, {besides}."
     return sentence
+
+
+def _besides(facts: Facts) -> Iterator[str]:
+    """What else is wrong with a run that proved a violation; the violation stays proven."""
+    if facts.interrupted:
+        yield "the run was interrupted"
+    if escaped := len(facts.escaped):
+        yield f"{_of(escaped, len(facts.controls), 'control')} {'was' if escaped == 1 else 'were'} not convicted"
+    if broken := len(facts.having(Verdict.ERROR)):
+        yield f"{_of(broken, len(facts.tried), facts.noun)} could not be carried out or judged"
+    elif facts.problems and not facts.interrupted:
+        yield "the evidence is not whole"
 
 
 def _worse(facts: Facts) -> str:

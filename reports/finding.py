@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """One example of a finding, with what the history knows about its operation; empty means not known or not so."""
+    """One example of a finding, with what the history knows about its operation; empty means not known or not so.
+
+    `fault` says in words under which fault it happened, `when` by the number of its step.
+    """
 
     record: str
     transaction: str
@@ -15,6 +18,7 @@ class Witness:
     producer: str
     told: str
     observer: str
+    when: str
     fault: str
     detail: str
     at_s: float | None = None

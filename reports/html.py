@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from reports.change import Change, ChangeKind, Comparison
 from reports.coordinator_drawing import chosen as coordinated
 from reports.drawing import draw
 from reports.finding import FindingReport
+from reports.grounds import grounds
 from reports.lane_drawing import draw_lanes
 from reports.model import Report, RequirementRow, ScenarioReport
 from reports.paint import paint
@@ -44,6 +45,9 @@ ERA_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during")
 DECIDED_SHOWN = 6
 #: Findings named on a card; more would hide the cards beside it.
 REFUTED_SHOWN = 3
+#: Grounds above the facts, and places of each; more would push what was tested off the first screen.
+GROUNDS_SHOWN = 3
+PLACES_SHOWN = 3
 #: Statements in the table above a script; the script marks every one of them.
 DECIDING_SHOWN = 6
 #: Claims in the summary of a case that passed; its script has them all.
@@ -52,6 +56,7 @@ HELD_SHOWN = 5
 BRIEF_MAX = 120
 SECTIONS = (
     "top",
+    "why",
     "change",
     "scorecards",
     "families",
@@ -80,9 +85,16 @@ _WITNESS_COLUMNS = (
     ("producer", "Producer"),
     ("told", "Told"),
     ("observer", "Observer"),
-    ("fault", "Under which fault"),
+    ("when", "When"),
     ("detail", "Detail"),
 )
+#: What the judge counted, in words.
+_COUNTED_AS = {
+    "log": "records and markers in the log",
+    "uncommitted": "given to read_uncommitted",
+    "committed": "given to read_committed",
+    "transaction log": "entries of the transaction log",
+}
 #: The class that colours a verdict; an untested requirement has the last one.
 _CLASS = {
     Verdict.NOT_APPLICABLE: "na",
@@ -104,6 +116,8 @@ def render(report: Report, directory: Path) -> str:
         judgement=report.judgement,
         sentences={row.id: row for row in report.requirements},
         details=(*report.worst_first, *report.controls),
+        grounds=grounds(report),
+        proof=_prover(report, anchors),
         counted=_counted(report.scenarios),
         counted_cases=_counted(report.cases),
         unclear_cases=tuple(each for each in report.cases_worst_first if not each.clear),
@@ -133,6 +147,7 @@ def render_diff(comparison: Comparison) -> str:
 @cache
 def _environment() -> Environment:
     made = environment()
+    made.tests.update(is_fail=lambda verdict: verdict is Verdict.FAIL, is_pass=lambda verdict: verdict is Verdict.PASS)
     made.globals.update(
         draw=draw,
         draw_lanes=draw_lanes,
@@ -141,6 +156,8 @@ def _environment() -> Environment:
         era_floors=ERA_FLOORS,
         unclear_of=_unclear_of,
         clear_of=_clear_of,
+        grounds_shown=GROUNDS_SHOWN,
+        places_shown=PLACES_SHOWN,
         decided_shown=DECIDED_SHOWN,
         refuted_shown=REFUTED_SHOWN,
         word=words.verdict_word,
@@ -165,6 +182,7 @@ def _environment() -> Environment:
         counts_of=_counts_of,
         deciding_shown=DECIDING_SHOWN,
         brief=BRIEF_MAX,
+        counted_as=_COUNTED_AS,
     )
     return made
 
@@ -190,6 +208,12 @@ def _anchors(report: Report) -> dict[str, str]:
         taken.add(name)
         anchors[scenario.key] = name
     return anchors
+
+
+def _prover(report: Report, anchors: Mapping[str, str]) -> Callable[[str], str]:
+    """Where the proof about a scenario, control or case begins: its first violation where the page has one."""
+    firsts = {each.key for each in report.scenarios if each.first_violation and not each.clear}
+    return lambda key: f"first-{anchors[key]}" if key in firsts else anchors.get(key, "top")
 
 
 def _linker(origin: Path, directory: Path) -> Callable[[str], str]:

@@ -11,8 +11,9 @@ from datetime import UTC
 from xml.etree import ElementTree as Xml
 
 from reports.cases import SUITES, Ending, TestCase, cases
+from reports.clock import instant
 from reports.model import Report
-from reports.words import instant, plain
+from reports.words import plain
 
 _TAG = {Ending.PASSED: "", Ending.FAILED: "failure", Ending.UNDECIDED: "error", Ending.SKIPPED: "skipped"}
 

@@ -24,6 +24,8 @@ from reports.script_case import ScriptCase, Tried
 from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
+#: Stands for what no evidence says.
+NOT_RECORDED = "not recorded"
 #: The facts about a host that say how large it is.
 SHAPE = ("processors", "memory")
 
@@ -37,6 +39,11 @@ class Client:
     name: str
     library: str
     protocol: str
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it said anything of itself."""
+        return {self.library, self.protocol} != {NOT_RECORDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,6 +173,8 @@ def _case(case: ScriptCase) -> dict[str, Any]:
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
     """The log around an example and the minimal witness stay in the evidence; programs find them there whole."""
     kept = {name: value for name, value in finding.items() if not name.startswith(("around", "minimal"))}
+    # The step is in `fault`, with its words.
+    kept["witnesses"] = [{name: value for name, value in each.items() if name != "when"} for each in kept["witnesses"]]
     return {("examples" if name == "witnesses" else name): value for name, value in kept.items()}
 
 

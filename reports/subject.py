@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.model import Client, Pairs, Subject
+from reports.model import NOT_RECORDED, Client, Pairs, Subject
 from reports.run_record import RunRecord
 from verification.experiment import Experiment
 from verification.script import Script
@@ -21,7 +21,6 @@ WIRE, WIRE_LIBRARY = "wire", "the suite's own protocol client"
 FEATURE = "transaction.version"
 DIGEST = "digest "
 PROTOCOL = " protocol"
-NOT_RECORDED = "not recorded"
 #: Stands between the values that one name had in several scenarios or runs.
 JOINED = " / "
 

@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from reports.clock import moment
+from reports.grounds import grounds
 from reports.model import Report, ScenarioReport
 from reports.scorecards import cards
 from reports.words import (
@@ -26,6 +28,9 @@ from verification.verdict import Verdict
 
 #: Well below the 50 kB that a summary may have: the last lines and their encoding need room too.
 BYTES_MAX = 40_000
+#: Grounds below the decision, and places of each.
+GROUNDS_MAX = 8
+PLACES_MAX = 3
 #: A reason in a table cell; longer ones are on the page.
 REASON_MAX = 200
 NAME_MAX = 120
@@ -69,10 +74,11 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield _cell(judgement.why, 1_000)
     yield ""
+    yield from _grounds(report)
     yield f"Subject: {_cell(_subject(report), 500)}  "
     seed = "" if report.is_sweep else f"seed {report.seed}, "
     yield f"Profile {_cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
-        f"started {_cell(report.started)}" if report.started else "start unknown"
+        f"started {_cell(moment(report.started))}" if report.started else "start unknown"
     )
     if report.replay:
         yield ""
@@ -89,6 +95,21 @@ def _lines(report: Report) -> Iterator[str]:
     tested = sum(1 for each in report.requirements if each.verdict is not None)
     yield ""
     yield f"{tested} of {len(report.requirements)} requirements of the catalogue were tested by this run."
+
+
+def _grounds(report: Report) -> Iterator[str]:
+    """What the decision rests on; the tables below have all of it."""
+    all_grounds = grounds(report)
+    for each in all_grounds[:GROUNDS_MAX]:
+        accepted = " (accepted)" if each.accepted else ""
+        yield f"- {verdict_sign(each.verdict)} **{_cell(each.name, NAME_MAX)}**{accepted} {_cell(each.text, 400)}"
+        places = [f"{_cell(one.key, NAME_MAX)}: {_cell(one.what)}" for one in each.places[:PLACES_MAX]]
+        rest = len(each.places) - PLACES_MAX
+        yield "  " + " · ".join([*places, *([f"and {rest} more"] if rest > 0 else [])])
+    if (rest := len(all_grounds) - GROUNDS_MAX) > 0:
+        yield f"- and {rest} more"
+    if all_grounds:
+        yield ""
 
 
 def _subject(report: Report) -> str:

@@ -46,7 +46,7 @@ def around(path: Path, violation: Violation, run: str) -> Around:
         ids = {each["transactional_id"] for each in bodies if "state" in each and _stands_at(each, violation)}
         chosen = [each for each in bodies if _near(each, violation) or each.get("transactional_id") in ids]
         often = Counter(map(_fate, chosen))
-        ordered = sorted(chosen, key=lambda each: (often[_fate(each)], _distance(each, violation)))[:ROWS_MAX]
+        ordered = sorted(chosen, key=lambda each: (often[_fate(each)], *_distance(each, violation)))[:ROWS_MAX]
         ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
         return Around(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -72,15 +72,17 @@ def _stands_at(body: Mapping[str, Any], violation: Violation) -> bool:
     return (body.get("topic"), body.get("partition"), body.get("offset")) == place
 
 
-def _distance(body: Mapping[str, Any], violation: Violation) -> int:
-    return abs(int(body["offset"]) - (violation.offset or 0))
+def _beside(body: Mapping[str, Any], violation: Violation) -> bool:
+    return (body.get("topic"), body.get("partition")) == (violation.topic, violation.partition)
+
+
+def _distance(body: Mapping[str, Any], violation: Violation) -> tuple[bool, int]:
+    """How far a place is from the violation's own; another partition is farther than any offset of this one."""
+    return not _beside(body, violation), abs(int(body["offset"]) - (violation.offset or 0))
 
 
 def _near(body: Mapping[str, Any], violation: Violation) -> bool:
-    beside = (body.get("topic"), body.get("partition")) == (violation.topic, violation.partition)
-    return _is_own(body, violation) or (
-        beside and violation.offset is not None and _distance(body, violation) <= AROUND
-    )
+    return _is_own(body, violation) or (violation.offset is not None and _distance(body, violation) <= (False, AROUND))
 
 
 def _fate(body: Mapping[str, Any]) -> tuple[str, ...]:

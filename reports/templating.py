@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from reports import words
+from reports import clock, words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -28,7 +28,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    made.filters.update(place=place, seconds=words.seconds, number=words.number, millis=words.millis)
+    made.filters.update(
+        place=place, seconds=words.seconds, number=words.number, millis=words.millis, moment=clock.moment
+    )
     return made
 
 

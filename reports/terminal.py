@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from reports.finding import FindingReport, Witness
+from reports.grounds import grounds
 from reports.model import Report, ScenarioReport
 from reports.script_case import ScriptCase
 from reports.words import (
@@ -35,6 +36,8 @@ WITNESS_LINES_MAX = 12
 DECIDING_MAX = 2
 #: Cases with all that is wrong with them; a broker that does not start breaks every one.
 CASES_MAX = 20
+#: Violations that the decision rests on, a line each; what is open has its witness below.
+GROUNDS_MAX = 5
 #: Lines on what got worse: a screen must still show the decision above them.
 CHANGES_MAX = 12
 #: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
@@ -170,6 +173,11 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     verdict = judgement.verdict.name.replace("_", " ")
     yield f"{painted}   verdict {verdict}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
     yield plain(judgement.why)
+    shown = [each for each in grounds(report) if each.verdict is Verdict.FAIL]
+    for each in shown[:GROUNDS_MAX]:
+        yield one_line_kept(f"  {each.name}: {each.text}")
+    if (rest := len(shown) - GROUNDS_MAX) > 0:
+        yield f"  … {rest} more on the page"
     if report.partial:
         yield f"PARTIAL: {plain(report.partial)}"
     yield ""

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reports.broker_log import Asked
+from reports.clock import instant
 from reports.finding import MinimalWitness, OperationRow, PlaceRow, Witness
 from reports.timeline import NS_PER_S, origin_ns
-from reports.words import instant
 from verification import verdict as verdicts
 from verification.history import FaultRecord, History, Operation
 from verification.verdict import Violation
+
+#: How the judge ends the names of those who read everything when the run was over.
+_CAPTURE = " capture"
 
 Operations = Mapping[tuple[int, int], Operation]
 
@@ -26,11 +29,13 @@ Operations = Mapping[tuple[int, int], Operation]
 class Context:
     """What the history says, ready to be asked; empty when there is no history.
 
-    `anchor` is what the wall clock showed at `anchor_ns`, None where the history does not say it.
+    `run` begins the names of the run's topics, which are shown without it. `anchor` is what the wall clock showed at
+    `anchor_ns`, None where the history does not say it.
     """
 
     operations: Operations
     faults: tuple[FaultRecord, ...]
+    run: str = ""
     origin_ns: int = 0
     anchor: datetime | None = None
     anchor_ns: int = 0
@@ -44,6 +49,7 @@ def context(history: History | None) -> Context:
     return Context(
         operations=operations,
         faults=history.of(FaultRecord),
+        run=history.run,
         origin_ns=origin_ns(history),
         anchor=instant(history.wall_clock_anchor),
         anchor_ns=history.anchor_ns,
@@ -58,10 +64,11 @@ def witness(violation: Violation, known: Context) -> Witness:
     return Witness(
         record=_record(violation),
         transaction=_transaction(operation),
-        place=_place(violation),
+        place=_place(violation, known),
         producer=_producer(operation),
         told=_told(operation),
         observer=violation.observer or "",
+        when="" if operation is None else _when(operation, known.faults),
         fault="" if operation is None else _under(operation, known.faults),
         detail=violation.detail,
         at_s=None if operation is None else _at_s(operation.invoked_ns, known),
@@ -74,11 +81,11 @@ def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | 
         return None
     places = tuple(
         PlaceRow(
-            place=_place(each),
+            place=_place(each, known),
             holds=f"{each.holds}, {each.outcome}" if each.outcome else each.holds,
             writer=_record(each),
             producer=_producer(each),
-            given_to=", ".join(each.given_to) or ("nobody" if each.holds == "record" else ""),
+            given_to=", ".join(map(_reader, each.given_to)) or ("nobody" if each.holds == "record" else ""),
         )
         for each in shown.places
     )
@@ -130,12 +137,18 @@ def _record(of: Violation | verdicts.WitnessPlace) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts if value is not None)
 
 
-def _place(of: Violation | verdicts.WitnessPlace) -> str:
+def _reader(name: str) -> str:
+    """Who was given a record: the readers at the end are named by their isolation, the live observers by their name."""
+    return f"read_{name}" if name.endswith(_CAPTURE) else f"live {name}"
+
+
+def _place(of: Violation | verdicts.WitnessPlace, known: Context) -> str:
     if of.topic is None:
         return ""
+    topic = of.topic.removeprefix(f"{known.run}-") if known.run else of.topic
     partition = "" if of.partition is None else f"-{of.partition}"
     offset = "" if of.offset is None else f"@{of.offset}"
-    return f"{of.topic}{partition}{offset}"
+    return f"{topic}{partition}{offset}"
 
 
 def _transaction(operation: Operation | None) -> str:
@@ -159,16 +172,27 @@ def _told(operation: Operation | None) -> str:
     return f"{told} {operation.error_name}" if operation.error_name else told
 
 
-def _under(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
-    """The faults whose window the operation overlapped, else how long before or after the nearest it ran."""
+def _during(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[FaultRecord]:
+    """The faults whose window the operation overlapped."""
     end = operation.completed_ns
-    during = [
+    return [
         each
         for each in faults
         if (end is None or each.began_ns <= end) and (each.healed_ns is None or each.healed_ns >= operation.invoked_ns)
     ]
-    if during:
+
+
+def _under(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
+    """The faults whose window the operation overlapped, in words, else how long after the nearest it ran."""
+    if during := _during(operation, faults):
         return "during " + "; ".join(f"step {each.step}: {each.description or each.fault}" for each in during)
+    return _when(operation, faults)
+
+
+def _when(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
+    """The same by the numbers of the steps alone, for a table below which they are told."""
+    if during := _during(operation, faults):
+        return "during " + ", ".join(f"step {each.step}" for each in during)
     healed = [each for each in faults if each.healed_ns is not None and each.healed_ns < operation.invoked_ns]
     if healed:
         last = max(healed, key=lambda each: each.healed_ns or 0)

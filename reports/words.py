@@ -8,7 +8,6 @@ page, a terminal or an XML file, whatever a broker or client put into a message.
 from __future__ import annotations
 
 import unicodedata
-from datetime import UTC, datetime
 
 from reports.model import RequirementRow, ScenarioReport
 from reports.script_case import ScriptCase
@@ -117,15 +116,6 @@ def millis(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.1f} ms" if value < 10_000 else seconds(value / 1_000)
-
-
-def instant(started: str) -> datetime | None:
-    """When a run began, None where its text is no instant; a run without a zone is of UTC."""
-    try:
-        at = datetime.fromisoformat(started)
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def number(value: int) -> str:

@@ -149,7 +149,12 @@ def test_acceptance_covers_what_it_names_and_nothing_else(
     ("changes", "beneath", "code", "said"),
     [
         ({}, Verdict.PASS, ExitCode.CONFORMANT, "accepted beforehand"),
-        ({"coverage_have": 12}, Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE, "too little was tried: during 12 of 50"),
+        (
+            {"coverage_have": 12},
+            Verdict.INCONCLUSIVE,
+            ExitCode.INCONCLUSIVE,
+            "too little was tried: operations attempted during the fault: 12 of 50",
+        ),
         ({"crashed": ("check duplicate crashed: x",)}, Verdict.ERROR, ExitCode.ENVIRONMENT, "check duplicate crashed"),
         ({"error": "broker 2 did not stop"}, Verdict.ERROR, ExitCode.ENVIRONMENT, "broker 2 did not stop"),
     ],

@@ -161,7 +161,12 @@ def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
     assert "minimal witness" not in old
     proof = new[new.index("The minimal witness of the first example: the places") :]
     proof = proof[: proof.index("The log around the first of them")]
-    for told in ("billing-events-0@1042", "record, commit", "id 1000, epoch 3", "uncommitted capture, billing-events"):
+    for told in (
+        "billing-events-0@1042",
+        "record, commit",
+        "id 1000, epoch 3",
+        "read_uncommitted capture, live billing-events",
+    ):
         assert told in proof
     assert "commit marker" in proof
     assert "unknown (info) witness-committed" in proof

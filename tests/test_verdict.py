@@ -117,14 +117,14 @@ def test_what_crashed_is_kept_beneath_a_violation() -> None:
     """Whoever sets the violation aside is left with the crash, or with the floor that was missed."""
     assert judged(finding("lost-write"), crashed=CRASH).crashed == CRASH
     assert beneath(CRASH, (TOO_LITTLE,)) == (Verdict.ERROR, CRASH[0])
-    assert beneath((), (TOO_LITTLE,)) == (Verdict.INCONCLUSIVE, "too little was tried: records 9 of 10")
+    assert beneath((), (TOO_LITTLE,)) == (Verdict.INCONCLUSIVE, "too little was tried: records acknowledged: 9 of 10")
     assert beneath((), (ENOUGH,)) == (Verdict.PASS, "")
 
 
 def test_a_reason_says_what_and_how_much() -> None:
     """The reason names anomaly, count, known bug, or the floor that was missed."""
     assert judged(finding("lost-write", 3, "KB-16")).reason == "found 3 lost-write (KB-16)"
-    assert "records 9 of 10" in judged(coverage=(TOO_LITTLE,)).reason
+    assert "records acknowledged: 9 of 10" in judged(coverage=(TOO_LITTLE,)).reason
     assert judged(crashed=CRASH).reason == CRASH[0]
 
 

@@ -187,7 +187,7 @@ def beneath(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -> tuple[V
     """What a run is worth apart from what was found in it, with the reason; a pass has none."""
     if crashed:
         return Verdict.ERROR, "; ".join(crashed)
-    if short := ", ".join(f"{each.name} {each.have} of {each.need}" for each in coverage if not each.met):
+    if short := ", ".join(f"{each.text or each.name}: {each.have} of {each.need}" for each in coverage if not each.met):
         return Verdict.INCONCLUSIVE, f"too little was tried: {short}"
     return Verdict.PASS, ""
 

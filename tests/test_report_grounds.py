@@ -1,0 +1,108 @@
+"""What a decision rests on: one ground per bug however often it shows, with links to the proof."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reports import summary, terminal
+from reports.baseline import of_results
+from reports.compare import against
+from reports.grounds import Ground, Place, grounds
+from reports.load import load_run
+from reports.results import results
+from reports.run_record import Acceptance
+from reports.write import write_all
+from tests.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
+from tests.run_directories import make_run
+from tests.sweep_directories import EVERY_SCRIPT, make_sweep
+from tests.test_report_faces import page_of, rendered
+from verification.verdict import Verdict
+
+AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-transaction", known_bug="KB-16"),))
+UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", count=1),))
+
+
+def of(tmp_path: Path, *plans: Plan, **changes: object) -> tuple[Ground, ...]:
+    """The grounds of a planted run."""
+    return grounds(load_run(make_run(tmp_path, plans, **changes)))
+
+
+def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
+    """With every place where it shows, and what it is in words."""
+    twice = replace(FAILED, findings=(*FAILED.findings, found("torn-transaction", count=2, known_bug="KB-16")))
+    (bug,) = of(tmp_path, SMOKE, twice, AGAIN, CONTROL)
+    assert (bug.name, bug.acceptable, bug.accepted, bug.verdict) == ("KB-16", "KB-16", False, Verdict.FAIL)
+    assert "KAFKA-20734" in bug.text
+    assert bug.places == (
+        Place(key=FAILED.key, what="hidden-committed × 40, torn-transaction × 2"),
+        Place(key=AGAIN.key, what="torn-transaction × 3"),
+    )
+
+
+def test_what_nobody_knows_is_named_by_its_anomaly(tmp_path: Path) -> None:
+    """It is explained by what the anomaly is; what was accepted comes after what counts."""
+    accepted = (Acceptance(id="KB-16"),)
+    first, second = of(tmp_path, FAILED, UNKNOWN, accepted=accepted)
+    assert (first.name, first.acceptable, first.accepted) == ("lost-write", "", False)
+    assert "acks=all" in first.text
+    assert (second.name, second.accepted) == ("KB-16", True)
+
+
+def test_what_is_open_is_gathered_by_how_it_ended(tmp_path: Path) -> None:
+    """A control that escaped, what broke, and what was tried too little; a pass is no ground."""
+    escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
+    assert [(each.verdict, each.places[0].key) for each in of(tmp_path, SMOKE, UNDECIDED, BROKEN, escaped)] == [
+        (Verdict.ERROR, CONTROL.key),
+        (Verdict.ERROR, BROKEN.key),
+        (Verdict.INCONCLUSIVE, UNDECIDED.key),
+    ]
+
+
+def test_a_clean_run_has_none(tmp_path: Path) -> None:
+    """And its page no section for them."""
+    assert of(tmp_path / "a", SMOKE, CONTROL) == ()
+    _, run = rendered(tmp_path / "b", (SMOKE, CONTROL))
+    assert "why" not in page_of(run).ids
+
+
+def test_cases_are_gathered_by_the_bug_that_they_are(tmp_path: Path) -> None:
+    """And otherwise by the requirement that they violate, in its words."""
+    names = {each.name: each for each in grounds(load_run(make_sweep(tmp_path, EVERY_SCRIPT)))}
+    bug = names["KB-05"]
+    assert bug.places[0].what.startswith("IDEMP-10")
+    unnamed = [each for each in names.values() if each.verdict is Verdict.FAIL and not each.name.startswith("KB-")]
+    assert unnamed
+    assert all(re.fullmatch(r"[A-Z0-9]+-\d+", each.acceptable) and each.text for each in unnamed)
+
+
+def test_the_answer_links_to_the_first_violation(tmp_path: Path) -> None:
+    """Above everything else, except where a baseline is: then what got worse comes first."""
+    report, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert text.index('id="why"') < text.index("<dt>Subject") < text.index('id="scorecards"')
+    assert f'href="#first-{FAILED.key}"' in text[: text.index("<dt>Subject")]
+    assert f"first-{FAILED.key}" in page_of(run).ids
+    better = load_run(make_run(tmp_path / "before", (SMOKE, replace(FAILED, verdict=Verdict.PASS, findings=()))))
+    write_all(against(report, of_results(results(better))), run)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert (
+        text.index("<dt>Subject") < text.index('id="change"') < text.index('id="why"') < text.index('id="scorecards"')
+    )
+
+
+@pytest.mark.parametrize("render", [summary.render, terminal.render], ids=["summary", "terminal"])
+def test_the_other_faces_say_what_a_bug_is(tmp_path: Path, render: object) -> None:
+    """A CI step and a terminal show its sentence above their tables."""
+    assert callable(render)
+    said = render(load_run(make_run(tmp_path, (SMOKE, FAILED))))
+    assert said.index("dropped when its transaction ends") < said.lower().index("scenarios\n")
+
+
+def test_a_report_that_broke_besides_says_what(tmp_path: Path) -> None:
+    """A violation stays proven; what else is wrong with the run is named beside it."""
+    why = load_run(make_run(tmp_path, (SMOKE, FAILED, BROKEN))).judgement.why
+    assert why.endswith("Besides, 1 of 3 scenarios could not be carried out or judged.")
