@@ -217,7 +217,7 @@ class AllBrokers:
 
     def describe(self) -> str:
         """The role in words."""
-        return "all brokers"
+        return "whole cluster, every broker at once"
 
     def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
         """Every broker of the cluster."""

@@ -21,6 +21,7 @@ from reports.change import Comparison
 from reports.finding import FindingReport, Witness
 from reports.picture import Timeline
 from reports.script_case import ScriptCase, Tried
+from verification.experiment import FEATURE
 from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
@@ -56,6 +57,11 @@ class Subject:
     versions: Pairs
     digests: Pairs
     host: Pairs
+
+    @property
+    def levels(self) -> Pairs:
+        """The finalized feature levels that the brokers named."""
+        return tuple((name.removeprefix(FEATURE), level) for name, level in self.versions if name.startswith(FEATURE))
 
     @property
     def fingerprint(self) -> str:

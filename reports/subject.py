@@ -12,13 +12,11 @@ from collections.abc import Iterable, Sequence
 
 from reports.model import NOT_RECORDED, Client, Pairs, Subject
 from reports.run_record import RunRecord
-from verification.experiment import Experiment
+from verification.experiment import FEATURE, Experiment
 from verification.script import Script
 
 #: Who sends the requests of a script.
 WIRE, WIRE_LIBRARY = "wire", "the suite's own protocol client"
-#: The feature that decides which transaction protocol brokers speak among each other.
-FEATURE = "transaction.version"
 DIGEST = "digest "
 PROTOCOL = " protocol"
 #: Stands between the values that one name had in several scenarios or runs.
@@ -71,8 +69,7 @@ def _wire(scripts: Sequence[Script]) -> tuple[Client, ...]:
 
 
 def _levels(script: Script) -> dict[str, str]:
-    level = script.features.get(FEATURE)
-    return {} if level is None else {FEATURE: str(level)}
+    return {f"{FEATURE}{name}": str(level) for name, level in script.features.items()}
 
 
 def downloads(record: RunRecord | None) -> Pairs:

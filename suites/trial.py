@@ -28,7 +28,7 @@ from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
 from verification import readme_file, transaction_log_file
 from verification.captures import Captures, PartitionEnd
-from verification.experiment import Experiment, Topic, TopicRole
+from verification.experiment import FEATURE, Experiment, Topic, TopicRole
 from verification.history import FaultRecord, Phase
 from verification.layout import RunDirectory
 from wire.errors import WireError
@@ -61,6 +61,7 @@ class Trial:
         self._workload: RunningWorkload | None = None
         self._rest: Rest | None = None
         self._written_log: WrittenLog | None = None
+        self._features: dict[str, int] = {}
 
     @property
     def recorder(self) -> Recorder:
@@ -97,6 +98,7 @@ class Trial:
         self._recorder = Recorder(self.directory, run=self.run)
         self.cluster = self.laboratory.clusters.lease(self.spec())
         self._rest = Rest(self.cluster, *self.laboratory.equipment.witness_definitions)
+        self._features = self._rest.features()
         self._rest.create_topics(self.topics(), self.scenario.topic_settings)
         self._written_log = self._rest.written_log()
         self.write_experiment()
@@ -304,6 +306,7 @@ class Trial:
         said = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
         # KIP-890's second protocol is what transaction.version 2 stands for; its requirements apply to who speaks it.
         said |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
+        said |= {f"{FEATURE}{name}": str(level) for name, level in self._features.items()}
         return {**self.laboratory.equipment.versions, **{name: value for name, value in said.items() if value}}
 
     def tell(self, text: str) -> None:

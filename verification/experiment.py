@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+#: Begins the names of finalized feature levels (KIP-584) among `Experiment.versions`.
+FEATURE = "feature "
 
 
 class Isolation(StrEnum):
