@@ -95,6 +95,8 @@ _COUNTED_AS = {
     "committed": "given to read_committed",
     "transaction log": "entries of the transaction log",
 }
+#: Verdicts in the order of reading; None is untested.
+_WORST_FIRST: tuple[Verdict | None, ...] = (*sorted(Verdict, reverse=True), None)
 #: The class that colours a verdict; an untested requirement has the last one.
 _CLASS = {
     Verdict.NOT_APPLICABLE: "na",
@@ -125,7 +127,8 @@ def render(report: Report, directory: Path) -> str:
         inapplicable_cases=tuple(each for each in report.cases if each.verdict is Verdict.NOT_APPLICABLE),
         filtered=_filtered(report),
         tested=tuple(row for row in report.requirements if row.verdict is not None),
-        cards=scorecards.cards(report),
+        cards=(cards := scorecards.cards(report)),
+        guarantees=_guarantees(cards),
         matrix_columns=matrix.columns(report),
         groups=groups,
         strengths=tuple(line for group in groups for line in group.lines if line.strength),
@@ -238,12 +241,23 @@ def _filtered(report: Report) -> tuple[Verdict | None, ...]:
     """The verdicts that rows and sections of the page have, the worst first; each can be hidden."""
     occurring: set[Verdict | None] = {words.shown_verdict(each) for each in (*report.scenarios, *report.controls)}
     occurring |= {each.verdict for each in report.cases} | {each.verdict for each in report.requirements}
-    return tuple(each for each in (*sorted(Verdict, reverse=True), None) if each in occurring)
+    return tuple(each for each in _WORST_FIRST if each in occurring)
+
+
+def _guarantees(cards: Sequence[scorecards.Card]) -> tuple[tuple[Verdict | None, bool, list[str]], ...]:
+    """The titles of the cards that judge, by verdict and whether it was accepted: the worst first, the untested last."""
+    judging = [each for each in cards if each.title != scorecards.RECOVERY[0]]
+    groups = [
+        (verdict, accepted, [each.title for each in judging if (each.verdict, each.accepted) == (verdict, accepted)])
+        for verdict in _WORST_FIRST
+        for accepted in (False, True)
+    ]
+    return tuple(each for each in groups if each[2])
 
 
 def _counts_of(group: matrix.Group) -> tuple[tuple[Verdict | None, int], ...]:
     """How many sentences of a family per verdict, the worst first, the untested ones last."""
-    counted = ((verdict, group.count(verdict)) for verdict in (*sorted(Verdict, reverse=True), None))
+    counted = ((verdict, group.count(verdict)) for verdict in _WORST_FIRST)
     return tuple((verdict, count) for verdict, count in counted if count)
 
 

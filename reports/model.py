@@ -224,6 +224,11 @@ class Judgement:
     exit_code: ExitCode
     why: str
 
+    @property
+    def accepted(self) -> bool:
+        """Whether every violation was accepted beforehand; one that was not decides the exit code."""
+        return self.verdict is Verdict.FAIL and self.exit_code is not ExitCode.VIOLATION
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:

@@ -70,7 +70,10 @@ def _code(text: str, length_max: int = 0) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     judgement = report.judgement
-    yield f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} · {judgement.verdict.name.replace('_', ' ')}"
+    yield (
+        f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} · {judgement.verdict.name.replace('_', ' ')}"
+        + (", accepted" if judgement.accepted else "")
+    )
     yield ""
     yield _cell(judgement.why, 1_000)
     yield ""

@@ -170,7 +170,7 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     painted = _paint(decision, _DECISION_COLOUR[judgement.decision], colour=colour)
     yield ""
     code = int(judgement.exit_code)
-    verdict = judgement.verdict.name.replace("_", " ")
+    verdict = judgement.verdict.name.replace("_", " ") + (", accepted" if judgement.accepted else "")
     yield f"{painted}   verdict {verdict}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
     yield plain(judgement.why)
     shown = [each for each in grounds(report) if each.verdict is Verdict.FAIL]

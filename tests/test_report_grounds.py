@@ -20,7 +20,7 @@ from tests.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from tests.sweep_directories import EVERY_SCRIPT, make_sweep
 from tests.test_report_faces import page_of, rendered
-from verification.verdict import Verdict
+from verification.verdict import Decision, Verdict
 
 AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-transaction", known_bug="KB-16"),))
 UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", count=1),))
@@ -106,3 +106,21 @@ def test_a_report_that_broke_besides_says_what(tmp_path: Path) -> None:
     """A violation stays proven; what else is wrong with the run is named beside it."""
     why = load_run(make_run(tmp_path, (SMOKE, FAILED, BROKEN))).judgement.why
     assert why.endswith("Besides, 1 of 3 scenarios could not be carried out or judged.")
+
+
+def test_a_go_over_an_accepted_violation_says_so_at_once(tmp_path: Path) -> None:
+    """FAIL beside GO would contradict itself: every face says that it was accepted, guarantees apart from the others."""
+    report, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL), accepted=(Acceptance(id="KB-16", until="2026-12-31"),))
+    assert (report.judgement.decision, report.judgement.accepted) == (Decision.GO, True)
+    page = page_of(run).text
+    assert "FAIL, accepted" in page[: page.index("exit code 0")]
+    assert "FAIL, accepted: Visibility" in page
+    assert "FAIL, accepted" in summary.render(report).splitlines()[0]
+    assert "verdict FAIL, accepted, exit code 0" in terminal.render(report)
+
+
+def test_one_violation_that_counts_is_enough_to_drop_the_word(tmp_path: Path) -> None:
+    """A violation that counts is told without the word."""
+    report = load_run(make_run(tmp_path, (SMOKE, FAILED, UNKNOWN), accepted=(Acceptance(id="KB-16"),)))
+    assert report.judgement.accepted is False
+    assert "accepted" not in summary.render(report).splitlines()[0]
