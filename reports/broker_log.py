@@ -53,7 +53,7 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
     at: datetime
-    broker: str
+    file: str
     level: str
     text: str
     rank: int
@@ -67,16 +67,17 @@ class _Said:
 def around(directory: Path, asked: Asked) -> tuple[BrokerLine, ...]:
     """What the brokers logged about it, in the order of time. Raises nothing for bad content."""
     moment = asked.ended or asked.began
-    said = sorted(_said(directory, asked), key=lambda each: (each.rank, abs(each.at - moment), each.broker))
+    said = sorted(_said(directory, asked), key=lambda each: (each.rank, abs(each.at - moment), each.file))
     often = Counter((each.rank, each.kind) for each in said)
     nearest: dict[tuple[int, str], _Said] = {}
     for each in said:
         nearest.setdefault((each.rank, each.kind), each)
-    shown = sorted(list(nearest.items())[:LINES_MAX], key=lambda each: (each[1].at, each[1].broker))
+    shown = sorted(list(nearest.items())[:LINES_MAX], key=lambda each: (each[1].at, each[1].file))
     return tuple(
         BrokerLine(
             at_s=round((each.at - asked.origin).total_seconds(), 3),
-            broker=each.broker,
+            broker=Path(each.file).stem.replace("-", " "),
+            file=each.file,
             level=each.level,
             text=_short(each.text),
             alike=often[key] - 1,
@@ -104,7 +105,7 @@ def _said(directory: Path, asked: Asked) -> Iterator[_Said]:
                 rank = 2
             else:
                 continue
-            yield _Said(at=at, broker=path.stem.replace("-", " "), level=level, text=text, rank=rank)
+            yield _Said(at=at, file=path.name, level=level, text=text, rank=rank)
 
 
 def _lines(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, str]]:

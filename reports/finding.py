@@ -49,11 +49,13 @@ class LogRow:
 class BrokerLine:
     """A line of a broker's log near a violation; `alike` more differ from it in nothing but their numbers.
 
-    `names_it` is True where it names the violating transaction itself, and not only a partition of the violation.
+    `file` is its log among the evidence of broker logs. `names_it` is True where it names the violating transaction
+    itself, and not only a partition of the violation.
     """
 
     at_s: float
     broker: str
+    file: str
     level: str
     text: str
     alike: int
