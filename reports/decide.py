@@ -119,7 +119,12 @@ def _keys(tried: Sequence[Tried]) -> str:
 
 
 def _found(tried: Sequence[Tried]) -> str:
-    return _names([name for each in tried for name in each.proven]) or f"see {_keys(tried)}"
+    """What was violated: known bugs with what they violated in brackets, everything else by its own name."""
+    gathered: dict[str, list[str]] = {}
+    for bug, name in (each for one in tried for each in one.proven):
+        gathered.setdefault(bug or name, []).extend([name] if bug else [])
+    told = [f"{name} ({_names(violated)})" if violated else name for name, violated in gathered.items()]
+    return _names(told) or f"see {_keys(tried)}"
 
 
 def _of(count: int, total: int, noun: str) -> str:

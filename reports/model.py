@@ -20,7 +20,7 @@ from pathlib import Path
 from reports.change import Comparison
 from reports.finding import FindingReport, Witness
 from reports.picture import Timeline
-from reports.script_case import ScriptCase, Tried
+from reports.script_case import Proven, ScriptCase, Tried
 from verification.experiment import FEATURE
 from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
@@ -172,9 +172,9 @@ class ScenarioReport:
         return self.beneath if self.accepted else self.verdict
 
     @property
-    def proven(self) -> tuple[str, ...]:
+    def proven(self) -> tuple[Proven, ...]:
         """The anomalies that were found, with the known bugs that they are."""
-        return tuple(each.anomaly + (f" ({each.known_bug})" if each.known_bug else "") for each in self.findings)
+        return tuple((each.known_bug or "", each.anomaly) for each in self.findings)
 
     @property
     def first_violation(self) -> tuple[FindingReport, Witness] | None:

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from verification.verdict import RequirementVerdict, Verdict
 
+#: A violation in short: the known bug that it is, empty where it is none, and the anomaly or requirement.
+Proven = tuple[str, str]
+
 
 class Tried(Protocol):
     """What scenarios and protocol cases have in common."""
@@ -64,8 +67,8 @@ class Tried(Protocol):
         """The command that repeats it."""
 
     @property
-    def proven(self) -> tuple[str, ...]:
-        """The names of what was violated, with known bugs in brackets."""
+    def proven(self) -> tuple[Proven, ...]:
+        """What was violated, with the known bugs that it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +168,7 @@ class ScriptCase:
         return sum(1 for each in self.statements if not each.required)
 
     @property
-    def proven(self) -> tuple[str, ...]:
+    def proven(self) -> tuple[Proven, ...]:
         """The requirements that it proved violated, with the known bug that it is."""
         named = ", ".join(each.id for each in self.known if each.named)
-        violated = (each.id for each in self.requirements if each.verdict is Verdict.FAIL)
-        return tuple(f"{each} ({named})" if named else each for each in violated)
+        return tuple((named, each.id) for each in self.requirements if each.verdict is Verdict.FAIL)
