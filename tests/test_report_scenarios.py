@@ -174,11 +174,12 @@ def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
 
 
 def test_the_page_leads_to_the_first_violation(tmp_path: Path) -> None:
-    """The jump's target stands in the same article, names record and transaction, and passes have none."""
+    """The jumps' targets stand in the same article; the first names record and transaction; passes have none."""
     run = make_run(tmp_path, (SMOKE, FAILED))
     page = html.render(load_run(run), run)
-    assert page.count('class="jump"') == 1
+    assert page.count('class="jump"') == 2
     assert f'href="#first-{FAILED.key}"' in page
+    assert page.index(f'href="#timeline-{FAILED.key}"') < page.index(f'<figure id="timeline-{FAILED.key}"')
     article = page[page.index(f'<article id="{FAILED.key}"') :]
     first = article[article.index(f'id="first-{FAILED.key}"') :][:900]
     assert "process 0, operation 60" in first

@@ -26,7 +26,7 @@ from verification.layout import RunDirectory
 
 COPIES = 200
 PAGE_MAX_BYTES = 2_000_000
-#: What the report reads; records and broker logs stay where they are.
+#: What the report reads of a scenario that passed; records and broker logs stay where they are.
 READ = ("scenario.json", "history.jsonl", "verdicts.json")
 
 
