@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from chaos.cluster import BrokerId, Link, TopicPartition
 from fixtures.clusters.docker import DockerCluster
 from fixtures.clusters.docker_engine import CLUSTER_LABEL, OWNER_LABEL, ROLE_LABEL, Engine, Role
-from fixtures.clusters.docker_image import kafka_image
+from fixtures.clusters.docker_image import ImageOrigin, kafka_image
 from fixtures.clusters.docker_runtime import DockerRuntime
 from fixtures.clusters.errors import BrokerStateError, ClusterStartError, ImageError
 from fixtures.clusters.health import await_healthy, problems
@@ -277,6 +277,19 @@ def test_a_second_start_builds_nothing(runtime: DockerRuntime) -> None:
     assert again.images == runtime.images
     assert again.options == runtime.options
     assert said.getvalue() == ""
+
+
+def test_an_image_from_a_mirror_is_taken_by_its_prefix(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image that the engine has under the mirror's name is found there, and asked for under no other."""
+    mirror = "localhost:1/mirror"
+    name = f"{mirror}/apache/kafka"
+    assert runtime.engine.client.images.get(runtime.images.kafka.reference).tag(name, tag=RELEASE)
+    monkeypatch.setenv("ONCEPROOF_IMAGE_PREFIX", mirror)
+    try:
+        image = kafka_image(runtime.engine, runtime.files, downloads=Downloads(quiet=True))
+    finally:
+        runtime.engine.client.images.remove(f"{name}:{RELEASE}")
+    assert (image.reference, image.origin) == (f"{name}:{RELEASE}", ImageOrigin.FOUND)
 
 
 def test_an_image_of_something_else_is_refused(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
