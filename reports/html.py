@@ -144,7 +144,7 @@ def render(report: Report, directory: Path) -> str:
 def render_diff(comparison: Comparison) -> str:
     """A page that holds nothing but the difference of two runs; without their reports, nothing is linked."""
     template = _environment().get_template("diff.html.j2")
-    return without_blanks(template.render(comparison=comparison, sentences={}, anchor=lambda _: "change"))
+    return without_blanks(template.render(comparison=comparison, sentences={}, proof=lambda _: "change"))
 
 
 @cache

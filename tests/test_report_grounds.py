@@ -124,3 +124,13 @@ def test_one_violation_that_counts_is_enough_to_drop_the_word(tmp_path: Path) ->
     report = load_run(make_run(tmp_path, (SMOKE, FAILED, UNKNOWN), accepted=(Acceptance(id="KB-16"),)))
     assert report.judgement.accepted is False
     assert "accepted" not in summary.render(report).splitlines()[0]
+
+
+def test_what_got_worse_leads_to_its_first_violation(tmp_path: Path) -> None:
+    """The section that an upgrade reads first is one step away from the proof."""
+    better = load_run(make_run(tmp_path / "before", (SMOKE, replace(FAILED, verdict=Verdict.PASS, findings=()))))
+    report, run = rendered(tmp_path, (SMOKE, FAILED))
+    write_all(against(report, of_results(results(better))), run)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    change = text[text.index('id="change"') : text.index('id="why"')]
+    assert f'href="#first-{FAILED.key}"' in change
