@@ -8,8 +8,9 @@ that others have used: topics, ids and groups of other names.
 
 A case is written as if it were alone, and alone it is performed in the very same way. `@shares("stopped")` above it says
 that others may go through its outage with it, `hurried=True` that its time runs from its first request on: it begins
-last and goes on first. Should an outage not come off, or brokers not come back, nobody knows whose fault that is, and
-whoever it broke is performed alone.
+last and goes on first. Where what the outage is about changes while others are waited for, as a log does under the
+cleaner, nothing is shared. Should an outage not come off, or brokers not come back, nobody knows whose fault that is,
+and whoever it broke is performed alone.
 """
 
 from __future__ import annotations
