@@ -27,6 +27,10 @@ class ChangeKind(StrEnum):
     NO_LONGER_APPLICABLE = "no longer applicable"
 
 
+#: What a case may be now without anybody having to look at it.
+_NOTHING_AGAINST = frozenset({"PASS", "CONVICTED", "NOT_APPLICABLE"})
+
+
 class CaseKind(StrEnum):
     """What a case is."""
 
@@ -56,6 +60,11 @@ class Change:
     def is_regression(self) -> bool:
         """Whether it makes the run a regression."""
         return self.kind in (ChangeKind.REGRESSED, ChangeKind.VANISHED) and not self.accepted
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is new and says nothing against the subject: a longer catalogue, not another behaviour."""
+        return self.kind is ChangeKind.NEW and self.now in _NOTHING_AGAINST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,3 +134,15 @@ def test_what_got_worse_leads_to_its_first_violation(tmp_path: Path) -> None:
     text = (run / "report.html").read_text(encoding="utf-8")
     change = text[text.index('id="change"') : text.index('id="why"')]
     assert f'href="#first-{FAILED.key}"' in change
+
+
+def test_new_cases_that_pass_are_folded_and_a_new_violation_is_not(tmp_path: Path) -> None:
+    """A catalogue that grew must not hide what the release does wrong."""
+    before = load_run(make_run(tmp_path / "before", (SMOKE,)))
+    report, run = rendered(tmp_path, (SMOKE, FAILED, UNDECIDED, CONTROL, replace(SMOKE, key="grown")))
+    write_all(against(report, of_results(results(before))), run)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    change = text[text.index('id="change"') : text.index('id="why"')]
+    shown, folded = change.split("<details>")
+    assert all(each.key in shown for each in (FAILED, UNDECIDED))
+    assert all(key in folded and key not in shown for key in (CONTROL.key, "grown"))
