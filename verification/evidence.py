@@ -11,10 +11,8 @@ Free of pyspark.
 
 from __future__ import annotations
 
-import gzip
-import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from verification import captures as captures_file
 from verification import experiment as experiment_file
 from verification import history as history_file
 from verification import transaction_log_file
+from verification.acknowledged import operations
 from verification.captured import Captured, LocalCaptured
 from verification.captures import Captures
 from verification.errors import UnfitEvidenceError
@@ -33,12 +32,8 @@ from verification.transaction_log import TOPIC, TOPIC_INDEX
 from verification.transaction_log_file import TransactionLog
 
 ACKS_SUFFIX = ".jsonl.gz"
-#: How much of a compressed file is read at once while it is checked.
-CHUNK = 1 << 20
 #: Observers are bits of a long in the judge's frames, and the number of the earliest one is packed with its time.
 OBSERVERS_MAX = 63
-#: index, topic_index, partition, offset, outcome
-ACK_WIDTH = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +72,6 @@ class RunEvidence:
         return names.index(topic) if topic in names else None
 
 
-def _read_through(path: Path) -> None:
-    with gzip.open(path, "rb") as lines:
-        while lines.read(CHUNK):
-            pass
-
-
 def _named_files(folder: Path, read: Callable[[Path], object]) -> dict[str, Path]:
     """The files of a folder by name, each read to its end by `read`; UnfitEvidenceError when one is cut."""
     found = {}
@@ -99,15 +88,17 @@ def _named_files(folder: Path, read: Callable[[Path], object]) -> dict[str, Path
 
 def _acks(folder: Path, history: History, starts: Starts) -> dict[int, Path]:
     """The files of acknowledgements by process. What ended ok with records was acknowledged, so it must stand in one."""
-    files: dict[int, Path] = {}
     acknowledged: set[tuple[int, int]] = set()
-    for name, path in _named_files(folder, _read_through).items():
+
+    def read(path: Path) -> None:
+        name = path.name.removesuffix(ACKS_SUFFIX)
         if not name.isdecimal():
             raise UnfitEvidenceError(
                 f"{path} is not named after a process; this is not a directory of acknowledgements"
             )
-        files[int(name)] = path
-        acknowledged |= {(int(name), operation) for operation in _acknowledged(path, starts)}
+        acknowledged.update((int(name), operation) for operation in operations(path, starts))
+
+    files = {int(name): path for name, path in _named_files(folder, read).items()}
     for each in history.of(Operation):
         promised = each.outcome is Outcome.OK and each.records > 0 and each.intent is not Intent.ABORT
         if promised and (each.process, each.operation) not in acknowledged:
@@ -116,22 +107,6 @@ def _acks(folder: Path, history: History, starts: Starts) -> dict[int, Path]:
                 "ok; the evidence is incomplete"
             )
     return files
-
-
-def _acknowledged(path: Path, starts: Starts) -> Iterator[int]:
-    """The operations that a file of acknowledgements speaks of."""
-    with gzip.open(path, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                body = json.loads(line)
-                fits = isinstance(body["acks"], list) and all(len(ack) == ACK_WIDTH for ack in body["acks"])
-                operation = int(body["operation"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise UnfitEvidenceError(f"{path}: line {number} holds no acknowledgements ({error})") from error
-            if not fits:
-                raise UnfitEvidenceError(f"{path}: line {number} has an acknowledgement without {ACK_WIDTH} entries")
-            starts.check(body["acks"], path)
-            yield operation
 
 
 def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:

@@ -67,9 +67,13 @@ class Starts:
             (indexes.get(end.topic, ""), str(end.partition)): end.start for end in captures.ends if end.start > 0
         }
 
+    def __bool__(self) -> bool:
+        """Whether anything was deleted at all."""
+        return bool(self._starts)
+
     def check(self, acks: Iterable[list[object]], path: Path) -> None:
         """Raise UnfitEvidenceError for an acknowledged offset below the beginning of its log."""
-        if not self._starts:
+        if not self:
             return
         for _, topic_index, partition, offset, outcome in acks:
             start = self._starts.get((str(topic_index), str(partition)), 0)

@@ -1,0 +1,81 @@
+"""Lines of acknowledgements: known as whole by their shape or by parsing them, and refused alike."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.planted_writes import clean
+from verification.acknowledged import operations
+from verification.captures import Captures, PartitionEnd
+from verification.errors import UnfitEvidenceError
+from verification.fitness import Starts
+
+ACKS = [[0, 0, 0, 1000, "ok"], [1, 0, 0, -1, "info"], [2, 1, 11, 9_000_000_000, "fail"]]
+WHOLE = [
+    json.dumps({"operation": 7, "acks": ACKS}, separators=(",", ":")),
+    json.dumps({"operation": 7, "acks": ACKS}),
+    json.dumps({"operation": 7, "acks": []}),
+    json.dumps({"acks": ACKS, "operation": 7}),
+    json.dumps({"operation": 7, "acks": ACKS, "more": True}),
+    json.dumps({"operation": 7, "acks": [["0", "1", "2", "3", "ok"]]}),
+]
+BROKEN = [
+    "",
+    '{"operation":7,"acks":[[0,1,2,3,"ok"]]',
+    '{"operation":7,"acks":[[0,1,2,3,"ok"],]}',
+    '{"operation":7,"acks":[[0,1,2,3,"ok"][1,1,2,3,"ok"]]}',
+    '{"operation":7,"acks":[[0,1,2,03,"ok"]]}',
+    '{"operation":7,"acks":[[0,1,2,,"ok"]]}',
+    '{"operation":7,"acks":[[0,1,2,3,"ok"]]}{}',
+    '{"operation":7,"acks":[[0,1,2,"ok"]]}',
+    '{"operation":7,"acks":[[0,1,2,3,4,"ok"]]}',
+    '{"operation":7}',
+]
+
+
+def _starts(start: int) -> Starts:
+    """Of a run whose first partition begins at `start`."""
+    experiment = clean("starts")[0].experiment
+    end = PartitionEnd(
+        topic=experiment.topics[0].name, partition=0, start=start, high_watermark=9, last_stable_offset=9
+    )
+    return Starts(experiment, Captures(ends=(end,), group_offsets=(), coordinator_states=(), open_producers=()))
+
+
+def _file(folder: Path, *lines: str) -> Path:
+    path = folder / "3.jsonl.gz"
+    path.write_bytes(gzip.compress("".join(line + "\n" for line in lines).encode()))
+    return path
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_every_line_says_its_operation(tmp_path: Path, start: int) -> None:
+    """In whatever order and with whatever blanks it is written, many of them or none."""
+    path = _file(tmp_path, *WHOLE)
+    assert list(operations(path, _starts(start))) == [7] * len(WHOLE)
+    assert list(operations(_file(tmp_path), _starts(start))) == []
+
+
+@pytest.mark.parametrize("line", BROKEN)
+def test_a_broken_line_is_refused_by_its_number(tmp_path: Path, line: str) -> None:
+    """Nothing that is no JSON, or has no acknowledgements of five entries, passes for a line that is whole."""
+    with pytest.raises(UnfitEvidenceError, match=r"3\.jsonl\.gz: line 3 (holds no|has an) acknowledgement"):
+        list(operations(_file(tmp_path, WHOLE[0], WHOLE[1], line, WHOLE[0]), _starts(0)))
+
+
+def test_what_was_deleted_is_refused_in_usual_lines_too(tmp_path: Path) -> None:
+    """An acknowledged offset below the beginning of its log."""
+    with pytest.raises(UnfitEvidenceError, match="begins at 4"):
+        list(operations(_file(tmp_path, '{"operation":7,"acks":[[0,0,0,3,"ok"]]}'), _starts(4)))
+
+
+def test_a_file_that_is_cut_is_no_shorter_file(tmp_path: Path) -> None:
+    """The end of the stream is missed, wherever it is cut."""
+    path = _file(tmp_path, *WHOLE * 100)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(EOFError):
+        list(operations(path, _starts(0)))
