@@ -85,7 +85,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 def write(bootstrap: str) -> None:
     """Three transactions, the second aborted, with every value on each partition."""
-    (made,) = AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values()
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (made,) = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values()
     made.result(PATIENCE_S)
     producer = producer_at(bootstrap, transactional_id="connected")
     producer.init_transactions(PATIENCE_S)
