@@ -5,7 +5,7 @@ judgement spends its time on, and nearly all records are in order. So the log is
 and chunk of a partition, how many records, from where to where, which epochs, and two sums of a chained hash over place
 and content, one of them XOR. Outcomes are derived on the folds, and the folds of each operation are held against the
 same sums of both captures, against the acknowledgements, and against what its client was told (`suspects`). Two look-ups
-have sums of their own: copies by block of inputs (`copying`), order by neighbouring records (`sequence`).
+have folds of their own: copies by block of inputs (`copying`), order by turns of send orders (`sequence`).
 
 The checks themselves are not repeated here. They are given the frames of what is left in doubt (`narrow`), and remain the
 one definition of every anomaly. What they find of operations that are not in doubt is dropped by dropping those places,
@@ -28,7 +28,7 @@ as they may be there in part only. Why nothing is missed, anomaly by anomaly:
                            operation is odd; what leaders and coordinators say is small and always read
     stuck-lso, stranded-producer    are about ends and operations alone
     offset-without-output, output-without-offset, a copy made twice    sets of offsets as bits, exactly
-    reordered-write        a record in a partition with a lower send order than its writer's last one there
+    reordered-write        offsets that do not rise with the send orders of a writer in a partition, exactly
     early-read, and whatever live observers were given: such runs are not judged this way (`choice`)
 
 A record that is odd or open makes its whole operation suspect, and a place that is given what the log does not hold there
