@@ -112,12 +112,15 @@ def _lines_of(lines: DataFrame, operations: DataFrame) -> DataFrame:
     named = F.broadcast(
         operations.select("run", "process", "operation").distinct().withColumn("is_sought", F.lit(True))
     )
-    body = F.from_json("value", schemas.ACKS_LINE, _STRICT)
+    # What follows from a parsed line (that it has acknowledgements, and an operation that something is joined with) Spark
+    # asks as early as it can, which would be of every line: what is parsed has to depend on the join.
+    sought = "is_sought or operation is null"
+    body = F.from_json(F.expr(f"case when {sought} then value end"), schemas.ACKS_LINE, _STRICT)
     return (
         lines.withColumnRenamed("owner", "process")
         .withColumn("operation", said.try_cast("long"))
         .join(named, ["run", "process", "operation"], "left")
-        .where("is_sought or operation is null")
+        .where(sought)
         .select("run", F.col("process").alias("owner"), body.alias("body"))
         .select("run", "owner", "body.*")
     )
@@ -205,8 +208,11 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
     return rows.join(declared, ["run", "observer_index"]).withColumns(columns).select(*schemas.OBSERVATIONS.names)
 
 
-def load(spark: SparkSession, runs: Sequence[RunEvidence]) -> Frames:
-    """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`)."""
+def load(spark: SparkSession, runs: Sequence[RunEvidence], *, with_acks: bool = True) -> Frames:
+    """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`).
+
+    Without acknowledgements that frame is empty: it is for who reads those of some operations alone (`acks`).
+    """
     small: Rows = {}
     for run in runs:
         for name, rows in small_rows(run).items():
@@ -216,7 +222,7 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence]) -> Frames:
     held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
     return Frames(
         **held,
-        acks=acks(spark, runs),
+        acks=acks(spark, runs, None if with_acks else ()),
         observations=_observations(spark, runs, held["observers"]),
         log=_captured(spark, [each.location(each.log) for each in with_log], schemas.LOG),
         uncommitted=_captured(spark, [each.location(each.uncommitted) for each in with_log], schemas.DELIVERED),

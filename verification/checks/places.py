@@ -45,6 +45,9 @@ PLACE = (*PARTITION, "offset")
 #: Whether the transaction of a record was adopted, and by which one.
 ADOPTION = ("adopted", "next_process", "next_operation")
 _SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", *IDENTITY, "valid")
+#: What is read of the log, and of what readers were given.
+LOGGED = (*_SPINE, "digest", "identity_digest")
+GIVEN = (*PLACE, "identity_run", "process", "operation", "index", "valid", "digest", "identity_digest")
 _SEEN = """
     run, topic_index, partition, offset, {committed} as committed, {uncommitted} as uncommitted, {observer} as observer,
     {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest, not valid as foreign_value,
@@ -75,7 +78,7 @@ def _selected(frame: DataFrame, template: str, **values: str) -> DataFrame:
 
 def _spine(frames: Frames) -> DataFrame:
     """The log with outcome and epoch before; for runs without a log, their committed capture."""
-    log = frames.log.select(*_SPINE, "digest", "identity_digest").repartition(*PARTITION)
+    log = frames.log.select(*LOGGED).repartition(*PARTITION)
     producer = Window.partitionBy(*PARTITION, "producer_id")
     # Both frames grow from their start: a frame that shrinks towards the end would be computed anew for every row.
     later = producer.orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
@@ -101,7 +104,7 @@ def _spine(frames: Frames) -> DataFrame:
     # What was given twice stands there once.
     once = without_log.repartition(*PARTITION).dropDuplicates(list(PLACE))
     delivered = once.withColumns({"transactional": F.lit(False), "outcome": F.lit("commit")})
-    columns = (*_SPINE, "digest", "identity_digest", "epoch_before", "outcome", *ADOPTION)
+    columns = (*LOGGED, "epoch_before", "outcome", *ADOPTION)
     return derived.select(*columns).unionByName(
         delivered.select(*[name for name in columns if name in delivered.columns]), allowMissingColumns=True
     )

@@ -20,7 +20,7 @@ SOURCE = ("run", "source_partition", "source_block")
 
 def _outputs(fragments: DataFrame, steps: DataFrame) -> DataFrame:
     """Committed copies: per block of inputs and output how many, of which inputs, and the highest of them."""
-    outcome = steps.where("process is not null").select("key", *FRAGMENT, "outcome")
+    outcome = steps.where("copies").select("key", *FRAGMENT, "outcome")
     return (
         # The number first, so that sorting for the join compares little else.
         fragments.where("output is not null")

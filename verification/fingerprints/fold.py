@@ -9,6 +9,7 @@ Chunks keep a second copy, written much later, from making one fragment of all t
     indexes, indexes_sum, index_max        the same of the records' indexes in their operation
     amiss                                  a record elsewhere than intended, or with an index beyond its own count
     epoch_min, epoch_max
+    copies                                 a record is a copy
     outcome                                as `checks.places` has it; null for control records
     until                                  offset of the control record that decided it, null when none did
     odd                                    the fold says too little here, see below
@@ -130,7 +131,10 @@ def _merged(fragments: DataFrame) -> DataFrame:
     return (
         fragments.repartition(*PRODUCER)
         .groupBy(*FRAGMENT, "control")
-        .agg(*[F.expr(f"{how}({name}) as {name}") for name, how in merge.items()])
+        .agg(
+            *[F.expr(f"{how}({name}) as {name}") for name, how in merge.items()],
+            F.expr("max(output is not null) as copies"),
+        )
     )
 
 

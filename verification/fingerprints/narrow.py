@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.places import PARTITION, PLACE
+from verification.checks.places import GIVEN, LOGGED, PARTITION, PLACE
 from verification.fingerprints.fold import OPERATION, PRODUCER, SURE, fragment_key, place_block
 from verification.frames import Frames
 
@@ -46,10 +46,11 @@ class Sought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowed:
-    """Frames of which log and captures hold what was sought, and what was sought in the end."""
+    """Frames of which log and captures hold what was sought, `rows` of the log; and what was sought in the end."""
 
     frames: Frames
     sought: Sought
+    rows: int
 
 
 def reached(steps: DataFrame, sought: Sought) -> DataFrame:
@@ -61,12 +62,17 @@ def reached(steps: DataFrame, sought: Sought) -> DataFrame:
     single = F.broadcast(sought.steps.withColumn("is_single", F.lit(True)))
     seed = "is_sought or is_single or (control is null and process is null)"
     end = f"case when coalesce(transactional, true) and control is null then coalesce(until, {_END}) else last end"
-    so_far = Window.partitionBy(*PRODUCER).orderBy("first").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    # What is sought is little: nothing of all the steps has to be exchanged or sorted to find what lies within its reach.
+    seeds = steps.join(operations, list(OPERATION), "left").join(single, "key", "left").where(seed)
+    within = [f"step.{name} <=> seed.{name}" for name in PRODUCER]
+    within.append("step.first between seed.since and seed.reach")
     return (
-        steps.join(operations, list(OPERATION), "left")
-        .join(single, "key", "left")
-        .withColumn("reach", F.max(F.expr(f"case when {seed} then {end} end")).over(so_far))
-        .where("reach >= first")
+        steps.alias("step")
+        .join(
+            F.broadcast(seeds.selectExpr(*PRODUCER, "first as since", f"{end} as reach")).alias("seed"),
+            F.expr(" and ".join(within)),
+            "left_semi",
+        )
         .select(*PARTITION, "control", "n", "first", "key")
         .localCheckpoint()
     )
@@ -89,12 +95,15 @@ def _captured(capture: DataFrame, sought: Sought, blocks: DataFrame) -> DataFram
 def _read(frames: Frames, these: DataFrame, sought: Sought) -> tuple[Frames, DataFrame]:
     """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
     keys = F.broadcast(these.select("key").distinct())
-    log = frames.log.withColumn("key", fragment_key()).join(keys, "key", "left_semi").drop("key").localCheckpoint()
+    every = frames.log.select(*LOGGED).withColumn("key", fragment_key())
+    log = every.join(keys, "key", "left_semi").drop("key").localCheckpoint()
     blocks = sought.blocks
     if sought.beside_markers:
         markers = these.where("control is not null").selectExpr(f"{place_block('first')} as block")
         blocks = blocks.unionByName(markers)
-    given = {name: _captured(getattr(frames, name), sought, blocks).localCheckpoint() for name in _CAPTURES}
+    given = {
+        name: _captured(getattr(frames, name).select(*GIVEN), sought, blocks).localCheckpoint() for name in _CAPTURES
+    }
     own = [given[name].where("is_own").select(*PLACE) for name in _CAPTURES]
     known = log.join(F.broadcast(sought.operations.withColumn("is_sought", F.lit(True))), list(OPERATION), "left")
     accounted = known.where(f"is_sought or control is not null or not {SURE}").select(*PLACE)
@@ -116,7 +125,7 @@ def narrowed(frames: Frames, steps: DataFrame, sought: Sought, these: DataFrame 
         fresh = stray if met is None else stray.join(met, list(PLACE), "left_anti")
         fresh = fresh.localCheckpoint()
         if fresh.isEmpty():
-            return Narrowed(frames=read, sought=sought)
+            return Narrowed(frames=read, sought=sought, rows=read.log.count())
         met = fresh if met is None else met.unionByName(fresh)
         there = steps.join(F.broadcast(fresh), list(PARTITION)).where("first <= offset and last >= offset")
         sought = sought.and_more(

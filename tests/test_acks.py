@@ -1,0 +1,45 @@
+"""Acknowledgements of some operations: the lines of all others are not even parsed."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import planted_files
+from tests.planted_busy import busy
+from verification.evidence import read_run
+from verification.frames import acks, local
+from verification.sources import schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+KEY = ["run", "process", "operation"]
+
+
+def _without_ends(path: Path, but: int) -> None:
+    """Cut every line of acknowledgements but those of one operation behind the operation that it is about."""
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    kept = [line if f'"operation":{but},' in line.replace(" ", "") else line[: line.index(",") + 1] for line in lines]
+    assert sum(line.endswith(",") for line in kept) == len(lines) - 1 > 1
+    path.write_bytes(gzip.compress("".join(line + "\n" for line in kept).encode()))
+
+
+def test_what_is_not_sought_is_not_parsed(spark: SparkSession, tmp_path: Path) -> None:
+    """A line that is no JSON ends a judgement, but not where only other operations are asked for and joined with."""
+    plant = busy("acks").finish()
+    run = read_run(planted_files.write(plant, tmp_path / "run"))
+    sought = plant.rows["acks"][0]
+    expected = [row for row in plant.rows["acks"] if all(row[name] == sought[name] for name in KEY)]
+    process = sought["process"]
+    _without_ends(run.acks[process], sought["operation"])
+    wanted = local(spark, [{name: sought[name] for name in KEY}], schema.OPERATIONS).select(*KEY)
+    found = acks(spark, [run], [(run.run, process)], wanted).join(wanted, KEY, "left_semi")
+    by_index = sorted(found.toArrow().to_pylist(), key=lambda row: int(row["index"]))
+    assert by_index == sorted(expected, key=lambda row: int(row["index"]))
+    with pytest.raises(Exception, match=r"MALFORMED_RECORD|FAILED_READ_FILE"):
+        acks(spark, [run], [(run.run, process)]).toArrow()
