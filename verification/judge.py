@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from verification.errors import UnfitEvidenceError
 from verification.evidence import RunEvidence, check_distinct, read_run
 from verification.fingerprints.choice import Way, fits
 from verification.folding import Folded, RawViolation, fold
+from verification.interpreting import interpreted
 from verification.layout import RunDirectory
 from verification.verdict import Finding, ScenarioVerdict, Verdict
 from verification.witness import witness
@@ -46,11 +47,15 @@ Places = Callable[[Mapping[str, Folded]], "DataFrame"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What the checks found, by run, and which of them crashed (name and reason); `places` is None without facts."""
+    """What the checks found, by run, and which of them crashed (name and reason).
+
+    `places` is None without facts; `rows` is that of `Facts`.
+    """
 
     violations: dict[str, list[RawViolation]]
     crashed: tuple[str, ...] = ()
     places: Places | None = field(default=None, compare=False)
+    rows: int | None = field(default=None, compare=False)
 
 
 def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
@@ -59,7 +64,9 @@ def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolatio
     from verification.checks import united
 
     found: dict[str, list[RawViolation]] = {}
-    for row in united(facts, checks).toArrow().to_pylist():
+    with interpreted(facts.places.sparkSession, facts.rows):
+        rows = united(facts, checks).toArrow().to_pylist()
+    for row in rows:
         run = row.pop("run")
         row |= {"anomaly": Anomaly(row["anomaly"]), "places": tuple(row["places"] or ())}
         found.setdefault(run, []).append(RawViolation(**row))
@@ -88,13 +95,13 @@ def _doubtful(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) 
 def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], folded: bool) -> tuple[Facts, Places]:
     """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
     from verification.checks.facts import derive
-    from verification.frames import load
+    from verification.frames import acks, load
 
-    frames = load(spark, runs)
+    frames = load(spark, runs, with_acks=not folded)
     doubts = _doubtful(spark, runs, frames) if folded else None
     if doubts is not None:
         return doubts.facts, partial(doubts.around, spark)
-    facts = derive(frames)
+    facts = derive(replace(frames, acks=acks(spark, runs)) if folded else frames)
     return facts, lambda _: facts.places
 
 
@@ -108,7 +115,7 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = Fa
     except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
         return Checked(violations={}, crashed=(f"the evidence could not be loaded: {_first_line(error)}",))
     try:
-        return Checked(violations=collect(facts, checks), places=places)
+        return Checked(violations=collect(facts, checks), places=places, rows=facts.rows)
     except Exception:
         LOG.exception("the checks crashed together; running them one by one")
     found: dict[str, list[RawViolation]] = {}
@@ -119,7 +126,7 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = Fa
                 found.setdefault(run, []).extend(violations)
         except Exception as error:  # noqa: BLE001 - a crashed check is an ERROR of ours, never a verdict on the subject
             crashed.append(f"check {each.name} crashed: {_first_line(error)}")
-    return Checked(violations=found, crashed=tuple(crashed), places=places)
+    return Checked(violations=found, crashed=tuple(crashed), places=places, rows=facts.rows)
 
 
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
@@ -192,6 +199,14 @@ def _written(directory: RunDirectory, verdict: ScenarioVerdict) -> ScenarioVerdi
     return verdict
 
 
+def _around(spark: SparkSession, checked: Checked, found: Mapping[str, Folded]) -> Around:
+    if checked.places is None:
+        return {}
+    places = checked.places(found)
+    with interpreted(spark, checked.rows):
+        return findings.surroundings(spark, places, found)
+
+
 def _judge_together(
     spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool
 ) -> Iterable[tuple[str, ScenarioVerdict]]:
@@ -199,15 +214,13 @@ def _judge_together(
     walked = {run.run: _walk(run, checked) for run in runs}
     found = {run: fold(violations) for run, (violations, _) in walked.items()}
     shown = any(each.primary for each in found.values())
-    around = findings.surroundings(spark, checked.places(found), found) if shown and checked.places else {}
+    around = _around(spark, checked, found) if shown else {}
     for run in runs:
         findings.write(run, found[run.run], around)
         yield run.run, _decide(run, found[run.run], around, walked[run.run][1])
 
 
 def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float, way: Way) -> Iterable[ScenarioVerdict]:
-    from dataclasses import replace
-
     folded = [run for run in runs if fits(run, way)]
     names = {run.run for run in folded}
     whole = [run for run in runs if run.run not in names]

@@ -17,7 +17,8 @@ class Facts:
     """Evidence, one row per place (`checks.places`), one row per record (`checks.records`).
 
     `ordered` and `copied` are the places for the checks of order and of copies, which hold places against each other:
-    the same ones here, those that are in question where fingerprints came first (`verification.fingerprints`).
+    the same ones here, those that are in question where fingerprints came first (`verification.fingerprints`). `rows` is
+    how many rows of the log all this was taken from, where that was counted.
     """
 
     frames: Frames
@@ -25,6 +26,7 @@ class Facts:
     records: DataFrame
     ordered: DataFrame
     copied: DataFrame
+    rows: int | None = None
 
 
 def derive(frames: Frames) -> Facts:

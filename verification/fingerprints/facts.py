@@ -20,6 +20,7 @@ from verification.fingerprints.narrow import Narrowed, Sought, narrowed, reached
 from verification.fingerprints.sequence import out_of_order, sequences
 from verification.fingerprints.suspects import suspects
 from verification.frames import Frames
+from verification.interpreting import interpreted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +60,8 @@ class Doubts:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
         frames = self.evidence.frames
         found = narrowed(frames, self.steps, _near(self, findings.wanted(spark, folded)))
-        return places(found.frames, self.operations).localCheckpoint()
+        with interpreted(spark, found.rows):
+            return places(found.frames, self.operations).localCheckpoint()
 
 
 def _processes(frame: DataFrame) -> list[tuple[str, int]]:
@@ -126,8 +128,9 @@ def derive(evidence: Evidence, *, share_max: float = SHARE_MAX) -> Doubts | None
     read, held = (_records(frame) for frame in (these, every))
     if read > held * share_max:
         return None
+    found = narrowed(frames, every, sought, these)
     return Doubts(
-        facts=_facts(evidence, known, narrowed(frames, every, sought, these), every, blocks),
+        facts=_facts(evidence, known, found, every, blocks),
         read=read,
         held=held,
         evidence=evidence,
@@ -143,25 +146,28 @@ def _records(every: DataFrame) -> int:
     return int(row["n"])
 
 
+def _ordered(frames: Frames, every: DataFrame, places: DataFrame) -> DataFrame:
+    """What the check of order is given; nothing of some places where every writer keeps its order."""
+    writers = out_of_order(frames).localCheckpoint()
+    return places.where("false") if writers.isEmpty() else sequences(frames, every, writers)
+
+
 def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: DataFrame, blocks: DataFrame) -> Facts:
     frames = evidence.frames
     doubtful = F.broadcast(found.sought.operations)
-    held = places(found.frames, known).localCheckpoint()
-    whole = held.join(doubtful.withColumn("is_doubtful", F.lit(True)), list(OPERATION), "left").where(
-        "is_doubtful or not genuine or control is not null or process is null or operation is null"
-    )
     theirs = replace(
         frames,
         operations=frames.operations.join(doubtful, list(OPERATION), "left_semi"),
         acks=evidence.acks(_processes(doubtful), doubtful).join(doubtful, list(OPERATION), "left_semi"),
     )
-    by_place = whole.drop("is_doubtful").localCheckpoint()
-    writers = out_of_order(frames).localCheckpoint()
-    ordered = by_place.where("false") if writers.isEmpty() else sequences(frames, every, writers)
-    return Facts(
-        frames=frames,
-        places=by_place,
-        records=records(theirs, by_place, known).localCheckpoint(),
-        ordered=ordered,
-        copied=about(frames, held, blocks).localCheckpoint(),
-    )
+    with interpreted(known.sparkSession, found.rows):
+        held = places(found.frames, known).localCheckpoint()
+        whole = held.join(doubtful.withColumn("is_doubtful", F.lit(True)), list(OPERATION), "left").where(
+            "is_doubtful or not genuine or control is not null or process is null or operation is null"
+        )
+        by_place = whole.drop("is_doubtful").localCheckpoint()
+        by_record = records(theirs, by_place, known).localCheckpoint()
+        copied = about(frames, held, blocks).localCheckpoint()
+    ordered = _ordered(frames, every, by_place)
+    rows = found.rows + ordered.count()
+    return Facts(frames=frames, places=by_place, records=by_record, ordered=ordered, copied=copied, rows=rows)
