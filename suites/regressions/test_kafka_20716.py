@@ -52,6 +52,8 @@ def _only_the_stale_one_returns(stage: Stage, *, unclean: bool) -> None:
             plain(stage, at, value)
         _take(stage, first)
         stage.cluster.start(BrokerId(stale))
+        back = stage.until(lambda: stale in stage.brokers, bool, within_s=MISSED_WITHIN_S)
+        stage.require("the broker of the stale replica is back", back, True)
         # The brokers that are left miss the other one first; an election may come with that, or not at all.
         led = stage.until(lambda: leader(stage, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
         if led is None:
