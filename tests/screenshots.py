@@ -1,6 +1,7 @@
 """`python -m tests.screenshots DIR`: pictures of the pages that `tox -e demo-report` left in DIR, into docs/img.
 
-Three widths of the night's report: a telephone, a laptop and a wall. Somebody looks at them before they are committed.
+Three widths of the night's report, a telephone, a laptop and a wall, and the top of the one that compares. Somebody
+looks at them before they are committed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from tests.browser import CHROMIUM, NARROWEST, framed
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "img"
 #: Width by height: what a reader sees before scrolling, and a little more on a telephone.
 SIZES = ((360, 1500), (1280, 1010), (1920, 960))
+#: The report of an upgrade: what got worse is its first section.
+UPGRADE = (1280, 1080)
 #: Pictures are downloaded with every clone.
 BYTES_MAX = 200_000
 
@@ -49,10 +52,14 @@ def shoot(page: Path, width: int, height: int, image: Path) -> int:
 
 def main() -> int:
     """Take every picture; 1 when one of them is too large to be committed."""
-    page = Path(sys.argv[1]).resolve() / "nightly" / "report.html"
-    sizes = {width: shoot(page, width, height, IMAGES / f"report-{width}.png") for width, height in SIZES}
-    for width, size in sizes.items():
-        print(f"report-{width}.png {size / 1000:.0f} kB")  # noqa: T201 - the voice of a command
+    demo = Path(sys.argv[1]).resolve()
+    wanted = [("nightly", f"report-{width}.png", width, height) for width, height in SIZES]
+    wanted.append(("upgrade", "upgrade.png", *UPGRADE))
+    sizes = {
+        name: shoot(demo / kind / "report.html", width, height, IMAGES / name) for kind, name, width, height in wanted
+    }
+    for name, size in sizes.items():
+        print(f"{name} {size / 1000:.0f} kB")  # noqa: T201 - the voice of a command
     return int(max(sizes.values()) > BYTES_MAX)
 
 

@@ -15,7 +15,7 @@ from suites.child_run import OverdueRunError
 from tests.browser import NARROWEST
 from tests.plans import CONTROL, FAILED, SMOKE
 from tests.run_directories import make_run
-from tests.screenshots import BYTES_MAX, IMAGES, SIZES
+from tests.screenshots import BYTES_MAX, IMAGES, SIZES, UPGRADE
 from tests.sweep_directories import EVERY_SCRIPT, make_sweep
 from verification.verdict import Verdict
 
@@ -67,9 +67,10 @@ def test_a_run_that_hangs_is_one_sentence(
 
 
 def test_the_pictures_are_small_and_of_three_widths() -> None:
-    """A telephone, a laptop and a wall: each is there, and none makes a clone slow."""
-    for width, height in SIZES:
-        picture = (IMAGES / f"report-{width}.png").read_bytes()
+    """A telephone, a laptop and a wall, and an upgrade: each is there, and none makes a clone slow."""
+    wanted = {f"report-{width}.png": (width, height) for width, height in SIZES} | {"upgrade.png": UPGRADE}
+    for name, (width, height) in wanted.items():
+        picture = (IMAGES / name).read_bytes()
         assert len(picture) < BYTES_MAX
         # A PNG's header is eight bytes of signature, length and name of its first chunk, then width and height.
         assert struct.unpack(">II", picture[16:24]) == (max(width, NARROWEST), height)
