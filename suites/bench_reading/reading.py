@@ -1,6 +1,7 @@
-"""One log read by each source in one session, by turns: into the schema, with nothing left out, and summed up.
+"""One log read by each source in one session, by turns: every row, with every column of its schema.
 
-The sums are over columns that a reader must have taken every value apart for, so that no plan can skip the work, and they
+They go into Spark's sink for measurements (`noop`), so that no plan can skip what nobody asks for.
+Before, each source's records are summed up, over columns for which every value must have been taken apart, and the sums
 must be equal: a reader that is quick because it leaves something out is an error and no figure.
 """
 
@@ -68,18 +69,19 @@ def by_turns(
     """What every source took, turn by turn, after one turn that warms everything up; raises UnequalError."""
     options = log.options(tasks)
     found: dict[SourceName, list[Took]] = {source: [] for source in SOURCES}
+    sums = {source: _summed(spark, source, options) for source in SOURCES}
+    if len({tuple(each.items()) for each in sums.values()}) != 1:
+        raise UnequalError(f"the sources read different records: {sums}")
+    say(f"each gave {sums[SourceName.WIRE]['records']} records with the same sums")
     for turn in range(turns + 1):
-        sums = {}
         for source in SOURCES:
             began, spent = time.monotonic(), processor_s()
-            sums[source] = _summed(spark, source, options)
+            read(spark, source, options).write.format("noop").mode("overwrite").save()
             took = Took(seconds=time.monotonic() - began, processor_s=processor_s() - spent)
             if turn:
                 found[source].append(took)
             when = f"turn {turn}" if turn else "warming up"
             say(f"{when}, {source}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s")
-        if len({tuple(each.items()) for each in sums.values()}) != 1:
-            raise UnequalError(f"the sources read different records: {sums}")
     return found
 
 
