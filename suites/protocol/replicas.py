@@ -11,7 +11,7 @@ from operator import eq
 from typing import Any
 
 from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import QUORUM_SINCE, Stage
+from suites.protocol.stage import QUORUM_SINCE, Sent, Stage
 from verification.script import Relation
 from wire.codes import ErrorCode
 from wire.router import check
@@ -77,12 +77,27 @@ def lead(stage: Stage, at: TopicPartition, broker: int) -> None:
     now = stage.client.metadata([at.topic]).topics[at.topic].partitions[at.partition].replicas
     put(stage, at, broker, *(each for each in now if each != broker))
     if stage.leader(at) != broker:
-        places = [{"Topic": at.topic, "Partitions": [at.partition]}]
-        body: Body = {"ElectionType": _PREFERRED, "TopicPartitions": places, "TimeoutMs": ASKED_FOR_MS}
-        stage.client.call("ElectLeaders", body, broker=_controller(stage))
+        elected(stage, at, broker)
+    stage.client.list_offsets([at])
+
+
+def elected(stage: Stage, at: TopicPartition, broker: int) -> None:
+    """Have the preferred replica lead, which is `broker`, and wait until it is said to."""
+    stage.client.call("ElectLeaders", _election(at), broker=_controller(stage))
     seen = stage.until(lambda: stage.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
     stage.require(f"the leader of {at}", seen, broker)
-    stage.client.list_offsets([at])
+
+
+def electing(stage: Stage, at: TopicPartition, *, by: int) -> Sent:
+    """Ask for the preferred replica to lead, and do not wait; `by` is asked, or the controller where only that takes it."""
+    asked = _controller(stage)
+    line = stage.another_line(by if asked is None else asked)
+    return stage.send(stage.request("ElectLeaders", _election(at), line=line), line=line)
+
+
+def _election(at: TopicPartition) -> Body:
+    places = [{"Topic": at.topic, "Partitions": [at.partition]}]
+    return {"ElectionType": _PREFERRED, "TopicPartitions": places, "TimeoutMs": ASKED_FOR_MS}
 
 
 def coordinated(stage: Stage, name: str, *, by: int) -> str:

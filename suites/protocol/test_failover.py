@@ -192,13 +192,8 @@ def test_whoever_cannot_coordinate_says_so(stage: Stage) -> None:
         producer.writes(at, values=[str(turn)])
         before, after = (coordinator, one) if turn % 2 == 0 else (one, coordinator)
         replicas.put(stage, log, after, *(each for each in stage.brokers if each != after))
-        asking, old, new = stage.another_line(two), stage.another_line(before), stage.another_line(after)
-        election = {
-            "ElectionType": 0,
-            "TopicPartitions": [{"Topic": log.topic, "Partitions": [log.partition]}],
-            "TimeoutMs": 10_000,
-        }
-        elected = stage.send(stage.request("ElectLeaders", election, line=asking), line=asking)
+        old, new = stage.another_line(before), stage.another_line(after)
+        elected = replicas.electing(stage, log, by=two)
         seen = _taken(stage, producer.end_body(commit=True), new)
         stage.require_code("the election", elected.receive())
         stage.expect("EndTxn was taken at last", 0 in seen, True)

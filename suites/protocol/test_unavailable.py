@@ -122,7 +122,7 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(stage: Stage) -> None:
         told = latest(stage, at, version=5)
         stage.require_code("ListOffsets before the election", told)
         stage.require("the latest offset before the election", told["Topics"][0]["Partitions"][0]["Offset"], 1)
-        _elect(stage, at, new)
+        replicas.elected(stage, at, new)
         # Metadata names it before it knows: asked too soon it says, lawfully, that it is not the leader.
         known = stage.until(
             lambda: latest(stage, at, version=5, timestamp=EARLIEST).code,
@@ -169,14 +169,6 @@ def _size(stage: Stage, at: TopicPartition, broker: int) -> int:
     return int(found[0]["Partitions"][0]["PartitionSize"]) if found else 0
 
 
-def _elect(stage: Stage, at: TopicPartition, wanted: int) -> None:
-    """Ground: the preferred replica leads."""
-    places = [{"Topic": at.topic, "Partitions": [at.partition]}]
-    stage.client.call("ElectLeaders", {"ElectionType": 0, "TopicPartitions": places, "TimeoutMs": 10_000})
-    seen = stage.until(lambda: stage.leader(at), lambda each: each == wanted, within_s=10)
-    stage.require(f"the leader of {at}", seen, wanted)
-
-
 #: Committed offsets that a coordinator has to load, which takes it about half a second, the next cases' ones as well.
 LOADED, PER_BATCH = 300_000, 20_000
 #: Enough to meet it while it loads.
@@ -207,12 +199,9 @@ def test_a_group_coordinator_that_loads_says_so(stage: Stage) -> None:
         leader = (after, before)[turn % 2]
         replicas.put(stage, log, leader, *(each for each in stage.brokers if each != leader))
         line = stage.another_line(leader)
-        places = [{"Topic": log.topic, "Partitions": [log.partition]}]
-        body = {"ElectionType": 0, "TopicPartitions": places, "TimeoutMs": 10_000}
-        asking = stage.another_line(stage.brokers[2])
-        elected = stage.send(stage.request("ElectLeaders", body, line=asking), line=asking)
+        elected = replicas.electing(stage, log, by=stage.brokers[2])
         _taken(owner, group, at, line, met)
-        elected.receive()
+        stage.require_code("the election", elected.receive())
         if all(met.values()):
             break
     stage.require("versions that were not answered while it loaded", [each for each in met if not met[each]], [])
