@@ -33,14 +33,14 @@ ELECTED_WITHIN_S = 30.0
 @contextmanager
 def crashed(stage: Stage, *brokers: int) -> Iterator[None]:
     """Killed with SIGKILL, and started again on their data at the end."""
-    with _away(stage, "crash", brokers, stage.cluster.crash):
+    with _ended(stage, "crash", brokers, stage.cluster.crash):
         yield
 
 
 @contextmanager
 def stopped(stage: Stage, *brokers: int) -> Iterator[None]:
     """Stopped cleanly, and started again on their data at the end."""
-    with _away(stage, "stop", brokers, stage.cluster.stop):
+    with _ended(stage, "stop", brokers, stage.cluster.stop):
         yield
 
 
@@ -62,13 +62,10 @@ def isolated(stage: Stage, broker: int) -> Iterator[None]:
     links = stage.cluster.links
     own = [each for each in links.links() if broker == each.target or each.source == str(broker)]
     stage.require("there are links between brokers, which can be cut", bool(own), True)
-    links.cut(*own)
-    stage.forget()
-    try:
+    with _away(
+        stage, f"isolation of broker {broker}", partial(links.cut, *own), f"healing of broker {broker}", links.heal
+    ):
         yield
-    finally:
-        links.heal()
-        whole(stage)
 
 
 def whole(stage: Stage) -> None:
@@ -132,7 +129,7 @@ def _leader_by(stage: Stage, broker: int, at: TopicPartition) -> int:
 
 
 @contextmanager
-def _away(stage: Stage, verb: str, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
+def _ended(stage: Stage, verb: str, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
     names = ", ".join(map(str, brokers))
 
     def go() -> None:
@@ -142,12 +139,23 @@ def _away(stage: Stage, verb: str, brokers: Sequence[int], leave: Callable[[Brok
     def come_back() -> None:
         for broker in brokers:
             stage.cluster.start(BrokerId(broker))
+
+    with _away(stage, f"{verb} of broker {names}", go, f"return of broker {names}", come_back):
+        yield
+
+
+@contextmanager
+def _away(stage: Stage, away: str, go: Callable[[], None], back: str, come_back: Callable[[], None]) -> Iterator[None]:
+    """An outage: both of its ends, by their names, are moments that cases may share."""
+
+    def mend() -> None:
+        come_back()
         await_healthy(stage.cluster, WHOLE_WITHIN_S, idle=False)
 
-    stage.together(Moment(f"{verb} of broker {names}", go))
+    stage.together(Moment(away, go))
     stage.forget()
     try:
         yield
     finally:
-        stage.together(Moment(f"return of broker {names}", come_back))
+        stage.together(Moment(back, mend))
         stage.forget()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: The outages that cases share, in the order in which a company goes through them. Who shares a later one begins when
 #: those before it are over: a broker that is to be killed has not been stopped cleanly on the way.
-OUTAGES = ("stopped", "crashed", "all crashed")
+OUTAGES = ("stopped", "crashed", "all crashed", "isolated")
 
 Result = TypeVar("Result")
 

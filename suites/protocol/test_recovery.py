@@ -142,6 +142,7 @@ def test_all_replicas_crash_and_lose_nothing(stage: Stage) -> None:
 @requirement("IDEMP-23", "REC-05")
 @generations(Generation.TV1)
 @needs(THREE)
+@shares("isolated")
 def test_truncated_batches_leave_no_trace(stage: Stage) -> None:
     """A leader that was cut off forgets what it must truncate: the batch's retry is new, the transaction is not open."""
     asked = brokers.controller(stage)
@@ -197,6 +198,7 @@ def test_a_replica_from_nothing_is_like_the_leader(stage: Stage) -> None:
 
 @requirement("REC-07")
 @needs(THREE)
+@shares("isolated")
 def test_a_superseded_leader_acknowledges_nothing(stage: Stage) -> None:
     """A leader that was cut off and replaced acknowledges no write to all replicas, and shows nothing of it."""
     asked = brokers.controller(stage)
