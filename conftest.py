@@ -6,12 +6,15 @@ nothing heavy before it knows which of the two was asked for.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -58,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     requests = Requests()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, requests)
-    console = _console()
+    console = _console(config)
     if scripted:
         from suites.protocol.plugin import ProtocolPlugin
 
@@ -75,15 +78,24 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ConformancePlugin(session, requests), "onceproof")
 
 
-def _console() -> Console:
+def _console(config: pytest.Config) -> Console:
     """Where a run speaks: pytest redirects file descriptors while a test runs, this writes to a copy made before that.
 
     What pytest itself prints must not wait in a buffer until then, or a log shows the configuration last.
     """
     if isinstance(sys.__stdout__, io.TextIOWrapper):
         sys.__stdout__.reconfigure(line_buffering=True)
-    out = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", encoding="utf-8") if sys.__stdout__ else sys.stdout
+    out = sys.stdout
+    if sys.__stdout__:
+        out = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", encoding="utf-8")
+        config.add_cleanup(partial(_close, out))
     return Console(out=out, live=out.isatty(), width=shutil.get_terminal_size().columns)
+
+
+def _close(out: TextIO) -> None:
+    # What a reader that has gone was not told any more must not become the exit code of the run.
+    with contextlib.suppress(OSError):
+        out.close()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
