@@ -32,7 +32,7 @@ from suites.protocol.generations import Generation
 from suites.protocol.plugin import ProtocolPlugin
 from suites.protocol.recording import NotApplicableError, Recording, UnmetError
 from suites.protocol.stage import Stage
-from suites.protocol.sweep import Case, Sweep
+from suites.protocol.sweep import Case, Outcome, Sweep
 from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
 from verification.requirements.catalogue import load
 from verification.script import Relation, Script, judge
@@ -213,6 +213,17 @@ def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local
     return sweep
 
 
+def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Sweep:
+    """A sweep whose cases find a cluster, of which nothing can be asked."""
+    sweep, client = bare_sweep(directory), MagicMock()
+    client.__enter__.return_value = client
+    client.connection.return_value = SimpleNamespace(features={})
+    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
+    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
+    return sweep
+
+
 @pytest.mark.parametrize(
     ("release", "runtime", "missing"),
     [("4.3.1", "docker", "clusters in containers"), ("2.8.2", "local", "there is a metadata quorum")],
@@ -267,13 +278,7 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
         stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
         raise NotApplicableError("nobody can be asked before 3.0")
 
-    sweep = bare_sweep(tmp_path)
-    client = MagicMock()
-    client.__enter__.return_value = client
-    client.connection.return_value = SimpleNamespace(features={})
-    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
-    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
-    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
+    sweep = served_sweep(tmp_path, monkeypatch)
     case = replace(_case(PASSED), generation=Generation.TV1, play=play)
     assert sweep.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
@@ -302,9 +307,6 @@ def test_cases_that_share_an_outage_answer_for_themselves(
 ) -> None:
     """Each has the verdict of its own script; what an outage broke that did not come off is performed again, alone."""
     brokers: list[str] = []
-    client = MagicMock()
-    client.__enter__.return_value = client
-    client.connection.return_value = SimpleNamespace(features={})
 
     def outage() -> None:
         brokers.append("goes")
@@ -315,10 +317,7 @@ def test_cases_that_share_an_outage_answer_for_themselves(
         stage.together(Moment("outage", outage))
         stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
 
-    sweep = bare_sweep(tmp_path)
-    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
-    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
-    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
+    sweep = served_sweep(tmp_path, monkeypatch)
     cases = [
         replace(
             _case(PASSED),
@@ -340,6 +339,64 @@ def test_cases_that_share_an_outage_answer_for_themselves(
         Verdict.NOT_APPLICABLE,
     ]
     assert len(brokers) == (1 if returns else 3)
+    assert [bool(each.before) for each in ended] == [not returns, not returns, False]
+    if not returns:
+        assert ended[0].before == "OutageError: outage: Broker 1 does not come back."
+
+
+@pytest.mark.parametrize("shares", ["stopped", "crashed"])
+def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: str) -> None:
+    """What was seen before an outage that did not come off stands, even if it is not seen again; the others begin anew."""
+    sweep, seen, fates = served_sweep(tmp_path, monkeypatch), iter((0, 48)), iter((False, True, True))
+
+    def outage() -> None:
+        if not next(fates):
+            raise ClusterUnhealthyError("Broker 1 does not come back.")
+
+    def violated(stage: Any) -> None:
+        stage.recording.state("a late batch", next(seen), Relation.EQUALS, 48, required=False)
+        stage.together(Moment("outage", outage))
+
+    def other(stage: Any) -> None:
+        stage.together(Moment("outage", outage))
+        stage.recording.state("a late batch", 48, Relation.EQUALS, 48, required=False)
+
+    cases = [
+        replace(_case(PASSED), key="a", generation=Generation.TV1, shares=("stopped", "crashed"), play=violated),
+        replace(_case(PASSED), key="b", generation=Generation.TV1, shares=(shares,), play=other),
+    ]
+    ended = sweep.perform_together(cases)
+    assert [each.verdict and each.verdict.verdict for each in ended] == [Verdict.FAIL, Verdict.PASS]
+    assert [bool(each.before) for each in ended] == [False, True]
+    assert next(seen) == 48, "it was performed again"
+
+
+def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Path) -> None:
+    """Of cases that share their outages those that do not apply stay so."""
+
+    def lease(_: object) -> None:
+        raise ClusterUnhealthyError("Broker 1 does not start.")
+
+    sweep = bare_sweep(tmp_path, release="3.9.2")
+    sweep._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
+    cases = [replace(_case(PASSED), key=key, generation=Generation.TV1, shares=("stopped",)) for key in "ab"]
+    ended = sweep.perform_together([*cases, replace(cases[0], key="c", generation=Generation.TV2)])
+    assert [each.broke for each in ended] == ["Broker 1 does not start."] * 2 + [""]
+    assert ended[2].verdict is not None
+    assert ended[2].verdict.verdict is Verdict.NOT_APPLICABLE
+
+
+def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
+    """A pass at the second attempt has a line that tells of the first."""
+    plugin = plugin_of(tmp_path, PASSED)
+    outcome = Outcome(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
+    plugin._lanes = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
+    item = MagicMock(spec=pytest.Function)
+    item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None
+    item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"generation": None}), None
+    assert plugin.pytest_pyfunc_call(item)
+    assert isinstance(plugin.console.out, io.StringIO)
+    assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
 
 
 def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:

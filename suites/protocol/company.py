@@ -72,6 +72,8 @@ class Member(Generic[Result]):
         self.wanted: Moment | None = None
         """What it waits for; None before it begins, while it is performed, and when it has ended."""
         self.waited_s = 0.0
+        self.let_down = False
+        """Whether something that was to happen to all did not, so that it was not begun or could not go on."""
         self._failure: Exception | None = None
         self._away = False
         self._gone = 0
@@ -88,11 +90,18 @@ class Member(Generic[Result]):
         self._thread.start()
         self._rest.acquire()
 
+    def refuse(self, failure: Exception) -> None:
+        """Let it end before it begins, because something that was to happen to the others failed for this reason."""
+        self.let_down = True
+        self.ended.set_exception(OutageError(f"not begun: {failure}"))
+
     def go_on(self, failure: Exception | None) -> None:
         """Let it go on until it waits again or has ended: what it waited for has happened, or failed for this reason."""
         if failure is None:
             self._gone += self._away
             self._away = not self._away
+        else:
+            self.let_down = True
         self.wanted, self._failure = None, failure
         self._turn.release()
         self._rest.acquire()
@@ -116,26 +125,32 @@ class Member(Generic[Result]):
             self._rest.release()
 
 
-def perform(members: Sequence[Member[Result]]) -> bool:
-    """Perform the members to their ends; whether everything that was to happen to them together did."""
-    came_off = True
+def perform(members: Sequence[Member[Result]]) -> None:
+    """Perform the members to their ends; those whose ends are not their own are `let_down`."""
+    failure: Exception | None = None
     members = sorted(members, key=lambda each: each.hurried)
     for outage in OUTAGES:
         for each in [each for each in members if each.shares[:1] == (outage,)]:
-            each.begin()
+            if failure is None:
+                each.begin()
+            else:
+                each.refuse(failure)
         while here := [each for each in members if each.wanted is not None and each.outage == outage]:
-            came_off &= _met(here)
+            failure = _met(here, failure)
     # Whoever goes through more outages than it shares goes through them alone.
     while left := [each for each in members if each.wanted is not None]:
-        came_off &= _met(left[:1])
-    return came_off
+        failure = _met(left[:1], failure)
 
 
-def _met(members: Sequence[Member[Result]]) -> bool:
-    """Let happen what the members wait for, once, and let all of them go on, the last one first."""
+def _met(members: Sequence[Member[Result]], failure: Exception | None) -> Exception | None:
+    """Let happen what the members wait for, once, and let all of them go on, the last one first; why it did not.
+
+    Nothing happens any more after a `failure`.
+    """
     moment, *others = [each.wanted for each in members if each.wanted is not None]
-    failure: Exception | None = None
-    if different := sorted({each.what for each in others} - {moment.what}):
+    if failure is not None:
+        pass
+    elif different := sorted({each.what for each in others} - {moment.what}):
         failure = OutageError(f"others that share it wait for {', '.join(different)}")
     else:
         try:
@@ -144,4 +159,4 @@ def _met(members: Sequence[Member[Result]]) -> bool:
             failure = error
     for each in reversed(members):
         each.go_on(failure)
-    return failure is None
+    return failure

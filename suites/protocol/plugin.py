@@ -137,6 +137,8 @@ class ProtocolPlugin:
         self.journal.ended(case.key, outcome.seconds, outcome.broke)
         word = verdict.name.replace("_", " ")
         self.console.say(f"{word:14} {case.key}  {outcome.seconds:.1f} s  {reason}")
+        if outcome.before:
+            self.console.say(f"{'':14} performed again, alone; before, with others: {outcome.before}")
         if verdict is Verdict.NOT_APPLICABLE:
             pytest.skip(reason)
         if verdict is not Verdict.PASS:

@@ -29,7 +29,7 @@ from suites.equipment import Equipment
 from suites.protocol import company
 from suites.protocol.asking import Clients
 from suites.protocol.case import Needs
-from suites.protocol.company import Member
+from suites.protocol.company import Member, OutageError
 from suites.protocol.generations import AT_LEAST, Generation
 from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import QUORUM_SINCE, Stage
@@ -67,11 +67,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a case ended: the verdict, or what kept it from leaving a script."""
+    """How a case ended: the verdict, or what kept it from leaving a script.
+
+    `before` is what had let it down in a company, empty where it was performed once.
+    """
 
     seconds: float
     verdict: ScriptVerdict | None = None
     broke: str = ""
+    before: str = ""
 
 
 class Sweep:
@@ -106,18 +110,19 @@ class Sweep:
         if len(sharing) < 2:
             return [self._alone(case) for case in cases]
         try:
-            cluster = self._pool.lease(sharing[0].needs.spec(self.release))
+            ended = self._company(sharing)
         except ENVIRONMENT_ERRORS as error:
-            return [Outcome(seconds=0.0, broke=str(error))] * len(cases)
+            ended = {each.key: Outcome(seconds=0.0, broke=str(error)) for each in sharing}
+        return [ended.get(case.key) or self._alone(case) for case in cases]
+
+    def _company(self, cases: Sequence[Case]) -> dict[str, Outcome]:
+        """How each of several cases ended, by key. Raises what a cluster that does not start raises."""
+        cluster = self._pool.lease(cases[0].needs.spec(self.release))
         members = {
-            case.key: Member(case.shares, partial(self._played, case, cluster), hurried=case.hurried)
-            for case in sharing
+            case.key: Member(case.shares, partial(self._played, case, cluster), hurried=case.hurried) for case in cases
         }
-        came_off = company.perform([*members.values()])
-        return [
-            self._ended(case, members[case.key], came_off=came_off) if case.key in members else self._alone(case)
-            for case in cases
-        ]
+        company.perform([*members.values()])
+        return {case.key: self._ended(case, members[case.key]) for case in cases}
 
     def _alone(self, case: Case) -> Outcome:
         began = time.monotonic()
@@ -127,16 +132,20 @@ class Sweep:
             return Outcome(seconds=time.monotonic() - began, broke=str(error))
         return Outcome(seconds=time.monotonic() - began, verdict=verdict)
 
-    def _ended(self, case: Case, member: Member[Script], *, came_off: bool) -> Outcome:
-        """How a case in a company ended; performed again, alone, when it broke where any of them may have been at fault."""
-        again = not came_off and not self._clients.abandoned
+    def _ended(self, case: Case, member: Member[Script]) -> Outcome:
+        """How a case in a company ended; performed again, alone, where it was let down before it had proven anything."""
+        again = member.let_down and not self._clients.abandoned
         try:
             script = member.ended.result()
-        except ENVIRONMENT_ERRORS as error:
-            return self._alone(case) if again else Outcome(seconds=0.0, broke=str(error))
-        if script.broke and again:
-            return self._alone(case)
-        return Outcome(seconds=script.seconds, verdict=self._judged(script))
+        except (OutageError, *ENVIRONMENT_ERRORS) as error:
+            broke = str(error)
+        else:
+            so_far = scripts.judge(script)
+            # A violated claim outweighs whatever went wrong after it, and may be a race that is not seen again.
+            if not again or so_far.violated:
+                return Outcome(seconds=script.seconds, verdict=self._judged(script))
+            broke = so_far.reason
+        return replace(self._alone(case), before=broke) if again else Outcome(seconds=0.0, broke=broke)
 
     def _ready(self, case: Case) -> Case | Script:
         """A case as it is to be performed, with the requirements that it can decide; its script where it is not begun."""
