@@ -29,7 +29,7 @@ from suites.protocol.case import SECURED, Needs
 from suites.protocol.company import Moment
 from suites.protocol.frames import tampered
 from suites.protocol.generations import Generation
-from suites.protocol.plugin import ProtocolPlugin
+from suites.protocol.plugin import ProtocolPlugin, _shares
 from suites.protocol.recording import NotApplicableError, Recording, UnmetError
 from suites.protocol.stage import Stage
 from suites.protocol.sweep import Case, Outcome, Sweep
@@ -397,6 +397,15 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     assert plugin.pytest_pyfunc_call(item)
     assert isinstance(plugin.console.out, io.StringIO)
     assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
+
+
+@pytest.mark.parametrize("shares", [("stoped",), ("crashed", "stopped"), ()])
+def test_an_outage_that_nobody_goes_through_is_refused(shares: tuple[str, ...]) -> None:
+    """Nobody would begin a case that shares it, or the outages in another order."""
+    item = MagicMock()
+    item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
+    with pytest.raises(pytest.UsageError, match='out of "stopped", "crashed", "all crashed", in this order'):
+        _shares(item)
 
 
 def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:

@@ -20,6 +20,7 @@ from suites.equipment import Equipment, look_around, prepare
 from suites.faces import written_to
 from suites.interrupts import Interrupts, Requests, deferred
 from suites.protocol.case import Needs
+from suites.protocol.company import OUTAGES
 from suites.protocol.generations import Generation
 from suites.protocol.journal import Journal
 from suites.protocol.lanes import Lanes, queues
@@ -181,6 +182,17 @@ def _needs(item: pytest.Item) -> Needs:
     return found
 
 
+def _shares(item: pytest.Item) -> tuple[tuple[str, ...], bool]:
+    """The outages that a case shares, and whether it is hurried; nobody would ever begin one that shares another outage."""
+    marker = item.get_closest_marker("shares")
+    if marker is None:
+        return (), False
+    if not marker.args or marker.args != tuple(each for each in OUTAGES if each in marker.args):
+        names = ", ".join(f'"{each}"' for each in OUTAGES)
+        raise pytest.UsageError(f"{item.name}: @shares names outages out of {names}, in this order; not {marker.args}.")
+    return marker.args, marker.kwargs.get("hurried", False)
+
+
 def case_of(item: pytest.Item, config: RunConfig) -> Case:
     """The case that a collected function is."""
     assert isinstance(item, pytest.Function)
@@ -189,15 +201,15 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
     family = item.path.stem.removeprefix("test_").replace("_", "-")
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
-    shared = item.get_closest_marker("shares")
+    shares, hurried = _shares(item)
     return Case(
         key="-".join([family, name, *([] if generation is None else [generation.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
         generation=generation,
         needs=_needs(item),
-        shares=() if shared is None else shared.args,
-        hurried=shared is not None and shared.kwargs.get("hurried", False),
+        shares=shares,
+        hurried=hurried,
         play=item.function,
         replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
     )
