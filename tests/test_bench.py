@@ -11,6 +11,7 @@ from suites.bench import reporting, speaking
 from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request, main
 from suites.bench.errors import WorthlessJudgementError, WorthlessReportError
 from suites.bench.judging import scenario_of
+from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio, Unit
 from suites.bench.table import Circumstances, number, page, render
 from suites.bench.throughput import require_all
@@ -54,6 +55,16 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
     assert STARTS.values == (2.0, 3.0, 10.0)
     assert (STARTS.median, STARTS.least, STARTS.most) == (3.0, 2.0, 10.0)
     assert STARTS.seen == (9.0, 3.0)
+
+
+def test_a_page_is_written_by_a_complete_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there stays as it is otherwise; either is said."""
+    monkeypatch.setattr("suites.bench.publishing.ROOT", tmp_path)
+    target, said = tmp_path / "figures.md", list[str]()
+    publish(target, "figures", said.append)
+    publish(target, None, said.append)
+    assert target.read_text(encoding="utf-8") == "figures"
+    assert said == ["written: figures.md", "figures.md is only written by a complete run"]
 
 
 @pytest.mark.parametrize("pairs", [(), ((1.0, 0.0),), ((0.0, 1.0),), ((-1.0, 1.0),)])

@@ -44,6 +44,7 @@ def test_ratios_are_of_rates_turn_by_turn() -> None:
     assert [each.values for each in by_processor] == [(1.0, 1.0, 1.0)] * 2
     found = bounds([connector, client, *by_processor])
     assert [(bound.seen, bound.holds) for bound in found] == [(4.0, True), (4.0, False)]
+    assert str(found[1]).startswith("does not hold: wire reads at least 5.00 times as fast as confluent-kafka")
 
 
 def test_the_page_says_what_does_not_hold() -> None:

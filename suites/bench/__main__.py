@@ -19,6 +19,7 @@ from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
 from suites.bench import judging, reporting, speaking, starting, throughput
+from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, page, render
 from suites.config import OUT, ROOT, RunConfig, Runtime, unreported
@@ -145,11 +146,7 @@ def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitC
         console.say(f"not measured: {problem}")
     if bench.problems:
         return ExitCode.ENVIRONMENT
-    if request.complete:
-        PAGE.write_text(page(ratios, circumstances), encoding="utf-8")
-        console.say(f"written: {PAGE.relative_to(ROOT)}")
-    else:
-        console.say(f"{PAGE.relative_to(ROOT)} is only written by a complete run")
+    publish(PAGE, page(ratios, circumstances) if request.complete else None, console.say)
     return ExitCode.CONFORMANT
 
 

@@ -21,6 +21,7 @@ from fixtures.clusters.releases import default_release
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import OnceproofError
 from fixtures.spark_connector import connector_jars
+from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, render
 from suites.bench_reading.figures import bounds, page, ratios
@@ -107,12 +108,8 @@ def run(request: Request, console: Console, place: Path) -> ExitCode:
     console.say("")
     console.say(render(found))
     for bound in bounds(found):
-        console.say(f"{'holds' if bound.holds else 'does not hold'}: {bound.text}; seen {bound.seen:.2f}")
-    if request.complete:
-        PAGE.write_text(page(found, here), encoding="utf-8")
-        console.say(f"written: {PAGE.relative_to(ROOT)}")
-    else:
-        console.say(f"{PAGE.relative_to(ROOT)} is only written by a complete run")
+        console.say(str(bound))
+    publish(PAGE, page(found, here) if request.complete else None, console.say)
     return ExitCode.CONFORMANT
 
 

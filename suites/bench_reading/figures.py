@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 
+from suites.bench.bound import Bound, promised
 from suites.bench.ratio import Ratio, Unit
-from suites.bench.table import Circumstances, aligned, number, render
+from suites.bench.table import Circumstances, number, render
 from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES
 from suites.bench_reading.reading import Took
 from verification.sources.source import SourceName
@@ -19,20 +19,6 @@ NAMES = {
     SourceName.CLIENT: "confluent-kafka (source `client`)",
 }
 BY_PROCESSOR = ", per second of one processor"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """Something that was promised of the median, and what was seen."""
-
-    text: str
-    seen: float
-    least: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether it was kept."""
-        return self.seen >= self.least
 
 
 def ratios(records: int, took: Mapping[SourceName, Sequence[Took]]) -> tuple[Ratio, ...]:
@@ -60,7 +46,7 @@ def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
         Bound(
             text=f"wire reads at least {number(least[each.against])} times as fast as {each.against}",
             seen=each.median,
-            least=least[each.against],
+            holds=each.median >= least[each.against],
         )
         for each in found
         if not each.subject.endswith(BY_PROCESSOR)
@@ -69,13 +55,12 @@ def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
 
 def page(found: Sequence[Ratio], here: Circumstances) -> str:
     """`docs/reading.md`."""
-    held = [(each.text, f"{each.seen:.2f}", "yes" if each.holds else "**no**") for each in bounds(found)]
     facts = [
         *here.lines(),
         f"pyspark {version('pyspark')}, confluent-kafka {version('confluent-kafka')}; {PARTITIONS} partitions, values of "
         f"{VALUE_BYTES} bytes, transactions of {RECORDS_PER_TRANSACTION} records, no compression",
     ]
-    text = [_HEAD, "", *(f"* {line}" for line in facts), "", aligned([("bound", "seen", "holds"), *held])]
+    text = [_HEAD, "", *(f"* {line}" for line in facts), "", promised(bounds(found))]
     return "\n".join([*text, "", render(found), ""])
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fixtures.errors import OnceproofError
+from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import render
 from suites.bench_verify import figures
@@ -113,12 +114,8 @@ def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
         say("")
         say(render(ratios))
     for bound in figures.bounds(sizes):
-        say(f"{'holds' if bound.holds else 'does not hold'}: {bound.text}; seen {bound.seen:.2f}")
-    if request.complete:
-        PAGE.write_text(figures.page(sizes, figures.machine(here, request.threads)), encoding="utf-8")
-        say(f"written: {PAGE.relative_to(ROOT)}")
-    else:
-        say(f"{PAGE.relative_to(ROOT)} is only written by a complete run")
+        say(str(bound))
+    publish(PAGE, figures.page(sizes, figures.machine(here, request.threads)) if request.complete else None, say)
     return ExitCode.CONFORMANT
 
 

@@ -11,8 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from suites.bench.bound import Bound, promised
 from suites.bench.ratio import Ratio, Unit
-from suites.bench.table import Circumstances, aligned, look, number, render
+from suites.bench.table import Circumstances, aligned, look, render
 from suites.bench_verify.parties import DUCKDB, LARGE, PARTIES, POLARS, PRODUCT, TEXTBOOK, Judged, Party, Setting
 
 _GIB = 1 << 30
@@ -54,19 +55,6 @@ class Size:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """Something that was promised from `LARGE` records on, and what was seen."""
-
-    text: str
-    seen: float
-    holds: bool
-
-    def cells(self) -> tuple[str, str, str]:
-        """One row of a table."""
-        return self.text, number(self.seen), "yes" if self.holds else "**no**"
-
-
 def ratios(sizes: Sequence[Size]) -> list[Ratio]:
     """The product against the others, by size."""
     return [
@@ -78,7 +66,7 @@ def ratios(sizes: Sequence[Size]) -> list[Ratio]:
 
 
 def bounds(sizes: Sequence[Size]) -> list[Bound]:
-    """Every bound that the sizes allow to speak of."""
+    """Every bound that the sizes allow to speak of: they are promised from `LARGE` records on."""
     found = []
     for size in sizes:
         if size.setting.records < LARGE or PRODUCT not in size.judged:
@@ -182,10 +170,19 @@ def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
     settings = "; ".join(
         f"{size.setting.records:,} records: `{' '.join(size.setting.spark())}`".replace(",", " ") for size in sizes
     )
-    held = bounds(sizes)
-    promised = aligned([("bound", "seen", "holds"), *[each.cells() for each in held]]) if held else ""
     facts = [*lines, f"planted and found by all: {planted}", f"Spark's settings: {settings}"]
-    text = [_HEAD, "", *(f"* {line}" for line in facts), "", "## Bounds", "", promised, "", "## Ratios", ""]
+    text = [
+        _HEAD,
+        "",
+        *(f"* {line}" for line in facts),
+        "",
+        "## Bounds",
+        "",
+        promised(bounds(sizes)),
+        "",
+        "## Ratios",
+        "",
+    ]
     text += [
         "Seconds of the product divided by those of the other, the median over the turns.",
         "",
