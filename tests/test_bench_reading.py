@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from unittest.mock import MagicMock
 
 import pytest
 
 from suites.bench.ratio import Unit
 from suites.bench.table import Circumstances
 from suites.bench_reading.__main__ import RECORDS, TURNS, Request, main
+from suites.bench_reading.errors import UnfilledError
 from suites.bench_reading.figures import bounds, page, ratios
-from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, record_value
+from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
 from suites.bench_reading.reading import SOURCES, Took
 from suites.bench_verify.footprint import processor_s
 from verification.identity import decode
 from verification.sources.source import SourceName
 from verification.verdict import ExitCode
+from wire.client import Client
+from wire.errors import DisconnectedError
 
 HERE = Circumstances(
     release="4.4.0",
@@ -70,6 +74,27 @@ def test_only_a_complete_run_writes_the_page() -> None:
     with pytest.raises(SystemExit) as raised:
         main(["--records", "0"])
     assert raised.value.code == ExitCode.USAGE
+
+
+def test_what_keeps_figures_from_coming_about_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever room it comes from; the code is not that of a violation."""
+
+    def fail(*_: object) -> None:
+        raise DisconnectedError("broker 1 hung up")
+
+    monkeypatch.setattr("suites.bench_reading.__main__.run", fail)
+    assert main([]) == ExitCode.ENVIRONMENT
+    assert capsys.readouterr().out == "broker 1 hung up\n"
+
+
+def test_a_log_that_is_not_written_is_an_error_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the producer raises, for instance for a broker that nobody reaches, is told as such."""
+    monkeypatch.setattr("suites.bench_reading.filling.WITHIN_S", 0.2)
+    asking = MagicMock(spec=Client)
+    with pytest.raises(UnfilledError, match="The log to be read was not written"):
+        fill(asking, "127.0.0.1:1", 1)
 
 
 def test_what_is_read_has_identities() -> None:

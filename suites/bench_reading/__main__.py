@@ -30,8 +30,8 @@ from suites.bench_reading.reading import Log, by_turns
 from suites.config import OUT, ROOT, Runtime, unreported
 from suites.console import Console
 from suites.equipment import Equipment, prepare
+from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
-from verification.errors import VerificationError
 from verification.verdict import ExitCode
 from wire.client import Client
 from wire.messages import Definitions
@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OnceproofError as error:
         console.say(str(error))
         return error.exit_code
-    except VerificationError as error:
+    except ENVIRONMENT_ERRORS as error:
         console.say(str(error))
         return ExitCode.ENVIRONMENT
 

@@ -68,8 +68,9 @@ _HEAD = """\
 # Speed of reading
 
 Written by `tox -e bench-reading`. One broker of this machine holds a log that a real producer wrote. One Spark session
-reads it by each source, by turns, after a turn that warms everything up: from the broker into all columns of the one
-schema, identities taken apart. Sources whose records have other sums are an error and no figure. The broker runs on the
-same processors. The connector is tuned (`verification/sources/connector.py`); with its default of 500 records to a
-poll it is slower. The ratio is the median over the turns. Processor seconds are those of the session's processes, without
-the broker's; they are what is left to compare where a machine is not alone."""
+reads it by each source, by turns, after a turn that warms everything up: from the broker into all columns that the
+source has, identities taken apart; `wire` has more of them, and gives control records too. Sources whose records have
+other sums are an error and no figure. The broker runs on the same processors. The connector is tuned
+(`verification/sources/connector.py`); with its default of 500 records to a poll it is slower. The ratio is the median
+over the turns. Processor seconds are those of the session's processes, without the broker's; they are what is left to
+compare where a machine is not alone."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from fixtures.waiting import await_until
+from suites.bench_reading.errors import UnfilledError
 from verification.identity import Identity, Kind
 from wire.client import Client
 from wire.values import Isolation, TopicPartition
@@ -19,24 +20,16 @@ WITHIN_S = 120.0
 
 
 def fill(asking: Client, bootstrap: str, records: int) -> dict[int, int]:
-    """Write and commit so many records, rounded up to whole transactions; the end of each partition."""
+    """Write and commit so many records, rounded up to whole transactions; the end of each partition.
+
+    Raises UnfilledError, WireError and WaitedInVainError.
+    """
     asking.create_topics({TOPIC: PARTITIONS})
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "transactional.id": "bench-reading",
-            "linger.ms": 50,
-            "queue.buffering.max.messages": 4 * RECORDS_PER_TRANSACTION,
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(WITHIN_S)
     transactions = -(-records // RECORDS_PER_TRANSACTION)
-    for operation in range(transactions):
-        producer.begin_transaction()
-        for index in range(RECORDS_PER_TRANSACTION):
-            producer.produce(TOPIC, record_value(operation, index), partition=index % PARTITIONS)
-        producer.commit_transaction(WITHIN_S)
+    try:
+        _write(bootstrap, transactions)
+    except KafkaException as error:
+        raise UnfilledError(f"The log to be read was not written: {error}.") from error
     places = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
     wanted = transactions * (RECORDS_PER_TRANSACTION // PARTITIONS + 1)
 
@@ -48,6 +41,24 @@ def fill(asking: Client, bootstrap: str, records: int) -> dict[int, int]:
         lambda: ends() == {wanted}, f"every partition to end at {wanted}", timeout_s=WITHIN_S, last=lambda: str(ends())
     )
     return dict.fromkeys(range(PARTITIONS), wanted)
+
+
+def _write(bootstrap: str, transactions: int) -> None:
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": "bench-reading",
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 4 * RECORDS_PER_TRANSACTION,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(WITHIN_S)
+    for operation in range(transactions):
+        producer.begin_transaction()
+        for index in range(RECORDS_PER_TRANSACTION):
+            producer.produce(TOPIC, record_value(operation, index), partition=index % PARTITIONS)
+        producer.commit_transaction(WITHIN_S)
 
 
 def record_value(operation: int, index: int) -> bytes:
