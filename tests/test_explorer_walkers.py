@@ -10,8 +10,10 @@ import pytest
 
 from suites.explorer.__main__ import main
 from suites.explorer.explore import Explorer
+from suites.explorer.following import AGAIN_TRIES
 from suites.explorer.sharing import Share
 from suites.explorer.store import Store, opened
+from suites.explorer.walk import Deviation
 from suites.explorer.walkers import explore
 from suites.protocol.generations import Generation
 from tests.explorer_stand import Stand, aborted_data_shown
@@ -66,6 +68,31 @@ def test_a_finding_that_all_show_at_once_is_followed_up_by_one(tmp_path: Path) -
     assert store.seen[HIDDEN] == WALKERS
     assert len([line for line in said if HIDDEN in line]) == 1
     assert len(list((tmp_path / "findings").iterdir())) == 1
+
+
+def test_what_others_saw_meanwhile_is_followed_up_where_the_first_was_fleeting(tmp_path: Path) -> None:
+    """One walker's replays show nothing; what another one saw at its seed during them is replayed next, and shows."""
+    following, passed = threading.Event(), threading.Event()
+
+    def first(walk: int) -> None:
+        if walk == 2:
+            following.set()
+            assert passed.wait(PATIENT_S)
+
+    def second(walk: int) -> None:
+        assert following.wait(PATIENT_S)
+        if walk == 2:
+            passed.set()
+
+    def racy(walk: int) -> Deviation | None:
+        return aborted_data_shown if walk == 1 or walk > 1 + AGAIN_TRIES else None
+
+    stands = [Stand(racy, before=first), Stand(lambda walk: aborted_data_shown if walk == 1 else None, before=second)]
+    store = opened(tmp_path, "4.3.1")
+    explore(together(store, stands), showing()[:3], seconds=60)
+    assert list(store.found) == [HIDDEN]
+    assert store.fleeting == {}
+    assert len(list((tmp_path / "findings").iterdir())) == 2
 
 
 def test_a_walk_during_which_another_walker_fails_keeps_nothing(tmp_path: Path) -> None:

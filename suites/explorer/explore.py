@@ -9,8 +9,7 @@ are followed up in their turn, for what is a race at one seed may be certain at 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
@@ -88,9 +87,7 @@ class Explorer:
         telling = told(planned, walk, broker)
         if telling:
             for signature in sorted(walk.signatures):
-                with self._following(signature, seed) as alone:
-                    if alone:
-                        self._follow(planned, walk, broker, signature)
+                self._follow_up(planned, walk, broker, signature)
         # Counted when all is done: what was interrupted is walked again.
         with self.share.lock:
             self.walks += telling
@@ -100,20 +97,28 @@ class Explorer:
             self.store.seen.update(walk.signatures if telling else ())
         return walk
 
-    @contextmanager
-    def _following(self, signature: str, seed: int) -> Iterator[bool]:
-        """Whether the signature is to be followed up, by this walker alone."""
+    def _follow_up(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> None:
+        """Follow up a signature that is due; while another walker follows it up, this walk of it is left to him.
+
+        For he may find it fleeting where he saw it, and it may be certain here.
+        """
         share, reserved = self.share, {signature, name_of(signature, self.store.release)} - {""}
         with share.lock:
-            alone = not reserved & share.following and self.due(signature, seed)
-            if alone:
-                share.following |= reserved
+            if not self.due(signature, planned.seed):
+                return
+            if reserved & share.following:
+                share.left.append((planned, walk, broker, signature))
+                return
+            share.following |= reserved
         try:
-            yield alone
+            self._follow(planned, walk, broker, signature)
         finally:
-            if alone:
-                with share.lock:
-                    share.following -= reserved
+            with share.lock:
+                share.following -= reserved
+        with share.lock:
+            left, share.left = share.left, []
+        for each in left:
+            self._follow_up(*each)
 
     def due(self, signature: str, seed: int) -> bool:
         """Whether a signature is to be followed up at this seed."""

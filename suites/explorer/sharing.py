@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from threading import Event, RLock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from suites.explorer.explore import Recorded
+    from suites.explorer.moves import Plan
+    from suites.explorer.walk import Walk
 
 
 class EndedError(Exception):
@@ -12,6 +18,7 @@ class EndedError(Exception):
 class Share:
     """`lock` guards the store and its page; `following` holds the signatures, and their names, that a walker follows up.
 
+    `left` are walks of such signatures by others, as `Explorer` follows them up: whoever is done looks at them.
     `ended` says that nobody begins a walk, and that what is being walked says nothing.
     """
 
@@ -19,3 +26,4 @@ class Share:
         self.lock = RLock()
         self.ended = Event()
         self.following: set[str] = set()
+        self.left: list[tuple[Plan, Walk, Recorded, str]] = []

@@ -3,7 +3,7 @@
 A walk mostly waits, for topics that are made, for expiries and for answers: four walkers make three times as many walks
 as one (6.0 and 2.1 per second, on two processors that had other work).
 Walks share nothing on the broker either, for each has its own transactional id, group and topic, and so the model of
-one holds whatever the others do. What they find is kept by one at a time; what one follows up, no other does.
+one holds whatever the others do. What they find is kept by one at a time; what one follows up, the others leave to him.
 """
 
 from __future__ import annotations
