@@ -11,10 +11,10 @@ import pytest
 from suites.bench.ratio import Unit
 from suites.bench.table import Circumstances
 from suites.bench_reading.__main__ import RECORDS, TURNS, Request, main
-from suites.bench_reading.errors import UnfilledError
+from suites.bench_reading.errors import UnequalError, UnfilledError
 from suites.bench_reading.figures import bounds, page, ratios
 from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
-from suites.bench_reading.reading import SOURCES, Took
+from suites.bench_reading.reading import SOURCES, Log, Took, require_equal
 from suites.bench_verify.footprint import processor_s
 from verification.identity import decode
 from verification.sources.source import SourceName
@@ -74,6 +74,21 @@ def test_only_a_complete_run_writes_the_page() -> None:
     with pytest.raises(SystemExit) as raised:
         main(["--records", "0"])
     assert raised.value.code == ExitCode.USAGE
+
+
+def test_what_was_read_must_be_what_was_written() -> None:
+    """Sources that differ give no figure, nor do sources that agree on too little or on no identity at all."""
+    turns = 3
+    ends = dict.fromkeys(range(PARTITIONS), turns * (RECORDS_PER_TRANSACTION // PARTITIONS + 1))
+    records = Log(bootstrap="", definitions=(), ends=ends).records
+    assert records == turns * RECORDS_PER_TRANSACTION
+    whole = {"records": records, "valid": records, "digest": 1}
+    require_equal(dict.fromkeys(SOURCES, whole), records)
+    with pytest.raises(UnequalError, match="different records"):
+        require_equal(dict.fromkeys(SOURCES, whole) | {SourceName.CLIENT: whole | {"digest": 2}}, records)
+    for few in ({"records": records - 1, "valid": records - 1}, {"valid": 0}):
+        with pytest.raises(UnequalError, match=f"{records} were written"):
+            require_equal(dict.fromkeys(SOURCES, whole | few), records)
 
 
 def test_what_keeps_figures_from_coming_about_is_one_sentence(

@@ -2,7 +2,7 @@
 
 They go into Spark's sink for measurements (`noop`), so that no plan can skip what nobody asks for.
 Before, each source's records are summed up, over columns for which every value must have been taken apart, and the sums
-must be equal: a reader that is quick because it leaves something out is an error and no figure.
+must be equal, and of what was written: a reader that is quick because it leaves something out is an error and no figure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suites.bench_reading.errors import UnequalError
-from suites.bench_reading.filling import RUN, TOPIC
+from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, RUN, TOPIC
 from suites.bench_verify.footprint import processor_s
 from verification.sources.ranges import Range, encode
 from verification.sources.reading import read
@@ -36,6 +36,11 @@ class Log:
     bootstrap: str
     definitions: tuple[Path, ...]
     ends: Mapping[int, int]
+
+    @property
+    def records(self) -> int:
+        """How many there are: the ends count a marker per transaction and partition too."""
+        return sum(self.ends.values()) * RECORDS_PER_TRANSACTION // (RECORDS_PER_TRANSACTION + PARTITIONS)
 
     def options(self, tasks: int) -> dict[str, str]:
         """As every source takes them."""
@@ -70,8 +75,7 @@ def by_turns(
     options = log.options(tasks)
     found: dict[SourceName, list[Took]] = {source: [] for source in SOURCES}
     sums = {source: _summed(spark, source, options) for source in SOURCES}
-    if len({tuple(each.items()) for each in sums.values()}) != 1:
-        raise UnequalError(f"the sources read different records: {sums}")
+    require_equal(sums, log.records)
     say(f"each gave {sums[SourceName.WIRE]['records']} records with the same sums")
     for turn in range(turns + 1):
         for source in SOURCES:
@@ -83,6 +87,16 @@ def by_turns(
             when = f"turn {turn}" if turn else "warming up"
             say(f"{when}, {source}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s")
     return found
+
+
+def require_equal(sums: Mapping[SourceName, Mapping[str, Any]], records: int) -> None:
+    """Raise UnequalError unless every source gave so many records, with all their identities, and the same sums."""
+    if len({tuple(each.items()) for each in sums.values()}) != 1:
+        raise UnequalError(f"The sources read different records: {sums}.")
+    for source, each in sums.items():
+        if each["records"] != records or each["valid"] != records:
+            had = f"{each['records']} records, {each['valid']} of them with an identity"
+            raise UnequalError(f"{source} gave {had}; {records} were written, each with one.")
 
 
 def _summed(spark: SparkSession, source: SourceName, options: Mapping[str, str]) -> dict[str, Any]:
