@@ -42,7 +42,7 @@ def processor_s() -> float:
     own = os.getsid(0)
     ticks = (
         int(ticks)
-        for _, fields in processes()
+        for _, fields in _processes()
         if int(fields[_SESSION]) == own
         for ticks in fields[_USER : _CHILDREN_SYSTEM + 1]
     )
@@ -58,7 +58,7 @@ class _Session:
     def look(self) -> None:
         resident = 0
         spent = self.processor_s = self.processor_s or {}
-        for pid, fields in processes():
+        for pid, fields in _processes():
             if int(fields[_SESSION]) == self.number:
                 resident += int(fields[_RESIDENT]) * _PAGE
                 spent[pid] = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
@@ -68,7 +68,7 @@ class _Session:
         """End what is left of it: first by request, then by force."""
         deadline = time.monotonic() + _ENDING_S
         for number in (signal.SIGTERM, signal.SIGKILL):
-            while pids := [pid for pid, fields in processes() if int(fields[_SESSION]) == self.number]:
+            while pids := [pid for pid, fields in _processes() if int(fields[_SESSION]) == self.number]:
                 for pid in pids:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
@@ -77,7 +77,7 @@ class _Session:
                 time.sleep(_LOOK_S)
 
 
-def processes() -> Iterator[tuple[int, list[str]]]:
+def _processes() -> Iterator[tuple[int, list[str]]]:
     """Every living process, with the fields of its stat from the state on."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
