@@ -245,26 +245,42 @@ def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
     assert (doubts.read, doubts.held) == (2 * len(ALL), sum(len(plant.rows["log"]) for plant in plants))
 
 
-def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Verdicts and findings of a run are the same bytes both ways, but for the seconds that they took."""
+def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `verdicts.json` and the findings of a run say, the same both ways but for the seconds that they took."""
     from verification.judge import judge
 
     said = {}
-    plant = torn("bytes")
-    caplog.set_level(logging.DEBUG, logger="verification.judge")
     for way in (Way.WHOLE, Way.FOLDED):
-        directory = planted_files.write(plant, tmp_path / way)
+        directory = planted_files.write(plant, place / way)
         assert fits(read_run(directory), way) is (way is Way.FOLDED)
         (verdict,) = judge(spark, [directory], way=way)
         assert verdict.judged_s
         verdicts = {**json.loads(directory.verdicts.read_text()), "judged_s": None}
         found = sorted(directory.findings.rglob("*.jsonl"))
-        files = {str(path.relative_to(directory.findings)): path.read_text() for path in found}
-        said[way] = (verdicts, files)
+        said[way] = (verdicts, {str(path.relative_to(directory.findings)): path.read_text() for path in found})
+    assert said[Way.WHOLE] == said[Way.FOLDED]
+    return said[Way.FOLDED]
+
+
+def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Verdicts and findings of a run are the same bytes both ways, from a fraction of the records."""
+    plant = torn("bytes")
+    caplog.set_level(logging.DEBUG, logger="verification.judge")
+    assert _judged_both_ways(spark, plant, tmp_path)[1]
     said_of = [record.getMessage() for record in caplog.records if "looked at" in record.getMessage()]
     assert said_of == [f"looked at {2 * len(ALL)} of {len(plant.rows['log'])} rows of the log"]
-    assert said[Way.WHOLE] == said[Way.FOLDED]
-    assert said[Way.WHOLE][1]
+
+
+def test_what_was_acknowledged_is_promised_whatever_the_history_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """The history need not say how many records an append has; one that was acknowledged and is gone is lost."""
+    planted = many("uncounted")
+    told, (gone,) = planted.plain(planted.client(), (A0,))
+    plant = planted.finish()
+    plant.retell(told, records=0)
+    for name in ("log", "uncommitted", "committed"):
+        plant.drop(name, *A0, gone["offset"])
+    verdicts, _ = _judged_both_ways(spark, plant, tmp_path)
+    assert [(each["anomaly"], each["count"]) for each in verdicts["findings"]] == [("lost-write", 1)]
 
 
 def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession) -> None:

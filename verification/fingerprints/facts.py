@@ -113,7 +113,8 @@ def derive(evidence: Evidence, *, share_max: float = SHARE_MAX) -> Doubts | None
     known = operations(frames).localCheckpoint()
     fragments = folded(frames.log).localCheckpoint()
     every = steps(fragments).localCheckpoint()
-    plain = _processes(known.where("plain and size > 0"))
+    # Whatever the history counts: it need not say how many records an append has.
+    plain = _processes(known.where("plain"))
     doubtful = suspects(frames, every, known, evidence.acks(plain, None)).localCheckpoint()
     blocks = doubtful_blocks(frames, fragments, every).localCheckpoint()
     if max(doubtful.count(), blocks.count()) > SOUGHT_MAX:
