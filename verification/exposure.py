@@ -13,6 +13,7 @@ import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,8 @@ def _stood(fault: FaultRecord, at_ns: int) -> bool:
 def observers_at_end(evidence: RunEvidence) -> int:
     """Live observers that were given the last record of every partition which a reader of their isolation can see."""
     mine = set(samples.outputs(evidence))
+    # Of evidence elsewhere each answer is a job, and observers are many.
+    ends_of = cache(evidence.captured.last_offsets)
     count = 0
     for observer in evidence.experiment.observers:
         reached: dict[samples.Place, int] = defaultdict(lambda: -1)
@@ -235,6 +238,6 @@ def observers_at_end(evidence: RunEvidence) -> int:
                 place = (topic_index, partition)
                 reached[place] = max(reached[place], offset)
         everything = observer.isolation is Isolation.UNCOMMITTED and evidence.experiment.has_log
-        ends = evidence.captured.last_offsets("uncommitted" if everything else "committed")
+        ends = ends_of("uncommitted" if everything else "committed")
         count += all(reached[place] >= end for place, end in ends.items() if place in mine)
     return count
