@@ -49,6 +49,17 @@ def _with_one_more_column(run: RunDirectory) -> None:
     pq.write_table(table.append_column("mine", table["offset"]), path)
 
 
+def _half_copied(run: RunDirectory) -> None:
+    path = next(run.uncommitted.glob("*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, table.num_rows // 2), path)
+
+
+def _marker_alone(run: RunDirectory) -> None:
+    change_captures(run, rows={})
+    next(run.log.glob("*.parquet")).unlink()
+
+
 def _without_an_end(run: RunDirectory) -> None:
     body = json.loads(run.captures.read_text())
     run.captures.write_text(json.dumps({**body, "ends": body["ends"][1:]}))
@@ -186,6 +197,9 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "cut captures": (lambda run: run.captures.write_text("{"), "captures.json cannot be read"),
     "no log": (lambda run: shutil.rmtree(run.log), "log is missing"),
     "unfinished capture": (lambda run: (run.committed / "_SUCCESS").unlink(), "committed is missing or was never"),
+    "half a capture": (_half_copied, "uncommitted has .* rows and not the .* that were captured"),
+    "a capture's marker alone": (_marker_alone, "log holds no Parquet"),
+    "rows that are no numbers": (lambda run: change_captures(run, rows=[1]), "captures.json cannot be read"),
     "cut Parquet": (_cut_parquet, "log/.*parquet is not readable Parquet"),
     "foreign Parquet": (_foreign_parquet, "log/.*parquet lacks the columns"),
     "Parquet of other types": (_with_wider_offsets, r"log/.*parquet lacks the columns \['offset'\]"),

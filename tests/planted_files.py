@@ -100,7 +100,12 @@ def _captures(plant: Plant) -> Captures:
             OpenProducer(**named(row), producer_id=row["producer_id"], producer_epoch=0, first_offset=row["offset"])
             for row in plant.rows["open_producers"]
         ),
+        rows={name: len(plant.rows[name]) for name in _captured(plant)},
     )
+
+
+def _captured(plant: Plant) -> Iterable[str]:
+    return CAPTURED if plant.experiment.has_log else ("committed",)
 
 
 def _settled(row: Row, experiment: Experiment) -> Settled:
@@ -130,6 +135,6 @@ def write(plant: Plant, root: Path) -> RunDirectory:
         transaction_log_file.write(directory.transaction_log, row["log"])
     _acks(plant, directory)
     _observations(plant, directory)
-    for name in CAPTURED if plant.experiment.has_log else ("committed",):
+    for name in _captured(plant):
         _parquet(root / name, plant.rows[name])
     return directory

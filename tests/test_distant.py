@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from reports.__main__ import main as report
@@ -115,10 +116,23 @@ def no_marker(run: RunDirectory) -> None:
     (run.log / "_SUCCESS").unlink()
 
 
+def half_copied(run: RunDirectory) -> None:
+    """Whoever copied the directory began with the marker and stopped before the last file."""
+    (part,) = run.log.glob("*.parquet")
+    table = pq.read_table(part)
+    pq.write_table(table.slice(0, table.num_rows // 2), part)
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("harm", "said"),
-    [(cut_parquet, "not readable Parquet"), (foreign_parquet, "not readable Parquet"), (no_marker, "never completed")],
+    [
+        (cut_parquet, "not readable Parquet"),
+        (foreign_parquet, "not readable Parquet"),
+        (no_marker, "never completed"),
+        (half_copied, "rows and not the"),
+        (lambda run: next(run.log.glob("*.parquet")).unlink(), "holds no Parquet file"),
+    ],
 )
 def test_damage_elsewhere_is_an_error_and_no_verdict(
     spark: SparkSession, tmp_path: Path, harm: object, said: str

@@ -21,9 +21,11 @@ import threading
 import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verification.captured import LocalCaptured
 from verification.captures import Captures
 from verification.errors import CaptureError
 from verification.experiment import Experiment, Isolation
@@ -112,7 +114,7 @@ def capture(
     settings: Mapping[str, str] | None = None,
     stall_s: float = STALL_S,
 ) -> None:
-    """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`.
+    """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`, and then `captures.json`.
 
     `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars,
     newest first; `settings` go to librdkafka as they are, and those about security open the log's reader the same
@@ -146,6 +148,8 @@ def capture(
     for (_, folder, _), future in zip(jobs, futures, strict=True):
         if (error := future.exception()) is not None:
             raise CaptureError(f"{folder.name} could not be captured: {_sentence(error)}") from error
+    held = LocalCaptured(directory)
+    replace(captures, rows={folder.name: held.count(folder.name) for _, folder, _ in jobs}).write(directory.captures)
 
 
 def _sentence(error: BaseException) -> str:

@@ -31,7 +31,7 @@ MARKER = "_SUCCESS"
 
 
 class Captured(Protocol):
-    """The captures of one run; `name` is `log`, `uncommitted` or `committed`. Hashable, as evidence is."""
+    """The captures of one run; `name` is `log`, `uncommitted` or `committed`."""
 
     def present(self, name: str) -> bool:
         """Whether the folder is there and was completed."""

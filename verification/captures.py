@@ -8,7 +8,8 @@ difference is a finding, not a wait.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from verification.experiment import UnfitExperimentError
@@ -74,13 +75,17 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captures:
-    """Everything in captures.json. `topics` is empty where nobody asked."""
+    """Everything in captures.json. `topics` is empty where nobody asked.
+
+    `rows` is how many rows were written into `log`, `uncommitted` and `committed`, as far as that was counted.
+    """
 
     ends: tuple[PartitionEnd, ...] = ()
     group_offsets: tuple[GroupOffset, ...] = ()
     coordinator_states: tuple[CoordinatorState, ...] = ()
     open_producers: tuple[OpenProducer, ...] = ()
     topics: tuple[TopicState, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def write(self, path: Path) -> None:
         """Write captures.json."""
@@ -99,6 +104,7 @@ def read(path: Path) -> Captures:
             coordinator_states=tuple(CoordinatorState(**each) for each in body["coordinator_states"]),
             open_producers=tuple(OpenProducer(**each) for each in body["open_producers"]),
             topics=tuple(TopicState(**each) for each in body.get("topics", ())),
+            rows={str(name): int(rows) for name, rows in body.get("rows", {}).items()},
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnfitExperimentError(f"{path} cannot be read as captures format {FORMAT}: {error}") from error

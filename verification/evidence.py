@@ -117,14 +117,21 @@ def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
     return {observer.name: found[observer.name] for observer in experiment.observers}
 
 
-def _check_capture(captured: Captured, folder: Path) -> None:
-    """A capture is whole when the marker that is written last is there, and ours when its columns are."""
+def _check_capture(captured: Captured, folder: Path, rows: int | None) -> None:
+    """A capture is whole when the marker that is written last is there, and ours when its columns are.
+
+    The marker says so of who wrote it only: whoever copies a directory may copy the marker first. So its rows, where they
+    were counted then, are counted again.
+    """
     from verification.sources.columns import CAPTURED, LATER, TYPES
 
     if not captured.present(folder.name):
         raise UnfitEvidenceError(f"{folder} is missing or was never completed; the evidence is incomplete")
     expected = CAPTURED[folder.name]
-    for path, schema in captured.schemas(folder.name):
+    schemas = list(captured.schemas(folder.name))
+    if not schemas:
+        raise UnfitEvidenceError(f"{folder} holds no Parquet file beside its marker; the evidence is incomplete")
+    for path, schema in schemas:
         # Spark writes `string`, other writers of the same data `large_string`.
         found = {field.name: str(field.type).removeprefix("large_") for field in schema}
         asked = tuple(name for name in expected if name in found or name not in LATER)
@@ -134,6 +141,10 @@ def _check_capture(captured: Captured, folder: Path) -> None:
                 f"lacks the columns {wrong}" if wrong else f"has the columns {sorted(found)} and not those of a capture"
             )
             raise UnfitEvidenceError(f"{path} {fault}; it was not captured by this version")
+    if rows is not None and (held := captured.count(folder.name)) != rows:
+        raise UnfitEvidenceError(
+            f"{folder} has {held} rows and not the {rows} that were captured; files of it were not copied, or copied twice"
+        )
 
 
 def _check_topics(experiment: Experiment, path: Path) -> None:
@@ -182,7 +193,7 @@ def read_run(directory: RunDirectory, captured: Captured | None = None) -> RunEv
     held = captured or LocalCaptured(directory)
     for folder in (directory.log, directory.uncommitted, directory.committed):
         if experiment.has_log or folder == directory.committed:
-            _check_capture(held, folder)
+            _check_capture(held, folder, captures.rows.get(folder.name))
     return RunEvidence(
         directory=directory,
         captured=held,

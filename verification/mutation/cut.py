@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from verification import history as history_file
+from verification.captured import MARKER
 from verification.evidence import RunEvidence, read_run
 from verification.experiment import TopicRole
 from verification.folding import OperationKey, Place
@@ -137,7 +138,7 @@ def _parquet(folder: Path, rows: list[Row]) -> None:
     pq.write_table(
         pa.Table.from_pylist(rows, schema=schema), folder / "part-0.parquet", compression="zstd", compression_level=19
     )
-    (folder / "_SUCCESS").touch()
+    (folder / MARKER).touch()
 
 
 def _lines(source: Path, target: Path, keep: Callable[[Line], Line | None]) -> None:
@@ -172,7 +173,6 @@ def cut(source: Path, target: Path, *, per_kind: int = PER_KIND) -> RunDirectory
     experiment = replace(kept.evidence.experiment, floors=(), replay="", configuration={})
     experiment.write(directory.experiment)
     directory.history.write_text("".join(line + "\n" for line in _history(kept)), encoding="utf-8")
-    kept.evidence.captures.write(directory.captures)
     for process, path in kept.evidence.acks.items():
         _lines(path, directory.acks / path.name, partial(kept.acks, process))
     for path in kept.evidence.observations.values():
@@ -180,6 +180,9 @@ def cut(source: Path, target: Path, *, per_kind: int = PER_KIND) -> RunDirectory
     if kept.evidence.transaction_log is not None:
         _lines(kept.evidence.directory.transaction_log, directory.transaction_log, lambda line: line)
     places = {"log": kept.places | kept.markers(), "uncommitted": kept.places, "committed": kept.places}
-    for name, wanted in places.items():
-        _parquet(target / name, sorted((row for row in kept.rows[name] if _place(row) in wanted), key=_place))
+    rows = {name: [row for row in kept.rows[name] if _place(row) in wanted] for name, wanted in places.items()}
+    for name, mine in rows.items():
+        _parquet(target / name, sorted(mine, key=_place))
+    counted = {name: len(mine) for name, mine in rows.items()}
+    replace(kept.evidence.captures, rows=counted).write(directory.captures)
     return directory
