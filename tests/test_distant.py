@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,6 +145,27 @@ def test_damage_elsewhere_is_an_error_and_no_verdict(
     (verdict,) = judged(spark, f"{mounted(spark, tmp_path, 'damage')}/run", tmp_path / "into")
     assert verdict.verdict.name == "ERROR"
     assert said in verdict.reason
+
+
+@pytest.mark.spark
+def test_half_a_copy_has_no_name(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that ends before its last file leaves nothing behind, so that it can be made again into the same directory."""
+    from verification import distant
+
+    run = write(CASES["clean"]("clean")[0], tmp_path / "run")
+    uri = mounted(spark, tmp_path, "half") + "/run"
+    whole = distant._contents
+    monkeypatch.setattr(distant, "_contents", lambda *asked: islice(whole(*asked), 2))
+    with pytest.raises(UnfitEvidenceError, match="was there and did not come"):
+        distant.bring(spark, uri, tmp_path / "into")
+    assert list((tmp_path / "into").iterdir()) == []
+    monkeypatch.undo()
+    copy = distant.bring(spark, uri, tmp_path / "into")
+    assert copy.root == tmp_path / "into" / "run"
+    assert (copy.root / "history.jsonl").read_bytes() == run.history.read_bytes()
+    (tmp_path / "taken").touch()
+    with pytest.raises(UnfitEvidenceError, match="cannot be written"):
+        distant.bring(spark, uri, tmp_path / "taken")
 
 
 @pytest.mark.spark

@@ -1,4 +1,4 @@
-"""Evidence on a file system that Spark reads and this process does not: `hdfs://`, `s3a://`, whatever Hadoop knows.
+"""Evidence on a file system that Spark reads and this process does not: `hdfs://`, and whatever else Hadoop knows.
 
 What is small, and what is read line by line here anyway, is copied (`COPIED`). The captures stay where they are:
 executors read them in place, and questions about them are jobs. Nothing is asked but through Spark's own readers, which
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -81,8 +82,8 @@ class Copy:
 def bring(spark: SparkSession, uri: str, into: Path) -> Copy:
     """Copy what is not captures of the run at `uri` into a directory of its name below `into`.
 
-    Raises UnfitEvidenceError when nothing is there, when it cannot be read, when a file arrives with another length, and
-    when the directory exists: what lies in it would be taken for evidence of this run.
+    Raises UnfitEvidenceError when nothing is there, when it cannot be read or written, when a file arrives with another
+    length, and when the directory exists: what lies in it would be taken for evidence of this run.
     """
     base = _as_hadoop_reads(uri)
     target = into / PurePosixPath(base).name
@@ -95,17 +96,28 @@ def bring(spark: SparkSession, uri: str, into: Path) -> Copy:
     if not wanted:
         raise UnfitEvidenceError(f"{uri} holds nothing of a run")
     some = next(iter(wanted))
-    with _told(uri):
-        for row in _files(spark, *wanted).select("path", "content").toLocalIterator():
-            path, content = row["path"], bytes(row["content"])
-            if len(content) != wanted.pop(path):
-                raise UnfitEvidenceError(f"{path} came with {len(content)} bytes and not with those that it has")
-            copied = target / names[path]
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            copied.write_bytes(content)
-    if wanted:
-        raise UnfitEvidenceError(f"{min(wanted)} was there and did not come")
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        # Under its name when it is whole: of a part of a run the report would say nothing about the scenarios that lack.
+        with TemporaryDirectory(prefix=".copy-", dir=into) as place:
+            copied = Path(place, target.name)
+            for path, content in _contents(spark, uri, wanted):
+                if len(content) != wanted.pop(path):
+                    raise UnfitEvidenceError(f"{path} came with {len(content)} bytes and not with those that it has")
+                (copied / names[path]).parent.mkdir(parents=True, exist_ok=True)
+                (copied / names[path]).write_bytes(content)
+            if wanted:
+                raise UnfitEvidenceError(f"{min(wanted)} was there and did not come")
+            copied.rename(target)
+    except OSError as error:
+        raise UnfitEvidenceError(f"{target} cannot be written ({error}); name another directory with --into") from error
     return Copy(root=target, source=some.removesuffix(names[some]).rstrip("/"))
+
+
+def _contents(spark: SparkSession, uri: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    with _told(uri):
+        for row in _files(spark, *paths).select("path", "content").toLocalIterator():
+            yield row["path"], bytes(row["content"])
 
 
 def _as_hadoop_reads(uri: str) -> str:
