@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verification.captures import Captures, PartitionEnd
+from verification.captures import read as read_captures
 from verification.errors import CaptureError
 from verification.experiment import Experiment, Topic
 from verification.identity import IDENTITY_LENGTH, Identity, Kind, decode
@@ -229,6 +231,7 @@ def test_a_capture_holds_what_lies_below_the_pinned_ends(
         for offset, value in enumerate(values[:-3])
     }
     assert len(rows) == len(found)
+    assert read_captures(directory.captures) == replace(ends, rows={"committed": len(found)})
     assert all(row["valid"] and row["topic_index"] == ("one", "two").index(row["topic"]) for row in rows)
 
 
