@@ -15,7 +15,7 @@ reader, so that a report rendered again says the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date
+from datetime import date
 
 from reports.clock import instant
 from reports.model import AcceptanceRow, ScenarioReport
@@ -34,7 +34,7 @@ def expired(acceptance: Acceptance, started: str) -> bool:
     if not acceptance.until or began is None:
         return False
     try:
-        return date.fromisoformat(acceptance.until[:10]) < began.astimezone(UTC).date()
+        return date.fromisoformat(acceptance.until[:10]) < began.date()
     except ValueError:
         return True
 

@@ -1,8 +1,8 @@
 """`brokers/broker-<i>.log` → what brokers said about a violation, as far as a page has room for it.
 
 Brokers log some thousand lines a minute, and one of them is often the reason: a marker that was skipped, an election
-that was unclean. Shown are lines that name the violating transaction, or a partition of the violation, from shortly
-before the operation began until some seconds after it ended; of a partition, everyday lines only close to the end.
+that was unclean. Shown are lines that name the violating transactional id, or a partition of the violation, from
+shortly before the operation began until some seconds after it ended; of a partition, everyday lines only close to the end.
 Lines that differ in nothing but their numbers are examples of each other: the nearest is shown, with how many there
 were. Lines without a time (stack traces) belong to the line above them and stay in the file. A log that cannot be read
 gives no lines; no verdict depends on it.
@@ -14,9 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from reports.clock import instant
 from reports.finding import BrokerLine
 
 #: A broker's clock and the harness's are one; a second is for what led to the operation.
@@ -91,17 +92,17 @@ def _said(directory: Path, asked: Asked) -> Iterator[_Said]:
     """The lines of the window that have one of the names; those of the transaction come before those of its places."""
     names = tuple(each for each in (asked.transaction, *asked.partitions) if each)
     transaction, partitions = _naming([asked.transaction]), _naming(asked.partitions)
-    first = asked.began - BEFORE
-    near, last = (asked.ended + NEAR, asked.ended + AFTER) if asked.ended else (datetime.max.replace(tzinfo=UTC),) * 2
     for path in sorted(directory.glob("broker-*.log")):
         for at, level, text in _lines(path, names):
-            if not first <= at <= last:
+            # Differences, because a time at an end of the calendar has nothing beyond it. What never ended is not past.
+            past = timedelta(0) if asked.ended is None else at - asked.ended
+            if at - asked.began < -BEFORE or past > AFTER:
                 continue
             if transaction.search(text):
                 rank = 0
             elif partitions.search(text) and (level in _LOUD or _UNCLEAN in text):
                 rank = 1
-            elif partitions.search(text) and at <= near:
+            elif partitions.search(text) and past <= NEAR:
                 rank = 2
             else:
                 continue
@@ -114,9 +115,10 @@ def _lines(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, 
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 found = _LINE.match(line) if any(name in line for name in names) else None
-                if found is not None:
-                    yield datetime.fromisoformat(found[1]), found[2], found[3].strip()
-    except (OSError, ValueError):
+                at = instant(found[1]) if found is not None else None
+                if found is not None and at is not None:
+                    yield at, found[2], found[3].strip()
+    except OSError:
         return
 
 

@@ -49,8 +49,8 @@ class LogRow:
 class BrokerLine:
     """A line of a broker's log near a violation; `alike` more differ from it in nothing but their numbers.
 
-    `file` is its log among the evidence of broker logs. `names_it` is True where it names the violating transaction
-    itself, and not only a partition of the violation.
+    `file` is its log among the evidence of broker logs. `names_it` is True where it names the violating transactional
+    id, and not only a partition of the violation.
     """
 
     at_s: float

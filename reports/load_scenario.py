@@ -258,5 +258,8 @@ def _brokers_around(
 ) -> tuple[BrokerLine, ...]:
     """What brokers logged about the example that began first; nothing where its operation is not known."""
     first = _first(finding, told_of)
-    asked = None if first is None else witnesses.asked_of_brokers(first, finding.witness, known)
+    if first is None:
+        return ()
+    # The judge's witness is that of the first example, which need not be the one that began first.
+    asked = witnesses.asked_of_brokers(first, finding.witness if first is finding.examples[0] else None, known)
     return () if asked is None else broker_log.around(scenario.brokers, asked)

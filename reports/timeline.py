@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from reports import availability, coordination, lanes
+from reports.clock import instant
 from reports.model import FaultRow
 from reports.picture import Bin, Coordinator, Lag, PhaseWindow, Timeline, Window
 from verification.history import Action, FaultRecord, History, Operation, Outcome, Phase, ProcessRecord, Sample
@@ -120,12 +120,9 @@ def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
 
 def _began_us(history: History, origin: int) -> int:
     """The wall clock of the origin in microseconds since 1970, 0 when the history's anchor says none."""
-    try:
-        anchor = datetime.fromisoformat(history.wall_clock_anchor)
-    except ValueError:
+    anchor = instant(history.wall_clock_anchor)
+    if anchor is None:
         return 0
-    if anchor.tzinfo is None:
-        anchor = anchor.replace(tzinfo=UTC)
     return round(anchor.timestamp() * 1_000_000) + (origin - history.anchor_ns) // 1_000
 
 

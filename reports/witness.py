@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from reports.broker_log import Asked
-from reports.clock import instant
+from reports.clock import instant, later
 from reports.finding import MinimalWitness, OperationRow, PlaceRow, Witness
 from reports.timeline import NS_PER_S, origin_ns
 from verification import verdict as verdicts
@@ -40,6 +40,10 @@ class Context:
     anchor: datetime | None = None
     anchor_ns: int = 0
 
+    def wall_clock(self, at_ns: int) -> datetime | None:
+        """A time of the history as a time of day; None where the history does not say it or no calendar has it."""
+        return None if self.anchor is None else later(self.anchor, at_ns - self.anchor_ns)
+
 
 def context(history: History | None) -> Context:
     """Index a history by (process, operation)."""
@@ -58,9 +62,7 @@ def context(history: History | None) -> Context:
 
 def witness(violation: Violation, known: Context) -> Witness:
     """The violation with what the history adds."""
-    operation = None
-    if violation.process is not None and violation.operation is not None:
-        operation = known.operations.get((violation.process, violation.operation))
+    operation = _of(violation, known)
     return Witness(
         record=_record(violation),
         transaction=_transaction(operation),
@@ -93,24 +95,33 @@ def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | 
 
 
 def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known: Context) -> Asked | None:
-    """What a broker's log may say about a violation; None where its operation or the time of day is not known."""
-    operation = known.operations.get((violation.process or 0, violation.operation or 0))
-    anchor = known.anchor
-    if operation is None or violation.process is None or anchor is None:
+    """What a broker's log may say about a violation; None where its operation or the time of day is not known.
+
+    `shown` is the witness of this very violation, None where it is another's.
+    """
+    operation = _of(violation, known)
+    if operation is None:
         return None
-
-    def wall_clock(at_ns: int) -> datetime:
-        return anchor + timedelta(microseconds=(at_ns - known.anchor_ns) // 1_000)
-
-    violated = () if violation.topic is None else ((violation.topic, violation.partition),)
-    shown_at = () if shown is None else tuple((each.topic, each.partition) for each in shown.places)
+    began, origin = known.wall_clock(operation.invoked_ns), known.wall_clock(known.origin_ns)
+    if began is None or origin is None:
+        return None
+    places = [(violation.topic, violation.partition)]
+    places += [(each.topic, each.partition) for each in shown.places] if shown else []
+    named = (f"{topic}-{partition}" for topic, partition in places if None not in (topic, partition))
     return Asked(
         transaction=operation.transactional_id or "",
-        partitions=tuple(f"{topic}-{partition}" for topic, partition in dict.fromkeys((*violated, *shown_at))),
-        began=wall_clock(operation.invoked_ns),
-        ended=None if operation.completed_ns is None else wall_clock(operation.completed_ns),
-        origin=wall_clock(known.origin_ns),
+        partitions=tuple(dict.fromkeys(named)),
+        began=began,
+        ended=None if operation.completed_ns is None else known.wall_clock(operation.completed_ns),
+        origin=origin,
     )
+
+
+def _of(violation: Violation, known: Context) -> Operation | None:
+    """The operation of a violation, as far as the history has it."""
+    if violation.process is None or violation.operation is None:
+        return None
+    return known.operations.get((violation.process, violation.operation))
 
 
 def _operation(each: verdicts.WitnessOperation, known: Context) -> OperationRow:

@@ -10,8 +10,12 @@ import pytest
 
 from reports.broker_log import LINES_MAX, TEXT_MAX, Asked, around
 from reports.finding import BrokerLine
+from reports.load import load_run
 from tests.plans import CONTROL, FAILED, SMOKE
+from tests.plans import found as planted
+from tests.run_directories import make_run
 from tests.test_report_faces import page_of, rendered
+from verification.verdict import Finding
 
 BEGAN = datetime(2026, 11, 21, 9, 0, 10, tzinfo=UTC)
 ASKED = Asked(
@@ -97,6 +101,47 @@ def test_what_is_no_log_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "broker-3.log").mkdir()
     assert found(tmp_path, "[2026-13-41T09:00:12.000Z] INFO [x] app-2") == ()
     assert around(tmp_path / "nowhere", ASKED) == ()
+
+
+def test_a_line_with_an_impossible_time_hides_no_other(tmp_path: Path) -> None:
+    """It is left out, and the log goes on."""
+    assert len(found(tmp_path, "[2026-13-41T09:00:12.000Z] INFO [x] app-2", line(12, "about app-2"))) == 1
+
+
+def test_an_operation_as_long_as_the_calendar_has_lines(tmp_path: Path) -> None:
+    """Nothing lies before or after it, which is no reason to fail."""
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert found(tmp_path, line(12, "about app-2"), asked=replace(ASKED, began=first, origin=first, ended=last))
+
+
+def asked_about(tmp_path: Path, finding: Finding) -> str:
+    """What brokers are quoted with beside a finding; they lost a leader that it names and one of another partition."""
+    run = make_run(tmp_path, (replace(FAILED, findings=(finding,)),))
+    log = run / "runs" / FAILED.key / "brokers" / "broker-1.log"
+    said = log.read_text(encoding="utf-8")
+    log.write_text(f"{said}\n{said.replace(f'{FAILED.topic}-0', 'elsewhere-5')}\n", encoding="utf-8")
+    (shown,) = load_run(run).scenarios[0].findings
+    return " ".join(each.text for each in shown.around_brokers)
+
+
+@pytest.mark.parametrize("witness_is_of_the_first", [True, False])
+def test_only_places_of_the_quoted_example_are_asked_for(tmp_path: Path, witness_is_of_the_first: bool) -> None:
+    """The judge shows the places of the worst example; brokers are asked about the one that began first."""
+    finding = planted("torn-transaction")
+    assert finding.witness is not None
+    elsewhere = replace(finding.witness.places[0], topic="elsewhere", partition=5)
+    examples = finding.examples if witness_is_of_the_first else tuple(reversed(finding.examples))
+    witness = replace(finding.witness, places=(elsewhere,))
+    said = asked_about(tmp_path, replace(finding, examples=examples, witness=witness))
+    assert f"{FAILED.topic}-0" in said
+    assert ("elsewhere-5" in said) is witness_is_of_the_first
+
+
+def test_a_violation_without_an_operation_is_not_asked_about(tmp_path: Path) -> None:
+    """The first operation of its process is another one."""
+    finding = planted("torn-transaction")
+    examples = tuple(replace(each, process=0, operation=None) for each in finding.examples)
+    assert asked_about(tmp_path, replace(finding, examples=examples)) == ""
 
 
 def test_the_page_shows_them_beside_the_witness(tmp_path: Path) -> None:
