@@ -26,15 +26,16 @@ from verification.verdict import Finding, RequirementVerdict, Verdict
 
 
 def expired(acceptance: Acceptance, started: str) -> bool:
-    """Whether its last day lies before the day of the run, which is of UTC; a last day that is no date has passed.
+    """Whether its last day lies before the day of the run, which is of UTC.
 
-    A run that does not say when it began is older than whoever reads it, so nothing has run out by then.
+    A last day that is no date has passed, and so has every last day for a run that does not say when it began: what
+    nobody knows to hold counts.
     """
-    began = instant(started)
-    if not acceptance.until or began is None:
+    if not acceptance.until:
         return False
+    began = instant(started)
     try:
-        return date.fromisoformat(acceptance.until[:10]) < began.date()
+        return began is None or date.fromisoformat(acceptance.until[:10]) < began.date()
     except ValueError:
         return True
 

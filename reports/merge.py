@@ -254,9 +254,11 @@ def _subject(subjects: Sequence[Subject]) -> Subject:
 
 
 def _acceptances(reports: Sequence[Report]) -> tuple[AcceptanceRow, ...]:
-    """What was accepted in any run; each row counts the findings of all of them."""
-    merged: dict[str, AcceptanceRow] = {}
+    """What was accepted in any run, each waiver once with the findings of all runs.
+
+    One that had run out in some of the runs is told as two: it counted there, and nowhere else.
+    """
+    covered: Counter[AcceptanceRow] = Counter()
     for each in (row for report in reports for row in report.acceptances):
-        before = merged.get(each.id)
-        merged[each.id] = each if before is None else replace(before, findings=before.findings + each.findings)
-    return tuple(merged.values())
+        covered[replace(each, findings=0)] += each.findings
+    return tuple(replace(each, findings=findings) for each, findings in covered.items())

@@ -12,7 +12,7 @@ from reports.errors import UnfitRunError
 from reports.load import load_run
 from reports.model import Report
 from reports.run_record import Acceptance, Ended, RunState
-from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found
+from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, STARTED, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from verification.verdict import Decision, ExitCode, Verdict
 
@@ -194,6 +194,27 @@ def test_an_acceptance_runs_out(tmp_path: Path) -> None:
     late = load_run(day_after)
     assert late.judgement.exit_code is ExitCode.VIOLATION
     assert late.acceptances[0].expired
+
+
+@pytest.mark.parametrize(
+    ("until", "started", "code"),
+    [
+        # The other side of midnight is another day in UTC, by which runs are dated.
+        ("2026-11-21", "2026-11-22T01:00:00+02:00", ExitCode.CONFORMANT),
+        ("2026-11-21", "2026-11-21T23:00:00-02:00", ExitCode.VIOLATION),
+        ("20261121", STARTED, ExitCode.CONFORMANT),
+        ("next year", STARTED, ExitCode.VIOLATION),
+        ("2026-11-21", "", ExitCode.VIOLATION),
+        ("2026-11-21", "some day", ExitCode.VIOLATION),
+        ("", "some day", ExitCode.CONFORMANT),
+    ],
+)
+def test_only_an_acceptance_that_is_known_to_hold_does(
+    tmp_path: Path, until: str, started: str, code: ExitCode
+) -> None:
+    """Days are of UTC; a day that nobody can tell accepts nothing."""
+    run = make_run(tmp_path, (FAILED,), accepted=(Acceptance(id="KB-16", until=until),), started=started)
+    assert load_run(run).judgement.exit_code is code
 
 
 def test_every_requirement_of_the_catalogue_is_in_the_report(tmp_path: Path) -> None:

@@ -133,6 +133,17 @@ def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -
     assert "1 vanished" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_waiver_that_ran_out_in_one_of_the_runs_is_told_apart(tmp_path: Path) -> None:
+    """It covers what the earlier run found and counts in the later one, whichever is named first."""
+    waiver = (Acceptance(id="KB-16", reason="known", until="2026-11-21"),)
+    earlier = make_run(tmp_path / "earlier", (SMOKE, FAILED), accepted=waiver)
+    later = make_run(
+        tmp_path / "later", [release(each, "4.2.1") for each in (SMOKE, FAILED)], accepted=waiver, started=LATER
+    )
+    rows = merged(tmp_path, later, earlier).acceptances
+    assert {(each.expired, each.findings) for each in rows} == {(False, len(FAILED.findings)), (True, 0)}
+
+
 def test_nothing_that_can_be_read_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only a set without any run is refused, in one sentence."""
     with pytest.raises(UnfitRunError):
