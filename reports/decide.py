@@ -37,8 +37,9 @@ class Facts:
 
     @property
     def escaped(self) -> tuple[ScenarioReport, ...]:
-        """The controls that were not convicted."""
-        return tuple(each for each in self.controls if each.standing is Standing.NOT_CONVICTED)
+        """The controls that were not convicted, without those that an interruption kept from being judged."""
+        open_ = (each for each in self.controls if each.standing is Standing.NOT_CONVICTED)
+        return tuple(each for each in open_ if not (self.interrupted and each.convicted is None))
 
     @property
     def noun(self) -> str:
@@ -61,9 +62,8 @@ class Facts:
             yield one.verdict, code_of(one.counts_as)
         if all(one.verdict is Verdict.NOT_APPLICABLE for one in self.tried):
             yield Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE
-        for control in self.escaped:
-            unjudged = self.interrupted and control.convicted is None
-            yield (Verdict.INCONCLUSIVE if unjudged else Verdict.ERROR), ExitCode.ENVIRONMENT
+        if self.escaped:
+            yield Verdict.ERROR, ExitCode.ENVIRONMENT
         if self.problems:
             # An interrupted run is expected to leave files that are cut: that alone is not an error.
             yield (Verdict.INCONCLUSIVE if self.interrupted else Verdict.ERROR), ExitCode.ENVIRONMENT

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reports.finding import FindingReport
-from reports.model import Report, ScenarioReport, Standing
-from reports.script_case import ScriptCase
+from reports.model import Report, ScenarioReport
+from reports.script_case import ScriptCase, Tried
 from reports.vocabulary import catalogue, definition_of, note_on
+from reports.words import shown_verdict
 from verification.verdict import Verdict
 
 
@@ -30,7 +31,7 @@ class Place:
 class Ground:
     """One reason for a decision: its name, what it is in a sentence or two, and every place where it shows.
 
-    `acceptable` is the id by which `--accept` takes it out of the decision, empty where there is none.
+    `acceptable` is the id by which `--accept` alone takes it out of the decision, empty where there is none.
     """
 
     verdict: Verdict
@@ -62,7 +63,7 @@ def _joined(same: list[Ground]) -> Ground:
         name=first.name,
         text=first.text,
         places=tuple(Place(key=key, what=", ".join(whats)) for key, whats in said.items()),
-        acceptable=first.acceptable,
+        acceptable=first.acceptable if all(each.acceptable for each in same) else "",
         accepted=first.accepted,
     )
 
@@ -71,6 +72,8 @@ def _violations(report: Report) -> Iterator[Ground]:
     for scenario in report.worst_first:
         if scenario.verdict is Verdict.FAIL:
             yield from (_of_finding(scenario, finding) for finding in scenario.findings)
+            if not scenario.findings:
+                yield _without_finding(scenario)
     for case in report.cases_worst_first:
         if case.verdict is Verdict.FAIL:
             yield from _of_case(case)
@@ -90,6 +93,16 @@ def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Ground:
     )
 
 
+def _without_finding(scenario: ScenarioReport) -> Ground:
+    """A verdict of evidence that was judged elsewhere need not say what was found; it counts all the same."""
+    return Ground(
+        verdict=Verdict.FAIL,
+        name="a violation without a finding",
+        text="The verdict says that something was violated, and not what; nothing can accept it.",
+        places=(Place(key=scenario.key, what=scenario.reason),),
+    )
+
+
 def _of_case(case: ScriptCase) -> Iterator[Ground]:
     violated = [each.id for each in case.requirements if each.verdict is Verdict.FAIL]
     place = Place(key=case.key, what=", ".join(violated))
@@ -100,7 +113,7 @@ def _of_case(case: ScriptCase) -> Iterator[Ground]:
             name=known.id,
             text=known.note,
             places=(place,),
-            acceptable=known.id,
+            acceptable=known.id if len(named) == 1 else "",
             accepted=case.accepted,
         )
     if not named:
@@ -110,24 +123,39 @@ def _of_case(case: ScriptCase) -> Iterator[Ground]:
             name=violated[0] if violated else case.key,
             text=sentence.text if sentence else case.claim,
             places=(place,),
-            acceptable=violated[0] if violated else "",
+            acceptable=violated[0] if len(violated) == 1 else "",
             accepted=case.accepted,
         )
 
 
 def _undecided(report: Report) -> Iterator[Ground]:
-    escaped = [each for each in report.controls if each.standing is Standing.NOT_CONVICTED]
-    if escaped:
-        yield Ground(
-            verdict=Verdict.ERROR,
-            name="controls not convicted",
-            text="While a subject known to be bad goes unnoticed, the other answers prove nothing.",
-            places=tuple(Place(key=each.key, what=each.reason) for each in escaped),
-        )
-    for verdict, name, text in (
-        (Verdict.ERROR, "not carried out or not judged", "The environment or the suite broke, not the subject."),
-        (Verdict.INCONCLUSIVE, "undecided", "Too little happened to call it a pass; no violation was proven."),
+    def tried(verdict: Verdict) -> list[Tried]:
+        return [each for each in report.tried if each.counts_as is verdict]
+
+    def controls(verdict: Verdict) -> list[Tried]:
+        return [each for each in report.controls if shown_verdict(each) is verdict]
+
+    for verdict, name, text, open_ in (
+        (
+            Verdict.ERROR,
+            "controls not convicted",
+            "While a subject known to be bad goes unnoticed, the other answers prove nothing.",
+            controls(Verdict.ERROR),
+        ),
+        (
+            Verdict.ERROR,
+            "not carried out or not judged",
+            "The environment or the suite broke, not the subject.",
+            tried(Verdict.ERROR),
+        ),
+        (
+            Verdict.INCONCLUSIVE,
+            "undecided",
+            "Too little happened to call it a pass; no violation was proven.",
+            # A control that an interruption kept from being judged has not escaped.
+            tried(Verdict.INCONCLUSIVE) + controls(Verdict.INCONCLUSIVE),
+        ),
     ):
-        places = tuple(Place(key=each.key, what=each.reason) for each in report.tried if each.counts_as is verdict)
-        if places:
+        if open_:
+            places = tuple(Place(key=each.key, what=each.reason) for each in open_)
             yield Ground(verdict=verdict, name=name, text=text, places=places)

@@ -175,7 +175,7 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     yield plain(judgement.why)
     shown = [each for each in grounds(report) if each.verdict is Verdict.FAIL]
     for each in shown[:GROUNDS_MAX]:
-        yield one_line_kept(f"  {each.name}: {each.text}")
+        yield one_line_kept(f"  {each.name}{', accepted' if each.accepted else ''}: {each.text}")
     if (rest := len(shown) - GROUNDS_MAX) > 0:
         yield f"  … {rest} more on the page"
     if report.partial:

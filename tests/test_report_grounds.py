@@ -14,11 +14,11 @@ from reports.compare import against
 from reports.grounds import Ground, Place, grounds
 from reports.load import load_run
 from reports.results import results
-from reports.run_record import Acceptance
+from reports.run_record import Acceptance, RunState
 from reports.write import write_all
 from tests.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
-from tests.sweep_directories import EVERY_SCRIPT, make_sweep
+from tests.sweep_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_sweep
 from tests.test_report_faces import page_of, rendered
 from verification.verdict import Decision, Verdict
 
@@ -60,6 +60,33 @@ def test_what_is_open_is_gathered_by_how_it_ended(tmp_path: Path) -> None:
         (Verdict.ERROR, BROKEN.key),
         (Verdict.INCONCLUSIVE, UNDECIDED.key),
     ]
+
+
+def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path) -> None:
+    """Nobody judged it; that a bad subject went unnoticed would be a lie."""
+    unreached = replace(CONTROL, present=False, ended=False)
+    report = load_run(make_run(tmp_path, (FAILED, unreached), state=RunState.INTERRUPTED))
+    assert [(each.verdict, each.places[0].key) for each in grounds(report)] == [
+        (Verdict.FAIL, FAILED.key),
+        (Verdict.INCONCLUSIVE, CONTROL.key),
+    ]
+    assert report.judgement.why.endswith("Besides, the run was interrupted.")
+
+
+def test_a_violation_that_names_nothing_is_a_ground(tmp_path: Path) -> None:
+    """A foreign judgement may say FAIL and no more; the decision rests on it all the same."""
+    (ground,) = of(tmp_path, SMOKE, replace(FAILED, findings=()))
+    assert (ground.verdict, ground.places[0].key, ground.acceptable) == (Verdict.FAIL, FAILED.key, "")
+
+
+def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> None:
+    """A case that violates two sentences stays in the decision when one of them is accepted."""
+    two = replace(UNNAMED, case="transaction-a-case-of-two-sentences", requirements=("TXN-25", "TXN-27"))
+    scripts = (VIOLATED, UNNAMED, two)
+    for each in grounds(load_run(make_sweep(tmp_path / "none", scripts))):
+        accepted = (Acceptance(id=each.acceptable or each.name),)
+        again = grounds(load_run(make_sweep(tmp_path / each.name, scripts, accepted=accepted)))
+        assert {one.accepted for one in again if one.name == each.name} == {bool(each.acceptable)}
 
 
 def test_a_clean_run_has_none(tmp_path: Path) -> None:
