@@ -246,7 +246,7 @@ def _filtered(report: Report) -> tuple[Verdict | None, ...]:
 
 def _guarantees(cards: Sequence[scorecards.Card]) -> tuple[tuple[Verdict | None, bool, list[str]], ...]:
     """The titles of the cards that judge, by verdict and whether it was accepted: the worst first, the untested last."""
-    judging = [each for each in cards if each.title != scorecards.RECOVERY[0]]
+    judging = [each for each in cards if not each.measured]
     groups = [
         (verdict, accepted, [each.title for each in judging if (each.verdict, each.accepted) == (verdict, accepted)])
         for verdict in _WORST_FIRST
