@@ -40,14 +40,17 @@ def definition_of(anomaly: str) -> AnomalyDefinition | None:
 
 
 def note_on(known_bug: str) -> str:
-    """What a known bug is, where it is tracked and where it is fixed, in two sentences; empty for an unknown id."""
+    """What a known bug is, where it is tracked and where it is fixed, in two sentences; empty for an unknown id.
+
+    Both ends of a range were tried, but not every release between them; so the sentence does not say that it was seen.
+    """
     bug = bugs().get(known_bug)
     if bug is None:
         return ""
     tracked = f" ({', '.join(bug.jira)})" if bug.jira else ""
     fixed = f"fixed in {', '.join(bug.fixed_in)}" if bug.fixed_in else "no release with a fix is known"
-    seen = ", ".join(bad.first if bad.first == bad.last else f"{bad.first} to {bad.last}" for bad in bug.bad)
-    return f"{bug.title}{tracked}. Seen on {seen}; {fixed}."
+    bad_in = ", ".join(bad.first if bad.first == bad.last else f"{bad.first} to {bad.last}" for bad in bug.bad)
+    return f"{bug.title}{tracked}. Known in {bad_in}; {fixed}."
 
 
 def bugs() -> Mapping[str, KnownBug]:
