@@ -35,6 +35,24 @@ JUNIT = {
     "skipped": ({"message"}, set(), set()),
 }
 
+#: The phases of the Trace Event Format that are used, each with the members that its readers need; times are whole
+#: microseconds. https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+TRACE = {
+    "M": {"name": str, "pid": int, "tid": int, "args": dict},
+    "X": {"name": str, "cat": str, "pid": int, "tid": int, "ts": int, "dur": int, "args": dict},
+    "C": {"name": str, "pid": int, "ts": int, "args": dict},
+}
+#: What an event of metadata says about a process or thread.
+METADATA = {
+    "process_name": ("name", str),
+    "thread_name": ("name", str),
+    "process_sort_index": ("sort_index", int),
+    "thread_sort_index": ("sort_index", int),
+}
+#: The reserved names of colours that are used; chrome://tracing does not open a file with any other.
+COLOURS = {"good", "bad", "terrible", "grey"}
+GOLDEN = Path(__file__).parent / "golden" / "scenarios-4.3.1" / "run"
+
 
 @pytest.fixture(params=["every verdict", "hostile", "empty", "interrupted"])
 def faces(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
@@ -105,3 +123,51 @@ def test_the_trace_has_every_operation_and_no_overlapping_slices(faces: Path) ->
     operations = [each for each in events if each.get("cat") == "operation"]
     # 240 operations per planted history.
     assert len(operations) == 240 * len({each["pid"] for each in events})
+
+
+def follows_the_format(trace: Any) -> None:
+    """What Perfetto and chrome://tracing ask of a file in the JSON object format."""
+    assert trace["displayTimeUnit"] in {"ms", "ns"}
+    named = Counter()
+    for each in trace["traceEvents"]:
+        for member, kind in TRACE[each["ph"]].items():
+            assert type(each[member]) is kind, each
+        assert each.get("cname", "grey") in COLOURS
+        if each["ph"] == "C":
+            assert each["args"]
+            assert all(type(value) in (int, float) for value in each["args"].values())
+        if each["ph"] == "M":
+            member, kind = METADATA[each["name"]]
+            assert type(each["args"][member]) is kind
+            assert each["args"][member] != ""
+            named[each["name"], each["pid"], each["tid"]] += 1
+    # A second name of a process or thread would replace the first.
+    assert set(named.values()) <= {1}
+    assert {each["pid"] for each in trace["traceEvents"]} == {pid for kind, pid, _ in named if kind == "process_name"}
+
+
+def test_the_trace_follows_its_format(faces: Path) -> None:
+    """And counts microseconds: planted operations begin ten times a second."""
+    trace = loaded(faces / "trace.json")
+    follows_the_format(trace)
+    for pid in {each["pid"] for each in trace["traceEvents"]}:
+        began = sorted(
+            each["ts"] for each in trace["traceEvents"] if (each["pid"], each.get("cat")) == (pid, "operation")
+        )
+        assert began == [number * 100_000 for number in range(240)]
+
+
+def test_the_trace_of_a_real_run_follows_its_format_and_lies_on_its_clock(tmp_path: Path) -> None:
+    """Scenarios stand where the wall clock had them: the last of the run began minutes after the first."""
+    report = load_run(GOLDEN)
+    write_all(report, tmp_path)
+    trace = loaded(tmp_path / "trace.json")
+    follows_the_format(trace)
+    told = [each for each in (*report.scenarios, *report.controls) if each.timeline is not None]
+    began_us = {number: each.timeline.began_us for number, each in enumerate(told, start=1) if each.timeline}
+    first = {
+        pid: min(each["ts"] for each in trace["traceEvents"] if each["pid"] == pid and each["ph"] == "X")
+        for pid in began_us
+    }
+    assert first == {pid: at_us - min(began_us.values()) for pid, at_us in began_us.items()}
+    assert max(first.values()) > 60_000_000
