@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.errors import UnfitRunRecordError
+from reports.fitting import fit
 
 FORMAT = 1
 #: Marks the file as ours: retention deletes only directories whose run.json carries it.
@@ -157,7 +158,7 @@ def _record(body: dict[str, Any]) -> RunRecord:
     values["downloads"] = tuple(Download(**each) for each in body["downloads"])
     values["accepted"] = tuple(Acceptance(**each) for each in body["accepted"])
     values["ended"] = tuple(Ended(**each) for each in body["ended"])
-    return RunRecord(**values)
+    return fit(RunRecord(**values))
 
 
 def read(path: Path) -> RunRecord:

@@ -1,7 +1,8 @@
 """The files of a scenario that a report reads, and what is wrong with them.
 
-Evidence may be any bytes: a file that is missing, cut, foreign or not text becomes a named problem and a None, never
-an exception. A cut history is shown as far as it goes; a verdict that belongs to another run is not believed.
+Evidence may be any bytes: a file that is missing, cut, foreign, not text or holds values of other types becomes a named
+problem and a None, never an exception. A cut history is shown as far as it goes; a verdict that belongs to another run
+is not believed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from reports.fitting import fit
 from reports.model import Evidence, Problem
 from verification import experiment as experiments
 from verification import history as histories
@@ -56,11 +58,16 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
     def attempt(read: Callable[[], Content]) -> Content | None:
         return _attempt(read, problems, place or directory.root.name, directory.root)
 
-    experiment = attempt(lambda: experiments.read(directory.experiment))
-    history = attempt(lambda: histories.read(directory.history))
+    experiment = attempt(lambda: _fitted(directory.experiment, experiments.read(directory.experiment)))
+    history = attempt(lambda: _fitted(directory.history, histories.read(directory.history)))
     if history is None:
-        history = _attempt(lambda: histories.read(directory.history, allow_cut=True), [], place, directory.root)
-    judged = attempt(lambda: verdict_file.read(directory.verdicts))
+        history = _attempt(
+            lambda: _fitted(directory.history, histories.read(directory.history, allow_cut=True)),
+            [],
+            place,
+            directory.root,
+        )
+    judged = attempt(lambda: _fitted(directory.verdicts, verdict_file.read(directory.verdicts)))
     if judged is not None and experiment is not None and judged.run != experiment.run:
         text = f"verdicts.json judges run {judged.run!r}, but scenario.json is of run {experiment.run!r}"
         problems.append(Problem(place=place or directory.root.name, text=text))
@@ -79,6 +86,13 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
         problems=tuple(problems),
         evidence=_evidence(directory.root, place),
     )
+
+
+def _fitted(path: Path, content: Content) -> Content:
+    try:
+        return fit(content)
+    except TypeError as error:
+        raise TypeError(f"{path.name} does not fit its format: {error}") from error
 
 
 def _attempt(read: Callable[[], Content], problems: list[Problem], place: str, directory: Path) -> Content | None:

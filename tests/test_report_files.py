@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reports import retention, run_record
+from reports import html, retention, run_record, terminal
 from reports.errors import RetentionError, UnfitRunRecordError
+from reports.load import load_run
 from reports.run_record import Acceptance
-from tests.plans import EVERY_VERDICT, SMOKE
+from tests.plans import EVERY_VERDICT, FAILED, SMOKE, found
 from tests.run_directories import judged, make_run, record
 from verification import verdict_file
 from verification.verdict_file import UnfitVerdictError
@@ -45,6 +49,58 @@ def test_foreign_files_are_refused_in_one_sentence(tmp_path: Path, content: str)
         verdict_file.read(path)
     with pytest.raises(UnfitRunRecordError, match=r"file\.json"):
         run_record.read(path)
+
+
+def places_in(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+    """Every place of a JSON value below its top; of a list the first member."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for name, each in inner:
+        yield (*above, name)
+        yield from places_in(each, *above, name)
+
+
+def spoilt(text: str, places: tuple[str | int, ...], value: object) -> str:
+    """A JSON object with another value at a place."""
+    body = json.loads(text)
+    inner = body
+    for each in places[:-1]:
+        inner = inner[each]
+    inner[places[-1]] = value
+    return json.dumps(body)
+
+
+@pytest.mark.parametrize("name", ["run.json", "scenario.json", "verdicts.json", "history.jsonl"])
+def test_no_value_of_another_type_ends_a_report(tmp_path: Path, name: str) -> None:
+    """At whatever place it stands, the report is made."""
+    run = make_run(tmp_path / "run", (replace(FAILED, findings=(found(count=1, known_bug="KB-16"),)),))
+    file = run / name if name == "run.json" else run / "runs" / FAILED.key / name
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines() if name == "history.jsonl" else [text]
+    values = cycle((5, "x", None, -1e300, [1], {"a": 1}, 10**30))
+    for number in {json.loads(line).get("type"): number for number, line in enumerate(lines)}.values():
+        for place in places_in(json.loads(lines[number])):
+            changed = [*lines[:number], spoilt(lines[number], place, next(values)), *lines[number + 1 :]]
+            file.write_text("\n".join(changed) + "\n", encoding="utf-8")
+            report = load_run(run)
+            # What is named as a problem is not shown; what fits must be shown by all faces.
+            if not report.problems:
+                terminal.render(report)
+                html.render(report, run)
+
+
+def test_a_value_of_another_type_is_named(tmp_path: Path) -> None:
+    """With the file, the field and what stands there."""
+    run = make_run(tmp_path / "run", (SMOKE,))
+    file = run / "runs" / SMOKE.key / "scenario.json"
+    file.write_text(spoilt(file.read_text(encoding="utf-8"), ("seed",), "seven"), encoding="utf-8")
+    (problem,) = load_run(run).problems
+    assert problem.text == "scenario.json does not fit its format: seed of Experiment cannot be 'seven'"
+    record = run / "run.json"
+    record.write_text(
+        spoilt(record.read_text(encoding="utf-8"), ("planned", 0, "expected_s"), "soon"), encoding="utf-8"
+    )
+    with pytest.raises(UnfitRunRecordError, match="expected_s of Planned cannot be 'soon'"):
+        run_record.read(record)
 
 
 def test_a_verdict_that_is_no_word_of_the_lattice_is_refused(tmp_path: Path) -> None:
