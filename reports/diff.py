@@ -1,6 +1,7 @@
 """`python -m reports diff A B [--out DIR]`: what changed from A to B, printed, and as a page with --out.
 
-Each side is a run's directory, whose evidence is read, or a `results.json`, which is enough.
+Each side is a run's directory, whose evidence is read, or a `results.json`, which is enough, by itself or in a directory
+that holds no evidence, such as that of a merged report.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from reports import baseline, html, results
 from reports.baseline import Outcomes
 from reports.change import Comparison
 from reports.compare import compare
+from reports.errors import UnfitRunError
 from reports.load import load_run
 from reports.words import one_line, plain
 from reports.write import write_text
@@ -40,9 +42,14 @@ def of_paths(before: Path, now: Path) -> Comparison:
 
 def _side(path: Path) -> Outcomes:
     """The evidence itself where there is a directory of it; a results.json beside it may be older."""
-    if path.is_dir():
+    if not path.is_dir():
+        return baseline.read(path)
+    try:
         return baseline.of_results(results.results(load_run(path)))
-    return baseline.read(path)
+    except UnfitRunError:
+        if (path / baseline.RESULTS).exists():
+            return baseline.read(path)
+        raise
 
 
 def lines(comparison: Comparison) -> Iterator[str]:

@@ -116,7 +116,12 @@ def _grounds(report: Report) -> Iterator[str]:
 
 
 def _subject(report: Report) -> str:
-    clients = [f"{each.library} as {each.name}, spoke {each.protocol}" for each in report.subject.clients]
+    clients = [
+        f"{each.library} as {each.name}, spoke {each.protocol}"
+        if each.recorded
+        else f"{each.name}, of which nothing was recorded"
+        for each in report.subject.clients
+    ]
     return f"Apache Kafka {report.subject.release} ({report.subject.runtime}); " + "; ".join(clients)
 
 

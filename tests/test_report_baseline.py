@@ -186,3 +186,13 @@ def test_the_commands_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "REGRESSION" in (tmp_path / "out" / "diff.html").read_text(encoding="utf-8")
     assert command.main(["diff", str(now / "results.json"), str(before)]) is ExitCode.CONFORMANT
     assert command.main(["diff", str(now), str(tmp_path / "no.json")]) is ExitCode.USAGE
+
+
+def test_a_directory_of_faces_alone_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CI keeps what `--out` wrote; its results.json is enough, and a directory without one is refused."""
+    run = make_run(tmp_path / "run", BOTH)
+    assert command.main([str(run), "--out", str(tmp_path / "kept")]) is ExitCode.CONFORMANT
+    assert command.main(["diff", str(tmp_path / "kept"), str(run)]) is ExitCode.CONFORMANT
+    assert "0 regressed, 0 vanished" in capsys.readouterr().out
+    (tmp_path / "kept" / "results.json").unlink()
+    assert command.main(["diff", str(tmp_path / "kept"), str(run)]) is ExitCode.USAGE

@@ -231,6 +231,13 @@ def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
     assert "again    " not in printed
 
 
+def test_a_client_of_which_nothing_was_recorded_is_told_in_words(tmp_path: Path) -> None:
+    """On the page and in the summary alike: a run whose only scenario left no evidence."""
+    _, run = rendered(tmp_path, (replace(SMOKE, present=False),))
+    assert "confluent: nothing was recorded of it" in page_of(run).text
+    assert "confluent, of which nothing was recorded" in (run / "summary.md").read_text(encoding="utf-8")
+
+
 def test_junit_counts_are_those_of_its_cases(tmp_path: Path) -> None:
     """One case per scenario, control and requirement; failures, errors and skipped add up at both levels."""
     report, run = rendered(tmp_path, EVERY_VERDICT)
