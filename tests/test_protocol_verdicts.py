@@ -404,7 +404,9 @@ def test_an_outage_that_nobody_goes_through_is_refused(shares: tuple[str, ...]) 
     """Nobody would begin a case that shares it, or the outages in another order."""
     item = MagicMock()
     item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
-    with pytest.raises(pytest.UsageError, match='out of "stopped", "crashed", "all crashed", "isolated", in this order'):
+    with pytest.raises(
+        pytest.UsageError, match='out of "stopped", "crashed", "all crashed", "isolated", in this order'
+    ):
         _shares(item)
 
 
