@@ -106,6 +106,22 @@ def test_records_of_one_length_are_found_together(several: list[tuple[int, int]]
     read_by_both(batch)
 
 
+@pytest.mark.parametrize(
+    "lengths", [(80, 90, 300), (300, 90, 80), (90, 80, 300), (81, 89, 300), (80, 91, 299)], ids=lambda each: f"{each}"
+)
+def test_batches_of_one_size_may_have_another_shape(lengths: tuple[int, int, int]) -> None:
+    """As many records in as many bytes, of lengths in another order: no batch is read as the one before it was."""
+
+    def values(of: tuple[int, int, int]) -> list[bytes]:
+        return [b"v" * of[index % 3] for index in range(3 * TOGETHER_MIN)]
+
+    shapes = [(80, 90, 300), lengths, lengths, (80, 90, 300)]
+    batches = [one(encode([(None, value) for value in values(shape)])) for shape in shapes]
+    assert len({batch.size for batch in batches}) == 1
+    fast = columns(batches)
+    assert [fast.value(row) for row in range(len(fast))] == [value for shape in shapes for value in values(shape)]
+
+
 def test_every_header_field_is_read() -> None:
     """Producer id, epoch, sequence, leader epoch, flags and times are what was written."""
     batch = one(

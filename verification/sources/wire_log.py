@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -113,8 +115,11 @@ def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatc
     Raises CodecError, ChecksumError or BatchError of `wire.errors` for batches that do not hold what they say.
     """
     decoded = columns(batches)
-    rows = np.flatnonzero((decoded.offset >= wanted.start) & (decoded.offset < wanted.end))
-    size, owner = len(rows), decoded.batch[rows]
+    within = (decoded.offset >= wanted.start) & (decoded.offset < wanted.end)
+    # Only where a range is cut through a batch are there others, and a slice of everything copies nothing.
+    rows = slice(None) if within.all() else np.flatnonzero(within)
+    owner = decoded.batch[rows]
+    size = len(owner)
     decisions = _decisions(batches)
     control = np.array([each is not None for each in decisions], dtype=np.bool_)[owner]
     # A control record has no content of ours, so nothing is said about it.
@@ -150,19 +155,19 @@ def _decisions(batches: Sequence[Batch]) -> list[str | None]:
     ]
 
 
-def _producers(decoded: Columns, batches: Sequence[Batch], rows: Numbers) -> dict[str, pa.Array]:
+def _producers(decoded: Columns, batches: Sequence[Batch], rows: Numbers | slice) -> dict[str, pa.Array]:
     """Producer, sequence and leader epoch of every row; a record's sequence goes on from its batch's, wrapping at 2^31."""
-    owner = decoded.batch[rows]
+    counts = [batch.count for batch in batches]
 
-    def of(name: str) -> np.ndarray:
-        every = np.array([getattr(batch, name) for batch in batches], dtype=np.int64)
-        return np.asarray(every[owner])
+    def of(name: str, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
+        every: npt.NDArray[Any] = np.array([getattr(batch, name) for batch in batches], dtype=dtype)
+        return np.repeat(every, counts)[rows]
 
     base = of("base_sequence")
-    sequence = np.where(base < 0, base, (base + decoded.offset[rows] - of("base_offset")) % (1 << 31))
+    sequence = np.where(base < 0, base, (base + decoded.offset[rows] - of("base_offset", np.int64)) & 0x7FFFFFFF)
     return {
-        "producer_id": pa.array(of("producer_id"), type=pa.int64()),
-        "producer_epoch": pa.array(of("producer_epoch"), type=pa.int32()),
-        "sequence": pa.array(sequence.astype(np.int32), type=pa.int32()),
-        "leader_epoch": pa.array(of("leader_epoch"), type=pa.int32()),
+        "producer_id": pa.array(of("producer_id", np.int64)),
+        "producer_epoch": pa.array(of("producer_epoch")),
+        "sequence": pa.array(sequence.astype(np.int32)),
+        "leader_epoch": pa.array(of("leader_epoch")),
     }
