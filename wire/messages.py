@@ -121,7 +121,10 @@ class Definitions:
 
     def decode(self, name: str, version: int, data: bytes) -> Body:
         """The body that the bytes mean; raises ProtocolError, also when some are left over."""
-        source = Reader(data)
+        return self.rest(name, version, Reader(data))
+
+    def rest(self, name: str, version: int, source: Reader) -> Body:
+        """The body that is all the rest of what is read; raises ProtocolError, also when some bytes are left over."""
         body = self.read(name, version, source)
         if source.remaining:
             raise ProtocolError(f"{source.remaining} bytes too many after {name} v{version}")

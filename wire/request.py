@@ -86,11 +86,11 @@ def decode_response(definitions: Definitions, api: str, version: int, frame: byt
     """Correlation id and body of a response frame without its length; raises ProtocolError."""
     source = Reader(frame)
     header = definitions.read("ResponseHeader", response_header_version(definitions, api, version), source)
-    return header["CorrelationId"], definitions.decode(f"{api}Response", version, source.take(source.remaining))
+    return header["CorrelationId"], definitions.rest(f"{api}Response", version, source)
 
 
 def decode_request(definitions: Definitions, api: str, version: int, frame: bytes) -> tuple[Body, Body]:
     """Header and body of a request frame without its length: what a broker would see."""
     source = Reader(frame)
     header = definitions.read("RequestHeader", request_header_version(definitions, api, version), source)
-    return header, definitions.decode(f"{api}Request", version, source.take(source.remaining))
+    return header, definitions.rest(f"{api}Request", version, source)
