@@ -68,9 +68,16 @@ _HEAD = """\
 # Speed of reading
 
 Written by `tox -e bench-reading`. One broker of this machine holds a log that a real producer wrote. One Spark session
-reads it by each source, by turns, after a turn that warms everything up: from the broker into all columns that the
-source has, identities taken apart; `wire` has more of them, and gives control records too. Sources whose records have
-other sums are an error and no figure. The broker runs on the same processors. The connector is tuned
-(`verification/sources/connector.py`); with its default of 500 records to a poll it is slower. The ratio is the median
-over the turns. Processor seconds are those of the session's processes, without the broker's; they are what is left to
-compare where a machine is not alone."""
+reads it by each source, by turns, after a turn that warms everything up. The broker runs on the same processors. The
+ratio is the median over the turns. Processor seconds are those of the session's processes, without the broker's; they are
+what is left to compare where a machine is not alone.
+
+What each does: all read every record under `read_uncommitted`, hold every batch against its CRC, take each value's
+identity apart, compute both digests, and give Spark each row with every column of their schema, which goes into its sink
+for measurements. Sources whose records have other sums are an error and no figure. `connector` and `client` give the 20
+columns of `DELIVERED`; `wire` gives these and six more of `LOG` (producer, epoch, sequence, leader epoch, control,
+transactional) and the control records, so it has more to do. It takes identities apart with numpy in Python workers, from
+which rows go to the JVM as Arrow; so does `client`, whose messages are Python objects before. `connector` stays in the
+JVM and takes them apart by Spark's own functions. It is tuned (`verification/sources/connector.py`); with its default of
+500 records to a poll it is slower. `wire` and `connector` are cut into tasks by offset; `client` reads whole partitions,
+as many tasks at once as there are processors."""
