@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.cluster import BrokerId, Link, Plane, Site
@@ -48,6 +48,7 @@ def specs(draw: st.DrawFn) -> ClusterSpec:
     )
 
 
+@settings(deadline=None)
 @given(specs())
 def test_the_link_server_listens_nowhere_twice(spec: ClusterSpec) -> None:
     """Links and the ways of the witness have different addresses, and none is the port of its API."""
@@ -58,6 +59,7 @@ def test_the_link_server_listens_nowhere_twice(spec: ClusterSpec) -> None:
     assert made.plan.api_port not in {each.port for each in listening}
 
 
+@settings(deadline=None)
 @given(specs())
 def test_a_broker_reaches_peers_only_in_its_own_network_and_through_its_link(spec: ClusterSpec) -> None:
     """What it resolves a peer's name to is the link server in its own network, where its link listens."""
@@ -78,6 +80,7 @@ def test_a_broker_reaches_peers_only_in_its_own_network_and_through_its_link(spe
         assert route.upstream.host.rpartition(".")[0] != own_network
 
 
+@settings(deadline=None)
 @given(specs())
 def test_a_broker_listens_in_its_own_network_only(spec: ClusterSpec) -> None:
     """Names and addresses that it binds are its own, so that nothing of it is published."""
@@ -90,6 +93,7 @@ def test_a_broker_listens_in_its_own_network_only(spec: ClusterSpec) -> None:
         assert set(binds) <= {own, made.plan.name(party)}
 
 
+@settings(deadline=None)
 @given(specs())
 def test_what_clients_are_told_is_published_and_leads_to_their_link(spec: ClusterSpec) -> None:
     """Advertised sites and witness are ports of 127.0.0.1, each leading to the listening side of the right proxy."""
@@ -113,6 +117,7 @@ def test_what_clients_are_told_is_published_and_leads_to_their_link(spec: Cluste
                 assert reached == routes[Link(source=listener.lower(), target=broker)].listen
 
 
+@settings(deadline=None)
 @given(specs())
 def test_nothing_is_published_without_need(spec: ClusterSpec) -> None:
     """One port per site and broker, one witness per broker, one per voter, the API; none of them between brokers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.cluster import BrokerId, Link, Plane, Site
@@ -53,6 +53,7 @@ def listening(of: Topology) -> list[Endpoint]:
     return [*own, *(route.listen for route in of.routes().values()), Endpoint(host="127.0.0.1", port=plan.api_port)]
 
 
+@settings(deadline=None)
 @given(specs())
 def test_nobody_listens_where_another_does(spec: ClusterSpec) -> None:
     """All addresses are different, on loopback, and inside the block of ports."""
@@ -62,6 +63,7 @@ def test_nobody_listens_where_another_does(spec: ClusterSpec) -> None:
     assert all(BASE <= each.port < BASE + PORTS_PER_BLOCK for each in everything)
 
 
+@settings(deadline=None)
 @given(specs())
 def test_a_name_leads_to_the_link_of_whoever_asks(spec: ClusterSpec) -> None:
     """What a broker resolves a peer's name to, with the advertised port, is where its own link listens."""
@@ -78,6 +80,7 @@ def test_a_name_leads_to_the_link_of_whoever_asks(spec: ClusterSpec) -> None:
         assert route.listen != route.upstream
 
 
+@settings(deadline=None)
 @given(specs())
 def test_every_advertised_address_but_the_witness_is_a_link(spec: ClusterSpec) -> None:
     """A client that believes the metadata stays on the links of its site; only the witness goes around them."""
@@ -149,12 +152,12 @@ def test_settings_of_the_spec_win() -> None:
 
 def test_equal_specs_are_interchangeable() -> None:
     """Equality and hash go by content, and a mapping that changes later does not change the spec."""
-    settings = {"a": "1"}
-    one = ClusterSpec(release="4.3.1", broker_settings=settings, feature_levels={"transaction.version": 2})
+    broker_settings = {"a": "1"}
+    one = ClusterSpec(release="4.3.1", broker_settings=broker_settings, feature_levels={"transaction.version": 2})
     other = ClusterSpec(release="4.3.1", broker_settings={"a": "1"}, feature_levels={"transaction.version": 2})
     assert one == other
     assert hash(one) == hash(other)
-    settings["a"] = "2"
+    broker_settings["a"] = "2"
     assert one == other
     assert one != ClusterSpec(release="4.3.1", broker_settings={"a": "2"}, feature_levels={"transaction.version": 2})
 
