@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
@@ -64,6 +68,28 @@ def test_processor_seconds_of_children_that_ended_count() -> None:
     before = processor_s()
     subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
     assert processor_s() - before > 0.1
+
+
+def test_processor_seconds_of_others_do_not_count() -> None:
+    """A process of the session that nobody here has started, such as one whose parent has ended, is not looked at."""
+    orphan = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'while True: pass'], stdout=subprocess.DEVNULL).pid, flush=True)"
+    pid = int(subprocess.run([sys.executable, "-c", orphan], check=True, stdout=subprocess.PIPE).stdout)
+    try:
+        assert os.getsid(pid) == os.getsid(0)
+        before, began = processor_s(), ticks_of(pid)
+        waited = time.monotonic() + 20
+        while ticks_of(pid) - began < 50 and time.monotonic() < waited:
+            time.sleep(0.05)
+        assert ticks_of(pid) - began >= 50, "it used no processor time to be counted"
+        # What looking costs is this process's own.
+        assert processor_s() - before < 0.4
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def ticks_of(pid: int) -> int:
+    """User time of a process so far, in hundredths of a second."""
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11])
 
 
 def test_only_a_complete_run_writes_the_page() -> None:

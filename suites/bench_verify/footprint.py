@@ -25,7 +25,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 #: How long what is left of a session may take to end, once it was told to.
 _ENDING_S = 20.0
 # Fields of /proc/<pid>/stat after the name, counted from the state (proc(5) counts from 1, the state being its third).
-_SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 3, 11, 12, 14, 21
+_PARENT, _SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 1, 3, 11, 12, 14, 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +38,16 @@ class Footprint:
 
 
 def processor_s() -> float:
-    """Processor seconds of this process and of all of its session, with what their children that ended have used."""
+    """Processor seconds of this process and of all that it has started in its session, children that ended included.
+
+    Others of the session count for others: what a shell or a test runner does beside it, and what ends there.
+    """
     own = os.getsid(0)
-    ticks = (
-        int(ticks)
-        for _, fields in _processes()
-        if int(fields[_SESSION]) == own
-        for ticks in fields[_USER : _CHILDREN_SYSTEM + 1]
-    )
+    session = {pid: fields for pid, fields in _processes() if int(fields[_SESSION]) == own}
+    found = {os.getpid()}
+    while more := {pid for pid, fields in session.items() if int(fields[_PARENT]) in found} - found:
+        found |= more
+    ticks = (int(each) for pid in found for each in session[pid][_USER : _CHILDREN_SYSTEM + 1])
     return sum(ticks) / _TICKS_PER_S
 
 
