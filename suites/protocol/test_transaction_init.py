@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from suites.protocol import settings
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, Needs, generations, needs, requirement
 from suites.protocol.clocks import SOON_S
@@ -16,6 +17,8 @@ from wire.values import Producer
 
 #: The last epoch that is handed out; the one above is kept for fencing.
 LAST_EPOCH = 32_766
+#: What says in a line of the broker's log that an id was initialised.
+COORDINATOR = "kafka.coordinator.transaction.TransactionCoordinator"
 #: So many answers fit in a connection's buffers while nobody reads them.
 FLOOD = 2_000
 MAX_TIMEOUT_MS = 900_000
@@ -231,9 +234,10 @@ def exhaust(stage: Stage, producer: ScriptedProducer) -> None:
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
     request = stage.request("InitProducerId", body, line=line)
     last: Body = {"ErrorCode": 0, "ProducerId": producer.now.id, "ProducerEpoch": producer.now.epoch}
-    while last["ErrorCode"] == Code.NONE and last["ProducerEpoch"] < LAST_EPOCH:
-        count = min(FLOOD, LAST_EPOCH - last["ProducerEpoch"])
-        last = stage.flood(request, line=line, count=count)[-1]
+    with settings.quiet(stage, line.broker, COORDINATOR):
+        while last["ErrorCode"] == Code.NONE and last["ProducerEpoch"] < LAST_EPOCH:
+            count = min(FLOOD, LAST_EPOCH - last["ProducerEpoch"])
+            last = stage.flood(request, line=line, count=count)[-1]
     told = [last["ErrorCode"], last["ProducerId"], last["ProducerEpoch"]]
     stage.require("the last of the initialisations", told, [0, producer.now.id, LAST_EPOCH])
     producer.now = Producer(id=producer.now.id, epoch=LAST_EPOCH)
