@@ -80,11 +80,11 @@ def test_cases_of_one_cluster_stay_together() -> None:
 
 
 def test_cases_that_share_an_outage_are_taken_together_and_first() -> None:
-    """Who shares an outage with somebody who shares one with a third is in one company with both."""
-    cases = [case("a"), case("b", None, "stopped"), case("c", None, "crashed"), case("d")]
+    """Who shares one with somebody who shares one with a third is in one company with both; who has one alone follows."""
+    cases = [case("a"), case("b", None, "stopped"), case("c", None, "crashed"), case("d"), case("g", None, "isolated")]
     cases += [case("e", None, "stopped", "crashed"), case("f", THREE, "stopped")]
     taken = [[each.key for each in together] for queue in queues(cases) for together in queue.left]
-    assert taken == [["f"], ["b", "c", "e"], ["a"], ["d"]]
+    assert taken == [["f"], ["b", "c", "e"], ["g"], ["a"], ["d"]]
 
 
 def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
@@ -102,6 +102,29 @@ def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
     for number in range(2):
         assert sum(f"few-{number}" in each.performed for each in (first, second)) == 1
     assert {"few-0", "few-1"} <= set(first.performed) or {"few-0", "few-1"} <= set(second.performed)
+
+
+def test_a_lane_ends_its_cluster_while_others_go_on() -> None:
+    """What ending it raises is told in the end, like that of the others."""
+    ended = threading.Event()
+
+    class Failing(Recorder):
+        def close(self) -> None:
+            super().close()
+            if self.performed[:1] == ["short"] and not ended.is_set():
+                ended.set()
+                raise EnvironmentProblemError("it does not end", hint="")
+
+    recorders = [Failing(), Failing()]
+    for each in recorders:
+        each.reactions = {"long": lambda: ended.wait(WITHIN_S)}
+    cases = [case("long", THREE), case("short")]
+    lanes = Lanes(cases, recorders.__getitem__, lanes=2)
+    assert all(lanes.outcome(each).verdict is not None for each in cases)
+    assert ended.is_set()
+    with pytest.raises(EnvironmentProblemError, match="it does not end"):
+        lanes.close()
+    assert all(each.closed for each in recorders)
 
 
 def test_nobody_helps_with_what_is_soon_done() -> None:
@@ -150,7 +173,7 @@ def test_a_mistake_of_ours_reaches_whoever_waits() -> None:
 
 
 def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
-    """Every lane's cluster is ended twice, whatever ending another one raises; the first error is told."""
+    """Every cluster is ended, whatever ending another one raises: by its lane, and twice more; the first error is told."""
     recorders = [Recorder(), Recorder()]
 
     def refuse() -> None:
@@ -163,7 +186,7 @@ def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
     assert all(lanes.outcome(each).verdict is not None for each in cases)
     with pytest.raises(EnvironmentProblemError, match="attempt 1"):
         lanes.close()
-    assert [each.closed for each in recorders] == [2, 2]
+    assert [each.closed for each in recorders] == [3, 3]
 
 
 def test_an_end_lets_no_case_begin_and_forgets_the_one_that_was_interrupted() -> None:
@@ -183,7 +206,7 @@ def test_an_end_lets_no_case_begin_and_forgets_the_one_that_was_interrupted() ->
 
     recorder.close = close  # type: ignore[method-assign]
     cases = [case("first"), case("second"), case("third")]
-    lanes = Lanes(cases, lambda _: recorder)
+    lanes = Lanes(cases, lambda _: recorder, lanes=1)
     assert lanes.outcome(cases[0]).verdict is not None
     assert running.wait(WITHIN_S)
     lanes.close()

@@ -405,7 +405,8 @@ def test_an_outage_that_nobody_goes_through_is_refused(shares: tuple[str, ...]) 
     item = MagicMock()
     item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
     with pytest.raises(
-        pytest.UsageError, match='out of "stopped", "crashed", "all crashed", "isolated", in this order'
+        pytest.UsageError,
+        match='out of "stopped", "crashed", "controller crashed", "all crashed", "isolated", in this order',
     ):
         _shares(item)
 

@@ -8,8 +8,9 @@ that others have used: topics, ids and groups of other names.
 
 A case is written as if it were alone, and alone it is performed in the very same way. `@shares("stopped")` above it says
 that others may go through its outage with it, `hurried=True` that its time runs from its first request on: it begins
-last and goes on first. Where what the outage is about changes while others are waited for, as a log does under the
-cleaner, nothing is shared. Should an outage not come off, or brokers not come back, nobody knows whose fault that is,
+last and goes on first. Where what the outage is about changes while others are waited for nothing is shared; what the
+cleaner must keep it must keep that long as well. Should an outage not come off, or brokers not come back, nobody knows
+whose fault that is,
 and whoever it broke is performed alone.
 """
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The outages that cases share, in the order in which a company goes through them. Who shares a later one begins when
 #: those before it are over: a broker that is to be killed has not been stopped cleanly on the way.
-OUTAGES = ("stopped", "crashed", "all crashed", "isolated")
+OUTAGES = ("stopped", "crashed", "controller crashed", "all crashed", "isolated")
 
 Result = TypeVar("Result")
 

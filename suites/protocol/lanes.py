@@ -63,13 +63,18 @@ class Queue:
 def queues(cases: Sequence[Case]) -> list[Queue]:
     """The cases by cluster, in the order in which lanes begin them.
 
-    Within a queue those that share outages come first, as they take longest; else the order of `cases` is kept.
+    Within a queue those that share outages come first, as they take longest, then those that go through one alone: a
+    broker that comes back loads the logs of all cases before. Else the order of `cases` is kept.
     """
     by_cluster = sorted(cases, key=lambda case: (-case.needs.brokers, case.needs.describe()))
     alike = [list(group) for _, group in groupby(by_cluster, key=lambda case: case.needs.describe())]
     # One that is long is begun early: others can help with it.
     alike.sort(key=lambda group: (-group[0].needs.brokers, -len(group)))
-    return [Queue(deque(sorted(companies(group), key=len, reverse=True))) for group in alike]
+    return [Queue(deque(sorted(companies(group), key=_when))) for group in alike]
+
+
+def _when(together: Sequence[Case]) -> tuple[int, bool]:
+    return -len(together), not together[0].shares
 
 
 class Lanes:
@@ -80,6 +85,7 @@ class Lanes:
         self._queues = queues(cases)
         self._taking = threading.Lock()
         self._stopping = threading.Event()
+        self._errors: list[Exception] = []
         self._sweeps = [sweep(number) for number in range(min(lanes, len(cases)))]
         self._threads = [
             threading.Thread(target=self._run, args=(each,), name=f"lane-{number}", daemon=True)
@@ -97,6 +103,8 @@ class Lanes:
         while not self._stopping.is_set():
             queue, together = self._next(queue)
             if not together:
+                # While others go on: to end a cluster and remove its data takes seconds.
+                self._errors += _ended(sweep)
                 return
             self._perform(sweep, together)
 
@@ -127,25 +135,26 @@ class Lanes:
     def close(self) -> None:
         """End every lane and its cluster. Raises what ending a cluster raises, and WaitedInVainError."""
         self._stopping.set()
-        errors = self._end_clusters()
+        for each in self._sweeps:
+            self._errors += _ended(each)
         end_s = time.monotonic() + ENDED_WITHIN_S
         for thread in self._threads:
             thread.join(max(0.0, end_s - time.monotonic()))
         # A lane that was between two cases may have begun one more cluster.
-        errors += self._end_clusters()
+        for each in self._sweeps:
+            self._errors += _ended(each)
         if late := [thread.name for thread in self._threads if thread.is_alive()]:
-            errors.append(
+            self._errors.append(
                 WaitedInVainError(f"Waited {ENDED_WITHIN_S:.0f} s for the cases of {', '.join(late)} to end.")
             )
-        if errors:
-            raise errors[0]
+        if self._errors:
+            raise self._errors[0]
 
-    def _end_clusters(self) -> list[Exception]:
-        """End the cluster of every lane, whatever comes of the others; what went wrong."""
-        errors: list[Exception] = []
-        for sweep in self._sweeps:
-            try:
-                sweep.close()
-            except ENVIRONMENT_ERRORS as error:
-                errors.append(error)
-        return errors
+
+def _ended(sweep: Asked) -> list[Exception]:
+    """End the cluster of a lane; what went wrong, which keeps nobody from ending the others."""
+    try:
+        sweep.close()
+    except ENVIRONMENT_ERRORS as error:
+        return [error]
+    return []

@@ -209,6 +209,7 @@ def _producers(stage: Stage, at: TopicPartition) -> list[int]:
 @requirement("FENCE-04")
 @generations(*BOTH)
 @needs(HASTY)
+@shares("crashed")
 def test_the_cleaner_keeps_the_epoch(stage: Stage) -> None:
     """Compaction keeps what carries the newer epoch, and a leader that has nothing but the log reads it there."""
     (at,) = stage.topic(

@@ -136,6 +136,7 @@ def test_memory_outlives_the_records(stage: Stage) -> None:
 
 @requirement("IDEMP-22")
 @needs(HASTY)
+@shares("crashed")
 def test_compaction_leaves_enough_to_recognise(stage: Stage) -> None:
     """A producer whose last record was compacted away is still recognised by a broker that knows only the log."""
     (at,) = stage.topic(cleanup_policy="compact", min_cleanable_dirty_ratio="0.0", segment_ms=SEGMENT_MS)

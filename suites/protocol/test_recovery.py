@@ -224,6 +224,7 @@ def test_a_superseded_leader_acknowledges_nothing(stage: Stage) -> None:
 
 @requirement("REC-13", "IDEMP-01")
 @needs(THREE)
+@shares("controller crashed")
 def test_a_failover_of_the_controller_repeats_no_id(stage: Stage) -> None:
     """Producer ids that all brokers hand out before, during and after a failover of the controller are distinct."""
     asked = brokers.controller(stage)
