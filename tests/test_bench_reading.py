@@ -72,7 +72,10 @@ def test_processor_seconds_of_children_that_ended_count() -> None:
 
 def test_processor_seconds_of_others_do_not_count() -> None:
     """A process of the session that nobody here has started, such as one whose parent has ended, is not looked at."""
-    orphan = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'while True: pass'], stdout=subprocess.DEVNULL).pid, flush=True)"
+    busy = "import time; end_s = time.monotonic() + 60\nwhile time.monotonic() < end_s: pass"
+    # Its output leads elsewhere, or whoever reads the parent's would wait for it.
+    started = f"subprocess.Popen([sys.executable, '-c', {busy!r}], stdout=subprocess.DEVNULL)"
+    orphan = f"import subprocess, sys; print({started}.pid, flush=True)"
     pid = int(subprocess.run([sys.executable, "-c", orphan], check=True, stdout=subprocess.PIPE).stdout)
     try:
         assert os.getsid(pid) == os.getsid(0)
