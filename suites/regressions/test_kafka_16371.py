@@ -9,7 +9,7 @@ order of hashes, hence forty partitions of which every second one is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from suites.protocol.answers import Answer
@@ -51,8 +51,10 @@ def test_a_refused_offset_is_not_pending(stage: Stage) -> None:
 @shows("KB-08", "b", violated=[("2.4.0", "3.7.0")])
 def test_the_others_of_the_transaction_are_committed(stage: Stage) -> None:
     """Offsets that were accepted are there after the commit, whatever became of others in the transaction."""
-    places = stage.topic(partitions=40)
+    *places, before = stage.topic(partitions=41)
     group = f"{stage.name}-group"
+    # A group that has only pending offsets may be deleted by 4.0.0 before its marker comes (KB-36).
+    _loaded(stage, partial(commit, stage, group, {before: OFFSET}))
     producer = transactional(stage)
     stage.set_up("the group is added", partial(producer.add_offsets, group))
     topics = _topics(places, lambda index: index % 2 == 1)
@@ -80,7 +82,7 @@ def _loaded(stage: Stage, call: Callable[[], Answer]) -> Answer:
     return found
 
 
-def _topics(places: tuple[TopicPartition, ...], oversized: Callable[[int], bool]) -> list[Body]:
+def _topics(places: Sequence[TopicPartition], oversized: Callable[[int], bool]) -> list[Body]:
     partitions = [
         {
             "PartitionIndex": at.partition,
