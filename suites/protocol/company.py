@@ -10,8 +10,10 @@ A case is written as if it were alone, and alone it is performed in the very sam
 that others may go through its outage with it, `hurried=True` that its time runs from its first request on: it begins
 last and goes on first. Where what the outage is about changes while others are waited for nothing is shared; what the
 cleaner must keep it must keep that long as well. Should an outage not come off, or brokers not come back, nobody knows
-whose fault that is,
-and whoever it broke is performed alone.
+whose fault that is, and whoever it broke is performed alone.
+
+A mark that no other case of the cluster has shares nothing: it says that the broker comes back, and such a case is
+performed early, before there are many logs to load (`lanes.py`).
 """
 
 from __future__ import annotations
