@@ -6,7 +6,6 @@ import io
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,64 +15,22 @@ import pytest
 
 from chaos.frames import Frames, Hold
 from fixtures.clusters.errors import ClusterUnhealthyError
-from fixtures.clusters.releases import parse_release
 from fixtures.errors import OnceproofError
 from reports.run_record import read as read_record
-from suites.config import Profile, RunConfig, Runtime
-from suites.console import Console
-from suites.interrupts import Requests
 from suites.protocol import settings
 from suites.protocol.answers import Answer, NoAnswerError
-from suites.protocol.asking import Clients
-from suites.protocol.case import SECURED, Needs
-from suites.protocol.company import Moment
+from suites.protocol.case import SECURED
 from suites.protocol.frames import tampered
 from suites.protocol.generations import Generation
-from suites.protocol.plugin import ProtocolPlugin, _shares
+from suites.protocol.plugin import ProtocolPlugin
 from suites.protocol.recording import NotApplicableError, Recording, UnmetError
 from suites.protocol.stage import Stage
-from suites.protocol.sweep import Case, Outcome, Sweep
+from suites.protocol.sweep import Sweep
 from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
-from verification.requirements.catalogue import load
+from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
 from verification.script import Relation, Script, judge
 from verification.script import read as read_script
 from verification.verdict import Verdict
-
-
-def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolPlugin:
-    """A plugin that has planned these cases and performed none."""
-    config = RunConfig(
-        release=parse_release("4.3.1"),
-        runtime=Runtime.LOCAL,
-        client="confluent",
-        profile=Profile.QUICK,
-        seed=1,
-        directory=directory,
-        started="20261121T090000Z",
-        keep=False,
-        accepted=(),
-        waivers=None,
-        retain=10,
-        keyword=keyword,
-        options=(),
-    )
-    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), Requests())
-    plugin.journal.machine = {"processors": "2"}  # what is found here is no part of these tests
-    plugin.journal.narrowed_by = keyword
-    plugin.journal.plan(_case(each) for each in planned)
-    return plugin
-
-
-def _case(script: Script) -> Case:
-    return Case(
-        key=script.case,
-        claim=script.claim,
-        requirements=script.requirements,
-        generation=None,
-        needs=Needs(),
-        play=lambda _: None,
-        replay=script.replay,
-    )
 
 
 def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
@@ -190,7 +147,7 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)
     client = SimpleNamespace(connection=lambda: SimpleNamespace(features={"transaction.version": 2}))
     stage: Any = SimpleNamespace(generation=Generation.TV2, client=client, recording=recording)
-    verdict = sweep._judged(sweep._performed(_case(VIOLATED), stage, "the broker is gone", 0.2))
+    verdict = sweep._judged(sweep._performed(case_of(VIOLATED), stage, "the broker is gone", 0.2))
     assert verdict.verdict is Verdict.FAIL
     written = read_script(tmp_path / "runs" / VIOLATED.case / "script.json")
     assert judge(written) == verdict
@@ -200,28 +157,9 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
         "the broker is gone",
     )
     assert [each.api for each in written.exchanges] == ["EndTxn"]
-    inapplicable = sweep._judged(replace(sweep._empty(_case(PASSED)), inapplicable="nothing of it applies"))
+    inapplicable = sweep._judged(replace(sweep._empty(case_of(PASSED)), inapplicable="nothing of it applies"))
     assert inapplicable.verdict is Verdict.NOT_APPLICABLE
     assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
-
-
-def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> Sweep:
-    """A sweep without clusters: good for all that is decided before one is started."""
-    sweep = object.__new__(Sweep)
-    sweep.directory, sweep.release, sweep._runtime, sweep._catalogue = directory, release, runtime, load()
-    sweep._clients = Clients()
-    return sweep
-
-
-def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Sweep:
-    """A sweep whose cases find a cluster, of which nothing can be asked."""
-    sweep, client = bare_sweep(directory), MagicMock()
-    client.__enter__.return_value = client
-    client.connection.return_value = SimpleNamespace(features={})
-    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
-    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
-    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
-    return sweep
 
 
 @pytest.mark.parametrize(
@@ -230,7 +168,7 @@ def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Sweep:
 )
 def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, runtime: str, missing: str) -> None:
     """A case that needs a listener which is not started here is inconclusive, and its requirements with it."""
-    case = replace(_case(PASSED), needs=SECURED)
+    case = replace(case_of(PASSED), needs=SECURED)
     verdict = bare_sweep(tmp_path, release=release, runtime=runtime).perform(case)
     assert verdict.verdict is Verdict.INCONCLUSIVE
     assert missing in verdict.reason
@@ -239,7 +177,7 @@ def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, r
 
 def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
     """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
-    case = replace(_case(PASSED), needs=SECURED, generation=Generation.TV2)
+    case = replace(case_of(PASSED), needs=SECURED, generation=Generation.TV2)
     assert bare_sweep(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
 
 
@@ -279,7 +217,7 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
         raise NotApplicableError("nobody can be asked before 3.0")
 
     sweep = served_sweep(tmp_path, monkeypatch)
-    case = replace(_case(PASSED), generation=Generation.TV1, play=play)
+    case = replace(case_of(PASSED), generation=Generation.TV1, play=play)
     assert sweep.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
     assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
@@ -299,116 +237,6 @@ def test_codes_are_told_by_their_place() -> None:
     told = Answer(exchange=1, api="TxnOffsetCommit", version=4, body={"ErrorCode": 0, "Topics": topics})
     assert (told.codes, told.code) == ({"orders-0": 48}, 48)
     assert Answer(exchange=1, api="EndTxn", version=4, body={"ErrorCode": 90}).codes == {"": 90}
-
-
-@pytest.mark.parametrize("returns", [True, False])
-def test_cases_that_share_an_outage_answer_for_themselves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, returns: bool
-) -> None:
-    """Each has the verdict of its own script; what an outage broke that did not come off is performed again, alone."""
-    brokers: list[str] = []
-
-    def outage() -> None:
-        brokers.append("goes")
-        if not returns and len(brokers) == 1:
-            raise ClusterUnhealthyError("Broker 1 does not come back.")
-
-    def play(observed: int, stage: Any) -> None:
-        stage.together(Moment("outage", outage))
-        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
-
-    sweep = served_sweep(tmp_path, monkeypatch)
-    cases = [
-        replace(
-            _case(PASSED),
-            key=f"sees-{observed}",
-            requirements=(),
-            generation=Generation.TV1,
-            shares=("stopped",),
-            play=partial(play, observed),
-        )
-        for observed in (48, 0)
-    ]
-    # Another one of them is not for this release, and takes no part.
-    cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=Generation.TV2))
-    sweep.release = "3.9.2"
-    ended = sweep.perform_together(cases)
-    assert [each.verdict and each.verdict.verdict for each in ended] == [
-        Verdict.PASS,
-        Verdict.FAIL,
-        Verdict.NOT_APPLICABLE,
-    ]
-    assert len(brokers) == (1 if returns else 3)
-    assert [bool(each.before) for each in ended] == [not returns, not returns, False]
-    if not returns:
-        assert ended[0].before == "OutageError: outage: Broker 1 does not come back."
-
-
-@pytest.mark.parametrize("shares", ["stopped", "crashed"])
-def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: str) -> None:
-    """What was seen before an outage that did not come off stands, even if it is not seen again; the others begin anew."""
-    sweep, seen, fates = served_sweep(tmp_path, monkeypatch), iter((0, 48)), iter((False, True, True))
-
-    def outage() -> None:
-        if not next(fates):
-            raise ClusterUnhealthyError("Broker 1 does not come back.")
-
-    def violated(stage: Any) -> None:
-        stage.recording.state("a late batch", next(seen), Relation.EQUALS, 48, required=False)
-        stage.together(Moment("outage", outage))
-
-    def other(stage: Any) -> None:
-        stage.together(Moment("outage", outage))
-        stage.recording.state("a late batch", 48, Relation.EQUALS, 48, required=False)
-
-    cases = [
-        replace(_case(PASSED), key="a", generation=Generation.TV1, shares=("stopped", "crashed"), play=violated),
-        replace(_case(PASSED), key="b", generation=Generation.TV1, shares=(shares,), play=other),
-    ]
-    ended = sweep.perform_together(cases)
-    assert [each.verdict and each.verdict.verdict for each in ended] == [Verdict.FAIL, Verdict.PASS]
-    assert [bool(each.before) for each in ended] == [False, True]
-    assert next(seen) == 48, "it was performed again"
-
-
-def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Path) -> None:
-    """Of cases that share their outages those that do not apply stay so."""
-
-    def lease(_: object) -> None:
-        raise ClusterUnhealthyError("Broker 1 does not start.")
-
-    sweep = bare_sweep(tmp_path, release="3.9.2")
-    sweep._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
-    cases = [replace(_case(PASSED), key=key, generation=Generation.TV1, shares=("stopped",)) for key in "ab"]
-    ended = sweep.perform_together([*cases, replace(cases[0], key="c", generation=Generation.TV2)])
-    assert [each.broke for each in ended] == ["Broker 1 does not start."] * 2 + [""]
-    assert ended[2].verdict is not None
-    assert ended[2].verdict.verdict is Verdict.NOT_APPLICABLE
-
-
-def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
-    """A pass at the second attempt has a line that tells of the first."""
-    plugin = plugin_of(tmp_path, PASSED)
-    outcome = Outcome(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
-    plugin._lanes = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
-    item = MagicMock(spec=pytest.Function)
-    item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None
-    item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"generation": None}), None
-    assert plugin.pytest_pyfunc_call(item)
-    assert isinstance(plugin.console.out, io.StringIO)
-    assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
-
-
-@pytest.mark.parametrize("shares", [("stoped",), ("crashed", "stopped"), ()])
-def test_an_outage_that_nobody_goes_through_is_refused(shares: tuple[str, ...]) -> None:
-    """Nobody would begin a case that shares it, or the outages in another order."""
-    item = MagicMock()
-    item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
-    with pytest.raises(
-        pytest.UsageError,
-        match='out of "stopped", "crashed", "controller crashed", "all crashed", "isolated", in this order',
-    ):
-        _shares(item)
 
 
 def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:

@@ -1,0 +1,77 @@
+"""Sweeps and their plugin without a cluster: what is planned, leased and performed is the test's own."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+
+from fixtures.clusters.releases import parse_release
+from suites.config import Profile, RunConfig, Runtime
+from suites.console import Console
+from suites.interrupts import Requests
+from suites.protocol.asking import Clients
+from suites.protocol.case import Needs
+from suites.protocol.plugin import ProtocolPlugin
+from suites.protocol.sweep import Case, Sweep
+from verification.requirements.catalogue import load
+from verification.script import Script
+
+
+def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolPlugin:
+    """A plugin that has planned these cases and performed none."""
+    config = RunConfig(
+        release=parse_release("4.3.1"),
+        runtime=Runtime.LOCAL,
+        client="confluent",
+        profile=Profile.QUICK,
+        seed=1,
+        directory=directory,
+        started="20261121T090000Z",
+        keep=False,
+        accepted=(),
+        waivers=None,
+        retain=10,
+        keyword=keyword,
+        options=(),
+    )
+    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), Requests())
+    plugin.journal.machine = {"processors": "2"}  # what is found here is no part of these tests
+    plugin.journal.narrowed_by = keyword
+    plugin.journal.plan(case_of(each) for each in planned)
+    return plugin
+
+
+def case_of(script: Script) -> Case:
+    """The planned case that such a script would be of; performing it does nothing."""
+    return Case(
+        key=script.case,
+        claim=script.claim,
+        requirements=script.requirements,
+        generation=None,
+        needs=Needs(),
+        play=lambda _: None,
+        replay=script.replay,
+    )
+
+
+def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> Sweep:
+    """A sweep without clusters: good for all that is decided before one is started."""
+    sweep = object.__new__(Sweep)
+    sweep.directory, sweep.release, sweep._runtime, sweep._catalogue = directory, release, runtime, load()
+    sweep._clients = Clients()
+    return sweep
+
+
+def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Sweep:
+    """A sweep whose cases find a cluster, of which nothing can be asked."""
+    sweep, client = bare_sweep(directory), MagicMock()
+    client.__enter__.return_value = client
+    client.connection.return_value = SimpleNamespace(features={})
+    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
+    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
+    return sweep
