@@ -18,6 +18,7 @@ from suites.bench_reading.__main__ import RECORDS, TURNS, Request, main
 from suites.bench_reading.errors import UnequalError, UnfilledError
 from suites.bench_reading.figures import bounds, page, ratios
 from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
+from suites.bench_reading.prebuilt import PREBUILT
 from suites.bench_reading.reading import SOURCES, Log, Took, require_equal
 from suites.bench_verify.footprint import processor_s
 from verification.identity import decode
@@ -40,17 +41,20 @@ SECONDS = {
     SourceName.WIRE: (10.0, 5.0, 5.0),
     SourceName.CONNECTOR: (20.0, 20.0, 20.0),
     SourceName.CLIENT: (20.0, 20.0, 200.0),
+    PREBUILT: (2.0, 2.0, 2.0),
 }
 TOOK = {source: [Took(seconds=each, processor_s=10.0) for each in took] for source, took in SECONDS.items()}
 
 
 def test_ratios_are_of_rates_turn_by_turn() -> None:
     """Twice the speed is 2, whatever the seconds; the median decides whether a bound holds."""
-    connector, client, *by_processor = ratios(1_000, TOOK)
+    connector, client, *ceiling, one, two, three, four = ratios(1_000, TOOK)
+    by_processor = [one, two, three, four]
     assert (connector.unit, connector.values) == (Unit.RECORDS_PER_S, (2.0, 4.0, 4.0))
     assert client.values == (2.0, 4.0, 40.0)
-    assert [each.values for each in by_processor] == [(1.0, 1.0, 1.0)] * 2
-    found = bounds([connector, client, *by_processor])
+    assert [each.values for each in by_processor] == [(1.0, 1.0, 1.0)] * 4
+    assert [each.values for each in ceiling] == [(10.0, 10.0, 10.0), (10.0, 10.0, 100.0)]
+    found = bounds([connector, client, *ceiling, *by_processor])
     assert [(bound.seen, bound.holds) for bound in found] == [(4.0, True), (4.0, False)]
     assert str(found[1]).startswith("does not hold: wire reads at least 5.00 times as fast as confluent-kafka")
 

@@ -77,12 +77,14 @@ KILLED = """
 import sys
 from pathlib import Path
 from fixtures.java import find_java, spark_java_home
-from verification.session import kill, start
+from verification.session import ARROW_OPTIONS, kill, start
 
 session = start(java_home=spark_java_home(find_java()), log=Path(sys.argv[1]))
 assert session.range(3).count() == 3
 machine = session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
-assert "-XX:ReservedCodeCacheSize=256m" in list(machine.getInputArguments()), "a long run would fill the code cache"
+given = list(machine.getInputArguments())
+assert "-XX:ReservedCodeCacheSize=256m" in given, "a long run would fill the code cache"
+assert set(ARROW_OPTIONS.split()) <= set(given), "reading our own sources takes longer"
 kill(session)
 try:
     session.range(3).count()

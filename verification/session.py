@@ -51,6 +51,11 @@ SQL_DEFAULTS: dict[str, str] = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 
+#: Arrow, unless told otherwise, holds every value that it gives against the bounds of its buffer and against its null bit.
+#: Spark has asked for the null bit before, and asks for the rows that a batch has: without, our own sources are read in
+#: four fifths of the time.
+ARROW_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+
 #: Settings of the application, which a remote session already has.
 APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.app.name": "onceproof",
@@ -65,7 +70,9 @@ APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.shuffle.compress": "false",
     # One compiler tier has 48 MB for code by default. Spark compiles classes for every query: a session of twenty
     # judgements filled it, which ends compilation, then a thread that serves results, and then nobody answers.
-    "spark.driver.extraJavaOptions": ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=256m"),
+    "spark.driver.extraJavaOptions": (
+        f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=256m {ARROW_OPTIONS}"
+    ),
 }
 
 _LOCK = threading.Lock()

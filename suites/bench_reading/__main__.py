@@ -32,6 +32,7 @@ from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
+from verification.session import ARROW_OPTIONS
 from verification.verdict import ExitCode
 from wire.client import Client
 from wire.messages import Definitions
@@ -39,7 +40,7 @@ from wire.messages import Definitions
 PAGE = ROOT / "docs" / "reading.md"
 RECORDS, TURNS = 10_000_000, 3
 #: Whoever reads so much lets the JVM optimise; what a session is quick to start with is for small jobs.
-SETTINGS = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-Xss4m"}
+SETTINGS = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": f"-Xss4m {ARROW_OPTIONS}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """One log read by each source in one session, by turns: every row, with every column of its schema.
 
-They go into Spark's sink for measurements (`noop`), so that no plan can skip what nobody asks for.
+They go into Spark's sink for measurements (`noop`), so that no plan can skip what nobody asks for. The ceiling
+(`prebuilt`) takes its turn with them; it gives as many rows and no records, so nothing is asked of its sums.
 Before, each source's records are summed up, over columns for which every value must have been taken apart, and the sums
 must be equal, and of what was written: a reader that is quick because it leaves something out is an error and no figure.
 """
@@ -16,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from suites.bench_reading.errors import UnequalError
 from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, RUN, TOPIC
+from suites.bench_reading.prebuilt import PREBUILT, register
 from suites.bench_verify.footprint import processor_s
 from verification.sources.ranges import Range, encode
 from verification.sources.reading import read
 from verification.sources.source import SourceName
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SOURCES = (SourceName.WIRE, SourceName.CONNECTOR, SourceName.CLIENT)
+#: What takes a turn: the sources, and what bounds those that are written in Python.
+READ = (*SOURCES, PREBUILT)
 STALL_S = 60.0
 _SUMMED = ("offset", "timestamp_ms", "digest", "identity_digest", "operation", "index", "send_order", "source_offset")
 
@@ -70,23 +74,28 @@ class Took:
 
 def by_turns(
     spark: SparkSession, log: Log, *, tasks: int, turns: int, say: Callable[[str], None]
-) -> dict[SourceName, list[Took]]:
-    """What every source took, turn by turn, after one turn that warms everything up; raises UnequalError."""
+) -> dict[str, list[Took]]:
+    """What every source and the ceiling took, turn by turn, after one turn that warms everything up; raises UnequalError."""
     options = log.options(tasks)
-    found: dict[SourceName, list[Took]] = {source: [] for source in SOURCES}
+    register(spark)
+    found: dict[str, list[Took]] = {each: [] for each in READ}
     sums = {source: _summed(spark, source, options) for source in SOURCES}
     require_equal(sums, log.records)
     say(f"each gave {sums[SourceName.WIRE]['records']} records with the same sums")
     for turn in range(turns + 1):
-        for source in SOURCES:
+        for each in READ:
             began, spent = time.monotonic(), processor_s()
-            read(spark, source, options).write.format("noop").mode("overwrite").save()
+            _frame(spark, each, options).write.format("noop").mode("overwrite").save()
             took = Took(seconds=time.monotonic() - began, processor_s=processor_s() - spent)
             if turn:
-                found[source].append(took)
+                found[each].append(took)
             when = f"turn {turn}" if turn else "warming up"
-            say(f"{when}, {source}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s")
+            say(f"{when}, {each}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s")
     return found
+
+
+def _frame(spark: SparkSession, each: str, options: Mapping[str, str]) -> DataFrame:
+    return spark.read.format(PREBUILT).options(**options).load() if each == PREBUILT else read(spark, each, options)
 
 
 def require_equal(sums: Mapping[SourceName, Mapping[str, Any]], records: int) -> None:
