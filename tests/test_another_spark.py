@@ -16,11 +16,14 @@ from pathlib import Path
 import pytest
 
 from tests import planted_log
+from tests.log_broker import LogBroker, log_broker
 from tests.planted_cases import MIXED, anomalies, mixed
 from tests.spark_servers import connect_server, standalone, temporary
 from tests.test_reading_sources import END, PARTS, TOPIC, options, whole
 from tests.whole_commands import ROOT
+from tests.wire_definitions import definition_jars
 from verification import verdict_file
+from verification.capture import spoken
 from verification.evidence import read_run
 from verification.folding import fold
 from verification.layout import RunDirectory
@@ -43,9 +46,12 @@ where, url, asked, *words = sys.argv[1:]
 code = main([*words, f"--spark-{where}", url])
 spark = SparkSession.builder.config(f"spark.{where}", url).getOrCreate()
 ship(spark)
-read = spark.read.format("onceproof").option("source", "segments").options(**json.loads(asked)).load()
-rows = read.select("partition", "offset", "digest").toArrow().to_pylist()
-print(json.dumps({"code": code, "rows": sorted([row["partition"], row["offset"], row["digest"]] for row in rows)}))"""
+said = {"code": code}
+for source in ("segments", "wire"):
+    read = spark.read.format("onceproof").option("source", source).options(**json.loads(asked)).load()
+    rows = read.select("partition", "offset", "digest").toArrow().to_pylist()
+    said[source] = sorted([row["partition"], row["offset"], row["digest"]] for row in rows)
+print(json.dumps(said))"""
 
 
 @pytest.fixture(scope="module", params=["standalone", "connect"])
@@ -75,11 +81,23 @@ def by_spark(run: RunDirectory) -> dict[str, int]:
     return {each.anomaly: each.count for each in findings}
 
 
-def test_evidence_is_judged_and_logs_are_read_alike(elsewhere: tuple[str, str], tmp_path: Path) -> None:
-    """As much is found of each anomaly as by the reference judge; workers read with the code that they were sent."""
+@pytest.fixture(scope="module")
+def broker() -> Iterator[LogBroker]:
+    """The log that `wire` reads."""
+    with log_broker({(TOPIC, 0): b"".join(PARTS)}) as serving:
+        yield serving
+
+
+def test_evidence_is_judged_and_logs_are_read_alike(
+    elsewhere: tuple[str, str], broker: LogBroker, tmp_path: Path
+) -> None:
+    """As much is found of each anomaly as by the reference judge; workers read with what they were sent and no more."""
     directory = planted_log.data_directory(tmp_path, 1)
     planted_log.write_segments(directory / f"{TOPIC}-0", PARTS, each=20)
-    asked = json.dumps(options("unused", [whole()], directory=str(directory), split_offsets="100"))
+    told = spoken(definition_jars())
+    asked = json.dumps(
+        options(broker.bootstrap, [whole()], directory=str(directory), split_offsets="100", definitions=told)
+    )
     runs = judged = mixed(tmp_path)
     places = [str(run.root) for run in runs]
     if elsewhere[0] == "remote":
@@ -96,5 +114,6 @@ def test_evidence_is_judged_and_logs_are_read_alike(elsewhere: tuple[str, str], 
     assert [set(by_spark(run)) for run in judged] == [anomalies(name) for name in MIXED]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["code"] == ExitCode.VIOLATION
-    assert [(partition, offset) for partition, offset, _ in said["rows"]] == [(0, offset) for offset in range(END)]
-    assert any(digest is not None for *_, digest in said["rows"])
+    assert [(partition, offset) for partition, offset, _ in said["wire"]] == [(0, offset) for offset in range(END)]
+    assert any(digest is not None for *_, digest in said["wire"])
+    assert said["segments"] == said["wire"]

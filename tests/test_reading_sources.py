@@ -7,6 +7,7 @@ for `segments`.
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,27 @@ def test_a_piece_is_one_that_its_size_says(broker: LogBroker) -> None:
     assert len(groups) == 11
     assert max(sum(each.length for each in group.ranges) for group in groups) <= SPLIT_OFFSETS + 9
     assert len(split_and_grouped([whole(0, 10 * SPLIT_OFFSETS)], 2, 0)) == 1
+
+
+def test_a_worker_needs_no_jar(broker: LogBroker) -> None:
+    """With the definitions in its options the reader reads the same log, and there is no path among its options."""
+    from verification.capture import spoken as definitions_of
+    from verification.sources.wire_log import SPOKEN, LogReader
+    from wire.messages import Definitions
+
+    spoken = definitions_of(definition_jars())
+    asked = options(broker.bootstrap, [whole()], definitions=spoken)
+    assert not any(jar in text for text in asked.values() for jar in definition_jars())
+    # As a session hands it to a worker.
+    reader = pickle.loads(pickle.dumps(LogReader(asked)))  # noqa: S301 - our own
+    assert rows_of(reader) == wire_rows(broker, [whole()])
+    assert Definitions.load(*json.loads(spoken)).apis() == sorted(SPOKEN)
+    for jars, said in (
+        ((), "no jar was given"),
+        (("nowhere.jar",), "cannot read message definitions from nowhere.jar"),
+    ):
+        with pytest.raises(CaptureError, match=said):
+            definitions_of(jars)
 
 
 def test_segments_hold_what_fetch_gives(broker: LogBroker, tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.wire_definitions import bodies, definitions, every_message
+from tests.wire_definitions import bodies, definition_jars, definitions, every_message
 from wire.codes import ErrorCode
 from wire.errors import BrokerError, DefinitionError, FieldError, ProtocolError, TruncatedError, VersionError
-from wire.messages import Definitions
+from wire.messages import Definitions, carried
 from wire.primitives import Raw
 from wire.request import Request, decode_request, decode_response
 from wire.schema import UNKNOWN_TAGS
@@ -347,3 +347,27 @@ def test_error_codes_have_their_names() -> None:
     ]
     error = pickle.loads(pickle.dumps(BrokerError(9999, "Fetch of t-0")))  # noqa: S301 - our own bytes
     assert (error.code, error.error, str(error)) == (9999, None, "Fetch of t-0: the broker answered error(9999)")
+
+
+def test_definitions_are_carried_where_no_jar_is() -> None:
+    """As texts of a few thousand characters they say of their APIs what the jars say, and of others nothing."""
+    apis = ("ApiVersions", "Fetch")
+    texts = carried(*definition_jars(), apis=apis)
+    assert texts == carried(*definition_jars(), apis=apis)
+    assert all(len(text) < 40_000 for text in texts)
+    there = pickle.loads(pickle.dumps(Definitions.load(*texts)))  # noqa: S301 - our own
+    assert there.apis() == sorted(apis)
+    for name in (
+        "RequestHeader",
+        "ResponseHeader",
+        *(f"{api}{kind}" for api in apis for kind in ("Request", "Response")),
+    ):
+        assert there.versions(name) == definitions().versions(name)
+        for version in there.versions(name):
+            assert there.source(name, version) == definitions().source(name, version)
+    with pytest.raises(DefinitionError, match="no API is called Metadata in carried definitions, carried"):
+        there.api_key("Metadata")
+    with pytest.raises(DefinitionError, match="cannot read message definitions from carried definitions"):
+        Definitions.load(texts[0][:-40])
+    with pytest.raises(DefinitionError, match=r"cannot read message definitions from nowhere\.jar"):
+        carried("nowhere.jar", apis=apis)

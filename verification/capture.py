@@ -6,8 +6,8 @@ level can reach waits for ever. `log/` is read by `wire`, the other two by librd
 hide a record from all three.
 
 Reader code goes to the workers as an archive (`addArtifacts`), the one way that works in a local session, on a cluster
-and through Spark Connect; the kafka-clients jars with the message definitions go along by the same way where the workers
-do not share this machine's files.
+and through Spark Connect. The message definitions that the log's reader speaks by go along in its options, so that no
+worker needs a kafka-clients jar. What workers do have to share with this process is the directory that is written to.
 """
 
 from __future__ import annotations
@@ -103,6 +103,20 @@ def _write(spark: SparkSession, source: SourceName, folder: Path, options: Mappi
     read(spark, source, options).write.mode("overwrite").parquet(str(folder))
 
 
+def spoken(jars: Sequence[Path | str]) -> str:
+    """What the log's reader speaks, as its option; raises CaptureError for a jar that cannot be read, and without one."""
+    from verification.sources.wire_log import SPOKEN
+    from wire.errors import WireError
+    from wire.messages import Definitions, carried
+
+    try:
+        texts = carried(*jars, apis=SPOKEN)
+        Definitions.load(*texts)
+    except WireError as error:
+        raise CaptureError(f"the log's reader cannot be told the protocol: {error}") from error
+    return json.dumps(texts)
+
+
 def capture(
     spark: SparkSession,
     directory: RunDirectory,
@@ -116,12 +130,12 @@ def capture(
 ) -> None:
     """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`, and then `captures.json`.
 
-    `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars,
-    newest first; `settings` go to librdkafka as they are, and those about security open the log's reader the same
-    door. A run whose subject writes no control records (`has_log` false) has only `committed/`.
+    `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars
+    of this machine, newest first; `settings` go to librdkafka as they are, and those about security open the log's
+    reader the same door. A run whose subject writes no control records (`has_log` false) has only `committed/`.
 
-    Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`, and for settings that
-    the log's reader cannot honour.
+    Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`, for settings that the
+    log's reader cannot honour, and for a jar without definitions.
     """
     from verification.sources.access import access
     from verification.sources.ranges import encode
@@ -135,12 +149,12 @@ def capture(
     everything = encode(_ranges(experiment, captures, isolation=Isolation.UNCOMMITTED))
     stable = encode(_ranges(experiment, captures, isolation=Isolation.COMMITTED))
     witness = {**common, "settings": json.dumps(dict(settings or {}))}
-    jars = json.dumps([str(path) for path in definitions])
     committed = {**witness, "ranges": stable, "isolation": str(Isolation.COMMITTED)}
     uncommitted = {**witness, "ranges": everything, "isolation": str(Isolation.UNCOMMITTED)}
     jobs = [(SourceName.CLIENT, directory.committed, committed)]
     if experiment.has_log:
-        jobs.append((SourceName.WIRE, directory.log, {**witness, "ranges": everything, "definitions": jars}))
+        told = spoken(definitions)
+        jobs.append((SourceName.WIRE, directory.log, {**witness, "ranges": everything, "definitions": told}))
         jobs.append((SourceName.CLIENT, directory.uncommitted, uncommitted))
     # Readers mostly wait for brokers, so the three go at once.
     with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="capture") as pool:

@@ -7,18 +7,22 @@ str, bytes, bool, float, ``uuid.UUID``, list, dict); see ``wire.schema`` for wha
 Names belong to a release: where a newer one renamed a field, the older name is known only to versions that come from
 an older jar. The newest jar is used wherever it has the version, the others only for versions dropped since: Kafka
 4.0 dropped many (KIP-896), which 3.9 and, before it, 2.8 still define.
+
+A process that has no such file is given what ``carried`` makes of it: the definitions of some APIs as one text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from wire.errors import DefinitionError, FieldError, ProtocolError, VersionError
 from wire.primitives import Raw, Reader
@@ -26,6 +30,9 @@ from wire.schema import Body, Compiler, Structure, span, within, write_or_raw
 
 _FOLDER = "common/message/"
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
+#: What stands before an archive that is given as text, where others are named by their path.
+_CARRIED = "data:application/zip;base64,"
+_HEADERS = ("RequestHeader", "ResponseHeader")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +80,14 @@ class Definitions:
         for jar in self.jars:
             if text := _definition(jar, f"{api}Request"):
                 return int(text["apiKey"])
-        raise DefinitionError(f"no API is called {api} in {', '.join(self.jars)}")
+        raise DefinitionError(f"no API is called {api} in {', '.join(map(_called, self.jars))}")
 
     def latest(self, message: str) -> int:
         """The highest version in the newest jar that has the message at all."""
         for jar in self.jars:
             if (text := _definition(jar, message)) and text["validVersions"] != "none":
                 return span(text["validVersions"])[1]
-        raise DefinitionError(f"no message is called {message} in {', '.join(self.jars)}")
+        raise DefinitionError(f"no message is called {message} in {', '.join(map(_called, self.jars))}")
 
     def knows(self, message: str, version: int) -> bool:
         """Whether a message can be spoken at that version."""
@@ -95,7 +102,7 @@ class Definitions:
                 if within(version, text["validVersions"]):
                     return text
         if not found:
-            raise DefinitionError(f"no message is called {message} in {', '.join(self.jars)}")
+            raise DefinitionError(f"no message is called {message} in {', '.join(map(_called, self.jars))}")
         known = self.versions(message)
         raise VersionError(f"{message} has no version {version}, only {known[0]} to {known[-1]}" if known else message)
 
@@ -140,12 +147,35 @@ class Definitions:
         return body
 
 
+def carried(*jars: str | Path, apis: Iterable[str]) -> tuple[str, ...]:
+    """The definitions of some APIs from each jar as a text that ``Definitions.load`` takes like the jar's path.
+
+    Some 10 to 20 kB each, the same for the same jar. Raises DefinitionError for a jar that cannot be read.
+    """
+    messages = [*_HEADERS, *(f"{api}{kind}" for api in apis for kind in ("Request", "Response"))]
+    return tuple(_as_text(str(jar), messages) for jar in jars)
+
+
+def _as_text(jar: str, messages: Iterable[str]) -> str:
+    wanted = {f"{_FOLDER}{message}.json" for message in messages}
+    held = BytesIO()
+    with ZipFile(held, "w") as archive:
+        for name in sorted(wanted.intersection(_archive(jar).namelist())):
+            # A time of its own would make another text of the same jar.
+            archive.writestr(ZipInfo(name), _archive(jar).read(name), compress_type=ZIP_DEFLATED)
+    return _CARRIED + b64encode(held.getvalue()).decode("ascii")
+
+
+def _called(jar: str) -> str:
+    return "carried definitions" if jar.startswith(_CARRIED) else jar
+
+
 @lru_cache(maxsize=16)
 def _archive(jar: str) -> ZipFile:
     try:
-        return ZipFile(jar)
-    except (OSError, BadZipFile) as error:
-        raise DefinitionError(f"cannot read message definitions from {jar}: {error}") from error
+        return ZipFile(BytesIO(b64decode(jar.removeprefix(_CARRIED))) if jar.startswith(_CARRIED) else jar)
+    except (OSError, ValueError, BadZipFile) as error:
+        raise DefinitionError(f"cannot read message definitions from {_called(jar)}: {error}") from error
 
 
 @lru_cache(maxsize=4096)

@@ -40,12 +40,15 @@ BATCH = 20_000
 #: Control records other than transaction markers (KIP-778 and raft's own); they end no transaction.
 OTHER = "other"
 DECISIONS = {Marker.COMMIT: "commit", Marker.ABORT: "abort"}
+#: The APIs that a reader speaks: what it must be given the definitions of (`wire.messages.carried`).
+SPOKEN = ("ApiVersions", "Metadata", "Fetch", "SaslHandshake", "SaslAuthenticate")
 
 
 class LogReader(DataSourceReader):
     """Reads groups of ranges, one client per group; its rows are those of `LOG`.
 
-    Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first), `run`, `ranges` (see
+    Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first, that every worker finds at these
+    paths, or of what `wire.messages.carried` makes of them, for workers that have none), `run`, `ranges` (see
     `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of librdkafka's settings; see `access`), and optionally
     `split_offsets`: how many offsets are read in one piece at most (default `ranges.SPLIT_OFFSETS`), 0 for any number.
     """
