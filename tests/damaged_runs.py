@@ -97,6 +97,18 @@ def _back_in_time(run: RunDirectory) -> None:
     run.history.write_text("".join(lines))
 
 
+def _back_to_health(run: RunDirectory) -> None:
+    """A fault that was healed before it was in force."""
+    *lines, footer = run.history.read_text().splitlines(keepends=True)
+    fault = {"type": "fault", "step": 4, "fault": "pause", "description": "d", "target": "t", "began_ns": 5}
+    entries = json.loads(footer)["entries"] + 1
+    lines += [
+        json.dumps({**fault, "applied_ns": 7, "healed_ns": 6}) + "\n",
+        json.dumps({**json.loads(footer), "entries": entries}) + "\n",
+    ]
+    run.history.write_text("".join(lines))
+
+
 def change_polls(run: RunDirectory, change: Callable[[list[bytes]], list[bytes]]) -> None:
     path = run.observations / "eager.jsonl.gz"
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
@@ -232,6 +244,7 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "an unknown partition": (_with_an_end_too_many, "has an end of a-7, which the experiment does not know"),
     "deleted records": (_with_deleted_records, "the log of partition . of topic . begins at 3"),
     "an operation back in time": (_back_in_time, r"history.jsonl: operation \d+ of process \d+ goes back in time"),
+    "a fault back in time": (_back_to_health, "history.jsonl: step 4 goes back in time"),
     "an observer back in time": (lambda run: change_polls(run, _clock_of_an_observer), "eager.* goes back in time"),
     "polls in another order": (lambda run: change_polls(run, lambda lines: lines[::-1]), "eager.* comes after poll"),
     "polls without a time": (

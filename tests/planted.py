@@ -30,10 +30,10 @@ BOTH = (
 )
 
 
-def valued(value: bytes) -> Row:
+def valued(value: bytes | None) -> Row:
     """The columns that a reader derives from a record's value; `_value` is kept for writing observations."""
     nothing: Row = dict.fromkeys(IDENTITY)
-    return {**nothing, **identity_row(value), "digest": zlib.crc32(value), "_value": value}
+    return {**nothing, **identity_row(value), "digest": zlib.crc32(value or b""), "_value": value}
 
 
 @dataclass(slots=True)
@@ -122,8 +122,8 @@ class Planted:
             rows.append(self.append(client, (topic_index, partition), identity.encode(SIZE), kind is Kind.TRANSACTION))
         return rows
 
-    def append(self, client: Client, place: Partition, value: bytes, transactional: bool) -> Row:
-        """One record at the end of a partition."""
+    def append(self, client: Client, place: Partition, value: bytes | None, transactional: bool) -> Row:
+        """One record at the end of a partition; without a value it is a tombstone."""
         return self._append(client, place, {"control": None, "transactional": transactional, **valued(value)})
 
     def mark(self, client: Client, place: Partition, decision: str) -> Row:

@@ -56,6 +56,7 @@ CASES: dict[str, Case] = {
         planted_coordinating.decided_twice,
         planted_coordinating.epoch_went_back,
         planted_copies.torn_without_log,
+        planted_writes.tombstones,
     )
 }
 

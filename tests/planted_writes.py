@@ -157,3 +157,15 @@ def phantoms(run: str) -> tuple[Plant, set[Found]]:
     for offset, row in enumerate(planted.log[A0]):
         row["offset"] = offset
     return planted.finish(), {found("phantom-record", row) for row in (*added, foreign)}
+
+
+def tombstones(run: str) -> tuple[Plant, set[Found]]:
+    """A record without a value, by itself and in a transaction that commits; in one that aborts nobody is given it."""
+    planted = busy(run)
+    client = planted.client("tx-9")
+    plain = planted.append(planted.client(), A0, None, transactional=False)
+    expected = {found("phantom-record", plain)}
+    for place, decision in ((A1, "commit"), (B0, "abort")):
+        expected.add(found("phantom-record", planted.append(client, place, None, transactional=True)))
+        planted.mark(client, place, decision)
+    return planted.finish(), expected
