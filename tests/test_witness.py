@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from tests.planted import Plant
 from tests.planted_cases import CASES
 from tests.planted_files import write
-from verification.anomalies import Anomaly
+from verification.anomalies import DEFINITIONS, Anomaly
 from verification.evidence import read_run
-from verification.folding import RawViolation
+from verification.folding import Place, RawViolation
 from verification.reference import judge_rows
 from verification.rows import Row
 from verification.verdict import Witness
@@ -19,9 +20,20 @@ from verification.witness import PLACES_MAX, place_of, witness
 
 
 def _shown(plant: Plant) -> list[Row]:
-    """The whole log as the judge shows places: with how often the committed capture was given them."""
-    given = [place_of(row) for row in plant.rows["committed"]]
-    return [{**row, "in_log": True, "committed": given.count(place_of(row))} for row in plant.rows["log"]]
+    """The whole log as the judge shows places: with how often the captures were given them, and by whom they were seen."""
+    given = {name: Counter(map(place_of, plant.rows[name])) for name in ("committed", "uncommitted")}
+    seen: dict[Place, int] = {}
+    for row in plant.rows["observations"]:
+        seen[place_of(row)] = seen.get(place_of(row), 0) | 1 << row["observer_index"]
+    return [
+        {
+            **row,
+            "in_log": True,
+            "received": seen.get(place_of(row), 0),
+            **{name: given[name][place_of(row)] for name in given},
+        }
+        for row in plant.rows["log"]
+    ]
 
 
 def _witness(case: str, tmp_path: Path, anomaly: Anomaly) -> tuple[RawViolation, Witness]:
@@ -39,7 +51,11 @@ def test_a_torn_transaction_shows_both_sides_and_their_markers(tmp_path: Path) -
         (1, "record"),
         (1, "abort marker"),
     ]
-    assert [each.given_to for each in shown.places if each.holds == "record"] == [("committed capture",), ()]
+    everybody = ("committed capture", "uncommitted capture", "careful", "eager")
+    assert [each.given_to for each in shown.places if each.holds == "record"] == [
+        everybody,
+        ("uncommitted capture", "eager"),
+    ]
     assert [(each.told, each.records) for each in shown.operations] == [("committed", 2)]
 
 
@@ -77,11 +93,40 @@ def test_what_is_lost_everywhere_shows_its_promise(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", [name for name in CASES if CASES[name]("any")[1]])
 def test_every_planted_violation_has_a_small_witness(case: str, tmp_path: Path) -> None:
-    """Each says why, and names a place or an operation, within a screen."""
+    """Each says why, names its place and its operation, and what decided every record in a transaction, within a screen."""
     plant, _ = CASES[case]("shown")
     evidence = read_run(write(plant, tmp_path / case))
+    known = {(each.process, each.operation) for each in plant.operations}
+    rows = _shown(plant)
     for each in judge_rows(plant.rows):
-        shown = witness(evidence, each, _shown(plant))
-        assert shown.why
+        shown = witness(evidence, each, rows)
+        assert shown.why == DEFINITIONS[each.anomaly].why_illegal
         assert shown.places or shown.operations
         assert len(shown.places) <= PLACES_MAX
+        places = {(at.topic, at.partition, at.offset) for at in shown.places}
+        if each.place is not None:
+            assert (evidence.topic(each.place[0]), *each.place[1:]) in places
+        if each.operation_key in known:
+            assert each.operation_key in {(one.process, one.operation) for one in shown.operations}
+        if each.anomaly is not Anomaly.ILLEGAL_TRANSITION:
+            assert {_named(plant, at) for at in _deciders(plant, shown)} <= places
+
+
+def _named(plant: Plant, row: Row) -> tuple[str, int, int]:
+    return (plant.experiment.topics[row["topic_index"]].name, row["partition"], row["offset"])
+
+
+def _deciders(plant: Plant, shown: Witness) -> list[Row]:
+    """The control record that decided each record in a transaction that a witness shows, as the plant has it."""
+    log = {_named(plant, row): row for row in plant.rows["log"]}
+    found = []
+    for row in [log[at.topic, at.partition, at.offset] for at in shown.places if at.holds == "record" and log]:
+        after = [
+            each
+            for each in plant.rows["log"]
+            if row["transactional"] and each["control"] is not None
+            if (place_of(each)[:2], each["producer_id"]) == (place_of(row)[:2], row["producer_id"])
+            if each["offset"] > row["offset"]
+        ]
+        found += sorted(after, key=place_of)[:1]
+    return found
