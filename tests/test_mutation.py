@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suites.judge_mutants.__main__ import main
+from suites.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
+from suites.judge_mutants.__main__ import SEED as KEPT_SEED
 from verification.anomalies import Anomaly
 from verification.evidence import read_run
 from verification.folding import fold
@@ -18,7 +20,7 @@ from verification.mutation.batch import judged
 from verification.mutation.cut import cut
 from verification.mutation.making import MUTATORS, mutants
 from verification.mutation.mutant import Mutant
-from verification.mutation.score import Judgement, Score, judgement, lines
+from verification.mutation.score import Judgement, Score, judgement, lines, page
 from verification.reference import judge_rows
 from verification.rows import all_rows
 from verification.verdict import ExitCode
@@ -112,6 +114,16 @@ def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
     assert not score.flawless
     assert (score.total(Judgement.ESCAPED), score.disagreements) == (1, [guilty.name])
     assert any(guilty.mutator in line and "| 1 |" in line for line in lines(score, MUTATORS))
+
+
+def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
+    """What is kept is the score of a judge that is right about each of a thousand mutants that are made today."""
+    score = Score()
+    for mutant in mutants(_bases(), each=EACH, seed=KEPT_SEED):
+        score.judged[mutant.mutator, judgement(mutant.breaks, mutant.breaks)] += 1
+        score.broken.setdefault(mutant.mutator, Counter())[mutant.breaks] += 1
+    assert sum(score.judged.values()) >= 1_000
+    assert PAGE.read_text(encoding="utf-8") == page(score, MUTATORS, _bases(), seed=KEPT_SEED, command=COMMAND)
 
 
 @pytest.mark.parametrize("arguments", [["--runs", "nowhere"], ["--each", "0"], ["--runs", str(RUNS / "leader-crash")]])
