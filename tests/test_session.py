@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,31 @@ def test_a_remote_session_gets_engine_settings_only(monkeypatch: pytest.MonkeyPa
     """A Spark Connect server has its own master, memory and JVM: none of them is asked for."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
     assert {key.split(".")[1] for key in session.settings({})} == {"sql"}
+
+
+#: What a session on a Connect server has not; `session` itself starts and ends local JVMs.
+LOCAL_ONLY = frozenset(
+    {"rdd", "sparkContext", "SparkContext", "_sc", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_gateway"}
+)
+
+
+@pytest.mark.parametrize("room", ["verification", "wire"])
+def test_nothing_is_asked_that_only_a_local_session_has(room: str) -> None:
+    """The same code runs everywhere: no RDDs, no Spark context and no JVM, but where a local one is started and ended."""
+    asked = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _named(node)
+    }
+    found = {file for file, name in asked if name in LOCAL_ONLY}
+    assert found == ({"verification/session.py"} if room == "verification" else set())
+
+
+def _named(node: ast.AST) -> tuple[str, ...]:
+    if isinstance(node, ast.Attribute):
+        return (node.attr,)
+    return tuple(each.name for each in node.names) if isinstance(node, ast.Import | ast.ImportFrom) else ()
 
 
 KILLED = """
