@@ -61,6 +61,18 @@ def test_a_defaults_file_is_left_to_spark(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert chosen["spark.ui.enabled"] == "false"
 
 
+def test_options_of_the_jvm_are_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ours, or theirs, are told where the log's settings lie; what a file of Spark's says is not replaced by that."""
+    key, logs = "spark.driver.extraJavaOptions", "-Dlog4j2.configurationFile=file:"
+    assert "-XX:+UseSerialGC" in session.settings({})[key]
+    assert logs in session.settings({})[key]
+    assert session.settings({key: "-Xss9m"})[key].startswith(f"-Xss9m {logs}")
+    (tmp_path / "spark-defaults.conf").write_text(f"{key} -Xss9m\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert key not in session.settings({})
+    assert logs in session.settings({key: "-Xss7m"})[key]
+
+
 def test_master_from_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """MASTER is what Spark's own shells read; an option still wins over it."""
     monkeypatch.setenv("MASTER", "local[7]")

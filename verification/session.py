@@ -76,6 +76,7 @@ APPLICATION_DEFAULTS: dict[str, str] = {
 }
 
 _LOCK = threading.Lock()
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def _submit_arguments() -> Iterator[str]:
@@ -114,7 +115,11 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
     chosen = {key: value for key, value in ours.items() if key not in theirs}
     if not remote and os.environ.get("MASTER") and "spark.master" not in options:
         chosen["spark.master"] = os.environ["MASTER"]
-    return {**chosen, **options}
+    chosen |= options
+    if not remote and _JVM_OPTIONS in chosen:
+        # Where the user's are in a file of Spark's, one more here would take the place of all of them.
+        chosen[_JVM_OPTIONS] = f"{chosen[_JVM_OPTIONS]} {_logging()}".strip()
+    return chosen
 
 
 def _logging() -> str:
@@ -128,7 +133,6 @@ def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSes
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    chosen["spark.driver.extraJavaOptions"] = f"{chosen.get('spark.driver.extraJavaOptions', '')} {_logging()}".strip()
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with _output(log) as output:
         try:
