@@ -1,0 +1,87 @@
+"""Many scenarios cost one job, and a run one session, which starts while its first cluster does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+
+from suites.laboratory import JUDGED_TOGETHER, Laboratory
+from tests.planted_busy import busy
+from tests.planted_cases import MIXED, mixed
+from tests.planted_files import write
+from verification import judge as judging
+from verification.evidence import RunEvidence
+from verification.fingerprints.choice import Way
+from verification.judge import Checked, judge
+from verification.layout import RunDirectory
+from verification.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Longer than a thread takes to be started, however busy the machine.
+PATIENT_S = 60.0
+
+
+class Jobs:
+    """What the checks were asked: the runs of each job, and whether by fingerprints first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[bool, list[str]]] = []
+        monkeypatch.setattr(judging, "check", self.check)
+
+    def check(self, _: SparkSession, runs: Sequence[RunEvidence], *, folded: bool) -> Checked:
+        self.asked.append((folded, [run.run for run in runs]))
+        return Checked(violations={})
+
+    def judge(self, runs: Sequence[RunDirectory], way: Way) -> list[Verdict]:
+        return [each.verdict for each in judge(cast("SparkSession", None), runs, way=way)]
+
+
+def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """However many there are; one that cannot be judged is left out, and large ones have one job of their own."""
+    jobs = Jobs(monkeypatch)
+    runs = mixed(tmp_path)
+    cut = write(busy("cut").finish(), tmp_path / "cut")
+    cut.history.unlink()
+    assert jobs.judge([cut, *runs], Way.WHOLE) == [Verdict.ERROR, *[Verdict.PASS] * len(runs)]
+    assert jobs.asked == [(False, [name[:12] for name in MIXED])]
+    large = [write(busy(name, observers=()).finish(), tmp_path / name) for name in ("large-1", "large-2")]
+    jobs.asked.clear()
+    jobs.judge([*large, *runs], Way.FOLDED)
+    assert jobs.asked == [(False, [name[:12] for name in MIXED]), (True, ["large-1", "large-2"])]
+
+
+def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody waits for it before there is something to judge, and whatever is judged, there is one."""
+    go_on, started, judged = Event(), [], []
+
+    def start(**_: Any) -> MagicMock:
+        started.append(MagicMock())
+        assert go_on.wait(PATIENT_S)
+        return started[-1]
+
+    def judge_some(session: object, directories: Sequence[RunDirectory]) -> list[str]:
+        judged.append((session, len(directories)))
+        return [each.root.name for each in directories]
+
+    monkeypatch.setattr("verification.session.start", start)
+    monkeypatch.setattr("verification.judge.judge", judge_some)
+    equipment = MagicMock()
+    with Laboratory(MagicMock(directory=tmp_path), MagicMock(), equipment=equipment) as laboratory:
+        verdicts = [
+            laboratory.judge_later(RunDirectory(tmp_path / str(number))) for number in range(JUDGED_TOGETHER + 1)
+        ]
+        laboratory.judge_now()
+        assert not any(verdict.done() for verdict in verdicts)
+        go_on.set()
+        said = [cast("str", verdict.result(PATIENT_S)) for verdict in verdicts]
+    assert said == [str(number) for number in range(JUDGED_TOGETHER + 1)]
+    assert judged == [(started[0], JUDGED_TOGETHER), (started[0], 1)]
+    assert len(started) == 1
+    started[0].stop.assert_called_once_with()
