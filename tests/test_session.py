@@ -35,6 +35,25 @@ def test_options_win_over_defaults() -> None:
 
 
 @pytest.mark.parametrize(
+    ("master", "loopback"),
+    [
+        ("local", True),
+        ("local[4]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://host:7077", False),
+        ("yarn", False),
+        ("k8s://https://localhost:6443", False),
+    ],
+)
+def test_executors_of_other_machines_find_the_driver(master: str, *, loopback: bool) -> None:
+    """Only executors of this machine are told that the driver is on theirs; a user's own address is kept."""
+    chosen = session.settings({"spark.master": master})
+    assert [key for key in session.LOOPBACK if key in chosen] == (list(session.LOOPBACK) if loopback else [])
+    assert session.settings({"spark.master": master, "spark.driver.host": "here"})["spark.driver.host"] == "here"
+
+
+@pytest.mark.parametrize(
     ("arguments", "key"),
     [
         ("--master spark://host:7077 pyspark-shell", "spark.master"),

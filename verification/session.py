@@ -56,6 +56,9 @@ SQL_DEFAULTS: dict[str, str] = {
 #: four fifths of the time.
 ARROW_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
+#: Where executors find the driver if they are on its machine; those of another one would look for it on theirs.
+LOOPBACK: dict[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
 #: Settings of the application, which a remote session already has.
 APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.app.name": "onceproof",
@@ -65,8 +68,7 @@ APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     # One judgement generates more classes than the default cache of 100 holds: each would compile all of them anew.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    **LOOPBACK,
     "spark.shuffle.compress": "false",
     # One compiler tier has 48 MB for code by default. Spark compiles classes for every query: a session of twenty
     # judgements filled it, which ends compilation, then a thread that serves results, and then nobody answers.
@@ -77,6 +79,8 @@ APPLICATION_DEFAULTS: dict[str, str] = {
 
 _LOCK = threading.Lock()
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
+#: Masters whose executors run on this machine.
+_HERE = re.compile(r"local($|[\[-])|spark://(127\.|localhost:)")
 
 
 def _submit_arguments() -> Iterator[str]:
@@ -115,6 +119,8 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
     chosen = {key: value for key, value in ours.items() if key not in theirs}
     if not remote and os.environ.get("MASTER") and "spark.master" not in options:
         chosen["spark.master"] = os.environ["MASTER"]
+    if not _HERE.match(options.get("spark.master", chosen.get("spark.master", ""))):
+        chosen = {key: value for key, value in chosen.items() if key not in LOOPBACK}
     chosen |= options
     if not remote and _JVM_OPTIONS in chosen:
         # Where the user's are in a file of Spark's, one more here would take the place of all of them.
@@ -191,13 +197,15 @@ def start(
         active = SparkSession.getActiveSession()
         if active is not None:
             return active
-        # Workers must be this interpreter: the default is `python3` on PATH, which may lack pyarrow.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        chosen = settings(options or {})
+        if _HERE.match(chosen.get("spark.master", "local")):
+            # Workers must be this interpreter: the default is `python3` on PATH, which may lack pyarrow. On other
+            # machines nothing need lie where it lies here.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         # pyspark logs every analysis error as a page of JSON beside raising it.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        chosen = settings(options or {})
         if "spark.remote" in chosen or os.environ.get("SPARK_REMOTE"):
             try:
                 return SparkSession.builder.config(map=dict(chosen)).getOrCreate()
