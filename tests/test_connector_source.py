@@ -9,9 +9,11 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.errors import AnalysisException
 
 from fixtures.clusters.local import LocalCluster
 from fixtures.spark_connector import connector_jars
@@ -24,6 +26,7 @@ from tests.wire_definitions import definitions
 from verification.errors import CaptureError
 from verification.identity import IDENTITY_LENGTH, Identity, Kind
 from verification.rows import Row
+from verification.sources import connector
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range
 from wire.client import Client
@@ -156,3 +159,35 @@ def test_a_session_without_the_connector_says_which_to_start_it_with(spark: Spar
         read(spark, "connector", options("127.0.0.1:9", [one, one], isolation="read_committed"))
     nothing = Range(topic=TOPIC, topic_index=0, partition=0, start=1, end=1)
     assert read(spark, "connector", options("127.0.0.1:9", [nothing], isolation="read_committed")).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "raised", "said"),
+    [
+        (
+            "4.3.0",
+            AnalysisException(message="Failed to find data source: kafka."),
+            r"sql-kafka-0-10_2\.13:4\.2\.0 .* tried",
+        ),
+        (
+            "4.9.9",
+            AnalysisException(message="Failed to find data source: kafka."),
+            r"_2\.13:4\.9\.9 \(if that was publ",
+        ),
+        (
+            "4.3.0",
+            RuntimeError("An error occurred while calling o7.load.\n: java.lang.NoSuchMethodError: 'scala.x'\n\tat y"),
+            r"does not fit Spark 4\.3\.0: java\.lang\.NoSuchMethodError: 'scala\.x'$",
+        ),
+    ],
+)
+def test_a_connector_that_is_not_there_or_does_not_fit_is_one_sentence(
+    version: str, raised: Exception, said: str
+) -> None:
+    """Which one to start with, by the version of Spark; of one that does not fit the JVM's own word."""
+    session = MagicMock(version=version)
+    session.read.format.return_value.options.return_value.load.side_effect = raised
+    one = Range(topic=TOPIC, topic_index=0, partition=0, start=0, end=1)
+    with pytest.raises(CaptureError, match=said) as told:
+        connector.frame(session, options("127.0.0.1:9", [one], isolation="read_committed"))
+    assert "\n" not in str(told.value)

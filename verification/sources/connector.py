@@ -94,7 +94,7 @@ def _loaded(spark: SparkSession, asked: Mapping[str, str]) -> DataFrame:
         raise CaptureError(_absent(spark.version)) from error
     except Exception as error:
         # Linkage errors and the like, in whatever wrapping.
-        said = next((line.strip() for line in str(error).splitlines() if "java." in line), repr(error))
+        said = next((line.strip(" :\t") for line in str(error).splitlines() if "java." in line), repr(error))
         raise CaptureError(f"the Kafka connector of this session does not fit Spark {spark.version}: {said}") from error
     return found
 
