@@ -202,6 +202,17 @@ def test_a_killed_broker_comes_back_on_its_addresses(cluster: LocalCluster, topi
     assert set(reached.brokers) == {1, 2, 3}
 
 
+def test_a_broker_that_was_started_a_moment_ago_takes_no_requests_yet(cluster: LocalCluster) -> None:
+    """Killed and started within its session it was never fenced: only it can say that it is not back."""
+    broker = cluster.brokers[-1]
+    cluster.crash(broker)
+    cluster.start(broker)
+    assert [each.partition(":")[0] for each in cluster.silent()] == [f"broker {broker}"]
+    assert problems(cluster)
+    await_healthy(cluster, PATIENCE_S)
+    assert not cluster.silent()
+
+
 def test_a_paused_leader_is_replaced_and_resumes(cluster: LocalCluster, topic: TopicPartition) -> None:
     """It counts as running, cannot be stopped cleanly, and joins again when it is resumed."""
     leader = leader_of(cluster, topic)
