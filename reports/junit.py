@@ -1,7 +1,8 @@
 """`junit.xml`: one test case per scenario, control and requirement, for the many tools that read nothing else.
 
 A violation is a failure; what nobody knows is an error, because the format has no word for it and a skipped case would
-turn a dashboard green. Times are the harness's own; the counts are those of the cases, at both levels.
+turn a dashboard green. Times are the harness's own; the counts are those of the cases, at both levels. The whole has no
+count of skipped cases: the schema that Jenkins' xUnit plugin validates with refuses a file that names one there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def render(report: Report) -> str:
     """The whole file."""
     all_cases = tuple(cases(report))
     root = Xml.Element("testsuites", {"name": "onceproof", **_counts(all_cases)})
+    del root.attrib["skipped"]
     for suite in SUITES:
         members = tuple(each for each in all_cases if each.suite == suite)
         if members:
