@@ -8,13 +8,15 @@ itself are cases too, so that nothing that keeps the run from GO can be overlook
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from reports.change import CaseKind, Change
 from reports.model import Report, RequirementRow, ScenarioReport
 from reports.script_case import ScriptCase, Tried
-from reports.words import requirement_word, scenario_word
+from reports.words import plain, requirement_word, scenario_word
 from verification.verdict import Verdict
 
 SUITES = ("scenarios", "cases", "controls", "requirements", "run")
@@ -57,7 +59,18 @@ class TestCase:
 
 
 def cases(report: Report) -> Iterator[TestCase]:
-    """Every case in the order of the report, suite by suite."""
+    """Every case in the order of the report, suite by suite; no two of a suite have one name.
+
+    Readers take a case of the same name for a repetition, of which some keep the last alone.
+    """
+    used: Counter[tuple[str, str]] = Counter()
+    for case in _cases(report):
+        key = (case.suite, plain(case.name))
+        used[key] += 1
+        yield case if used[key] == 1 else replace(case, name=f"{case.name} ({used[key]})")
+
+
+def _cases(report: Report) -> Iterator[TestCase]:
     for scenario in report.scenarios:
         yield _scenario("scenarios", scenario, _ending(scenario))
     for case in report.cases:
@@ -70,17 +83,11 @@ def cases(report: Report) -> Iterator[TestCase]:
         yield _of_run(problem.place, problem.text)
     if report.interrupted:
         yield _of_run("interrupted", report.judgement.why)
-    for change in report.comparison.regressions if report.comparison else ():
-        yield TestCase(
-            suite="run",
-            name=f"{change.kind}: {change.case} {change.id}",
-            ending=Ending.FAILED,
-            word=change.kind.upper(),
-            message=f"{change.before or 'absent'} in the baseline, {change.now or 'absent'} now: {change.reason}",
-        )
-    if not report.tried:
-        # Without this a run of nothing would be an empty suite, which every dashboard takes for a success.
-        yield _of_run("nothing was run", report.judgement.why)
+    for run, change in report.regressions:
+        yield _regression(run, change)
+    if all(each.verdict is Verdict.NOT_APPLICABLE for each in report.tried):
+        # Without this nothing but skipped cases would be there, which every dashboard takes for a success.
+        yield _of_run("nothing applied" if report.tried else "nothing was run", report.judgement.why)
 
 
 def _ending(tried: Tried) -> Ending:
@@ -91,6 +98,18 @@ def _ending(tried: Tried) -> Ending:
 
 def _of_run(name: str, text: str) -> TestCase:
     return TestCase(suite="run", name=name, ending=Ending.UNDECIDED, word="ERROR", message=text)
+
+
+def _regression(run: str, change: Change) -> TestCase:
+    # The ids of all others end in the name of their run.
+    of = f" of {run}" if run and change.case is CaseKind.REQUIREMENT else ""
+    return TestCase(
+        suite="run",
+        name=f"{change.kind}: {change.case} {change.id}{of}",
+        ending=Ending.FAILED,
+        word=change.kind.upper(),
+        message=f"{change.before or 'absent'} in the baseline, {change.now or 'absent'} now: {change.reason}",
+    )
 
 
 def _scenario(suite: str, scenario: ScenarioReport, ending: Ending) -> TestCase:

@@ -80,15 +80,9 @@ def judged(report: Report) -> Report:
         controls=report.controls,
         problems=report.problems,
         interrupted=report.interrupted,
-        regressions=_regressions(report),
+        regressions=tuple(change for _, change in report.regressions),
     )
     return replace(report, judgement=judge(facts, partial=report.partial))
-
-
-def _regressions(report: Report) -> tuple[Change, ...]:
-    """What got worse; of merged runs that were compared one by one, what got worse in each."""
-    own = (report.comparison,) if report.comparison else tuple(part.comparison for part in report.parts)
-    return tuple(change for comparison in own if comparison is not None for change in comparison.regressions)
 
 
 def judge(facts: Facts, *, partial: str) -> Judgement:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reports.change import CaseKind, Comparison
 from reports.decide import judged
 from reports.errors import ReportError, UnfitRunError
 from reports.load import load_run
@@ -138,8 +139,9 @@ def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
             continue
         title = next(remaining)
         used[title] += 1
+        name = f"{title}-{used[title]}" if often[title] > 1 else title
         yield Part(
-            name=f"{title}-{used[title]}" if often[title] > 1 else title,
+            name=name,
             directory=each.directory,
             note=each.note,
             subject=f"Apache Kafka {report.subject.release}, {report.subject.runtime}",
@@ -151,8 +153,21 @@ def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
             duration_s=report.duration_s,
             host=report.subject.host,
             replay=report.replay,
-            comparison=report.comparison,
+            comparison=_compared(report.comparison, name),
         )
+
+
+def _compared(comparison: Comparison | None, name: str) -> Comparison | None:
+    """What changed in one run, its cases called as in the merged report."""
+    if comparison is None:
+        return None
+    return replace(
+        comparison,
+        changes=tuple(
+            each if each.case is CaseKind.REQUIREMENT else replace(each, id=f"{each.id}@{name}")
+            for each in comparison.changes
+        ),
+    )
 
 
 def _title(report: Report) -> str:

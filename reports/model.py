@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from reports.change import Comparison
+from reports.change import Change, Comparison
 from reports.finding import FindingReport, Witness
 from reports.picture import Timeline
 from reports.script_case import Proven, ScriptCase, Tried
@@ -293,6 +293,18 @@ class Report:
         return (*self.scenarios, *self.cases)
 
     @property
+    def comparisons(self) -> tuple[tuple[str, Comparison], ...]:
+        """With what it was compared: as a whole, or of several runs each with its own baseline, by the run's name."""
+        if self.comparison is not None:
+            return (("", self.comparison),)
+        return tuple((each.name, each.comparison) for each in self.parts if each.comparison is not None)
+
+    @property
+    def regressions(self) -> tuple[tuple[str, Change], ...]:
+        """What got worse, with the name of the run where it was compared by itself."""
+        return tuple((name, change) for name, each in self.comparisons for change in each.regressions)
+
+    @property
     def is_sweep(self) -> bool:
         """Whether it has protocol cases and nothing else."""
         return bool(self.cases) and not self.scenarios and not self.controls
@@ -306,7 +318,3 @@ class Report:
     def worst_first(self) -> tuple[ScenarioReport, ...]:
         """The scenarios in the order in which a reader needs them; equals stay in the order of the plan."""
         return tuple(sorted(self.scenarios, key=lambda each: (-each.verdict, each.accepted)))
-
-    def count(self, verdict: Verdict) -> int:
-        """How many scenarios (controls aside) have this verdict."""
-        return sum(1 for each in self.scenarios if each.verdict is verdict)

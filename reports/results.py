@@ -66,6 +66,7 @@ def _part(part: Part) -> dict[str, Any]:
         "duration_s": round(part.duration_s, 3),
         "host": _mapping(part.host),
         "replay": part.replay,
+        **({"comparison": _comparison(part.comparison)} if part.comparison else {}),
     }
 
 

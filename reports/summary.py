@@ -143,19 +143,18 @@ def _runs(report: Report) -> Iterator[str]:
 
 
 def _change(report: Report) -> Iterator[str]:
-    """What changed since the baseline; what is unchanged is a number."""
-    comparison = report.comparison
-    if comparison is None:
-        return
-    yield from ("", "### Change since the baseline", "")
-    yield f"Baseline: {_cell(comparison.baseline.title, 300)}. {_cell(comparison.sentence)}."
-    if comparison.changes:
-        yield from ("", "| change | case | before | now | why |", "|---|---|---|---|---|")
-    for each in comparison.changes:
-        cells = (each.kind, each.id, each.before or "absent", each.now or "absent")
-        accepted = ", accepted" if each.accepted else ""
-        row = " | ".join(_cell(cell.replace("_", " "), NAME_MAX) for cell in cells)
-        yield f"| {row}{accepted} | {_cell(each.reason)} |"
+    """What changed since the baseline, or since that of each merged run; what is unchanged is a number."""
+    for run, comparison in report.comparisons:
+        of = f" of {_cell(run, NAME_MAX)}" if run else ""
+        yield from ("", f"### Change since the baseline{of}", "")
+        yield f"Baseline: {_cell(comparison.baseline.title, 300)}. {_cell(comparison.sentence)}."
+        if comparison.changes:
+            yield from ("", "| change | case | before | now | why |", "|---|---|---|---|---|")
+        for each in comparison.changes:
+            cells = (each.kind, each.id, each.before or "absent", each.now or "absent")
+            accepted = ", accepted" if each.accepted else ""
+            row = " | ".join(_cell(cell.replace("_", " "), NAME_MAX) for cell in cells)
+            yield f"| {row}{accepted} | {_cell(each.reason)} |"
 
 
 def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:

@@ -242,17 +242,16 @@ def _witnesses(report: Report) -> Iterator[str]:
 
 def _change(report: Report) -> Iterator[str]:
     """The counts, and every case that got worse by name; the page has the others."""
-    comparison = report.comparison
-    if comparison is None:
-        return
-    yield f"change since the baseline ({one_line(comparison.baseline.title)})"
-    yield f"  {comparison.sentence}"
-    for each in comparison.regressions[:CHANGES_MAX]:
-        path = f"{each.before or 'absent'} → {each.now or 'absent'}"
-        yield one_line_kept(f"  {each.kind}  {each.case} {each.id}  {path}: {each.reason}")
-    if (rest := len(comparison.regressions) - CHANGES_MAX) > 0:
-        yield f"  … {rest} more on the page"
-    yield ""
+    for run, comparison in report.comparisons:
+        of = f" of {one_line(run)}" if run else ""
+        yield f"change since the baseline{of} ({one_line(comparison.baseline.title)})"
+        yield f"  {comparison.sentence}"
+        for each in comparison.regressions[:CHANGES_MAX]:
+            path = f"{each.before or 'absent'} → {each.now or 'absent'}"
+            yield one_line_kept(f"  {each.kind}  {each.case} {each.id}  {path}: {each.reason}")
+        if (rest := len(comparison.regressions) - CHANGES_MAX) > 0:
+            yield f"  … {rest} more on the page"
+        yield ""
 
 
 def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:

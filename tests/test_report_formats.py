@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import pytest
 
+from reports import ctrf as ctrf_face
+from reports import junit
 from reports.load import load_run
-from reports.run_record import RunState
+from reports.run_record import Acceptance, RunState
 from reports.write import write_all
-from tests.plans import CONTROL, EVERY_VERDICT, SMOKE
+from tests.plans import BROKEN, CONTROL, EVERY_VERDICT, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan
 from tests.run_directories import make_run
 from tests.test_report_faces import hostile_plan
+from verification.verdict import ExitCode
 
 CTRF = json.loads((Path(__file__).parent / "ctrf.schema.json").read_text(encoding="utf-8"))
 #: What common readers of JUnit XML accept: per element its attributes, those it must have, and its children. Written
@@ -96,6 +100,39 @@ def test_junit_uses_nothing_that_its_readers_refuse(faces: Path) -> None:
         assert element.tag != "testcase" or len(element) <= 1
         assert all(element.get(name, "0").isdecimal() for name in ("tests", "failures", "errors", "skipped"))
         assert float(element.get("time", "0")) >= 0
+
+
+@pytest.mark.parametrize(
+    ("plans", "changes"),
+    [
+        ((), {}),
+        ((INAPPLICABLE,), {}),
+        ((INAPPLICABLE, CONTROL), {}),
+        ((SMOKE, replace(CONTROL, convicted=False)), {}),
+        ((SMOKE, BROKEN), {}),
+        ((SMOKE, UNDECIDED), {}),
+        ((SMOKE, FAILED), {}),
+        ((SMOKE,), {"problems": ("one", "another")}),
+        ((SMOKE,), {"state": RunState.INTERRUPTED}),
+        ((SMOKE, replace(FAILED, crashed=("a check",))), {"accepted": (Acceptance(id="KB-16"),)}),
+        ((SMOKE, CONTROL), {}),
+        ((SMOKE, INAPPLICABLE), {}),
+        ((SMOKE, FAILED), {"accepted": (Acceptance(id="KB-16"),)}),
+    ],
+)
+def test_a_dashboard_is_green_exactly_when_the_exit_code_is_0(
+    tmp_path: Path, plans: tuple[Plan, ...], changes: dict[str, Any]
+) -> None:
+    """Both formats: nothing failed and nothing is open in them, or the code is not 0; no two cases have one name."""
+    report = load_run(make_run(tmp_path, plans, **changes))
+    root = Xml.fromstring(junit.render(report))  # noqa: S314 - our own text
+    ctrf = json.loads(ctrf_face.dumps(report))["results"]
+    green = report.judgement.exit_code is ExitCode.CONFORMANT
+    assert (root.get("failures"), root.get("errors")) == ("0", "0") if green else root.findall(".//testcase/*")
+    assert (ctrf["summary"]["failed"] + ctrf["summary"]["other"] == 0) is green
+    names = [(each.get("classname"), each.get("name")) for each in root.iter("testcase")]
+    assert len(names) == len(set(names))
+    assert len({each["id"] for each in ctrf["tests"]}) == len(names)
 
 
 def test_the_badge_is_an_endpoint_badge(faces: Path) -> None:

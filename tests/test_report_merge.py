@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reports import __main__ as command
-from reports import baseline
+from reports import baseline, summary, terminal
 from reports.compare import against
 from reports.errors import UnfitRunError
 from reports.load import BASELINE, load_run
@@ -129,8 +129,16 @@ def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -
     record([SMOKE, FAILED, CONTROL], accepted=accepted).write(second / "run.json")
     report = merged(tmp_path, first, second)
     assert report.judgement.exit_code is ExitCode.REGRESSION
-    assert "gone" in report.judgement.why
-    assert "1 vanished" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"gone@{report.parts[0].name}" in report.judgement.why
+    page, results, junit = (
+        (tmp_path / "out" / each).read_text(encoding="utf-8") for each in ("report.html", "results.json", "junit.xml")
+    )
+    jsonschema.validate(json.loads(results), json.loads((ROOT / "docs" / "results.schema.json").read_text("utf-8")))
+    assert "<failure" in junit
+    told = (page, results, junit, summary.render(report).replace("\\", ""), terminal.render(report))
+    assert all(f"gone@{report.parts[0].name}" in each for each in told)
+    table = page[page.index("against its own baseline</h3>") : page.index("Hosts and commands")]
+    assert f'href="#first-{FAILED.key}-{report.parts[0].name}"' in table
 
 
 def test_a_waiver_that_ran_out_in_one_of_the_runs_is_told_apart(tmp_path: Path) -> None:
