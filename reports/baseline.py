@@ -24,7 +24,10 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case as one side ended it; `found` are the known bugs that were named, and the anomalies without one."""
+    """One case as one side ended it; `found` are the known bugs that were named, and the anomalies without one.
+
+    `part` is its run in a merged report; with the seed it tells cases of one stem apart.
+    """
 
     kind: CaseKind
     id: str
@@ -35,6 +38,7 @@ class Case:
     accepted: bool = False
     applies: bool = True
     found: frozenset[str] = frozenset()
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,7 @@ def _script(body: Mapping[str, Any]) -> Case:
         reason=str(body["reason"]),
         accepted=bool(body["accepted"]),
         found=frozenset(named or violated),
+        part=part,
     )
 
 
@@ -140,6 +145,7 @@ def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> Case:
         reason=str(body["reason"]),
         accepted=bool(body["accepted"]),
         found=frozenset(found),
+        part=part,
     )
 
 

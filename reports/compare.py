@@ -1,7 +1,8 @@
 """Two sides → what changed, and a report that says so.
 
-Cases are matched by kind and id. Where the seeds of a scenario differ between the sides its ids cannot match, and the
-worst ending of all seeds is compared instead; the same holds for releases, when one side is a merged report. A case is
+Cases are matched by kind and id: each seed, and each run of a merged report, by itself, and one that is only in the
+baseline has vanished. Where this side has a seed or a run that the baseline has not, ids cannot match, and the worst
+ending of all of them is compared instead: a seed that the baseline never tried is no new scenario. A case is
 *decided* when it passed, failed or was convicted. A scenario that failed and still fails has regressed when it shows an
 anomaly that the baseline's did not: one accepted bug must not hide the next.
 """
@@ -56,7 +57,7 @@ def against(report: Report, baseline: Outcomes) -> Report:
 def _matched(before: Iterable[Case], now: Iterable[Case]) -> tuple[dict[Key, Case], dict[Key, Case]]:
     """Both sides by a key that names the same case on each."""
     old, new = _by_stem(before), _by_stem(now)
-    whole = {key for key in old.keys() & new.keys() if _seeds(old[key]) == _seeds(new[key])}
+    whole = {key for key in old.keys() & new.keys() if _each_by_itself(old[key], new[key])}
     return _flat(old, whole), _flat(new, whole)
 
 
@@ -67,16 +68,22 @@ def _by_stem(cases: Iterable[Case]) -> dict[Key, list[Case]]:
     return stems
 
 
-def _seeds(cases: list[Case]) -> list[str]:
-    return sorted(each.seed for each in cases)
+def _each_by_itself(old: list[Case], new: list[Case]) -> bool:
+    """Whether the baseline has every seed and run of this side, each once."""
+    before, now = {_one(each) for each in old}, {_one(each) for each in new}
+    return now <= before and (len(before), len(now)) == (len(old), len(new))
+
+
+def _one(case: Case) -> tuple[str, str]:
+    return case.part, case.seed
 
 
 def _flat(stems: dict[Key, list[Case]], whole: set[Key]) -> dict[Key, Case]:
-    """One case per id where the seeds agree, else the worst of a stem."""
+    """One case per id where ids can match, else the worst of a stem."""
     flat: dict[Key, Case] = {}
     for (kind, stem), cases in stems.items():
-        if (kind, stem) in whole and len({each.seed for each in cases}) == len(cases):
-            flat.update({(kind, f"{stem} {each.seed}"): each for each in cases})
+        if (kind, stem) in whole:
+            flat.update({(kind, f"{stem} {each.part} {each.seed}"): each for each in cases})
         else:
             flat[kind, stem] = _worst(cases)
     return flat

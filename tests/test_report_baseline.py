@@ -137,6 +137,14 @@ def test_other_seeds_are_the_same_case(tmp_path: Path) -> None:
     assert kinds(each, "coordinator-crash-confluent-8") == [ChangeKind.FIXED]
 
 
+def test_a_seed_that_is_not_tried_any_more_vanished(tmp_path: Path) -> None:
+    """What another seed found does not hide what the same seed finds now, nor that one is missing."""
+    bad = {"verdict": Verdict.FAIL, "findings": (found(),)}
+    report = compared(tmp_path, (seeded(OTHER, 7), seeded(OTHER, 8, **bad)), (seeded(OTHER, 7, **bad),))
+    assert kinds(report, "coordinator-crash-confluent-7") == [ChangeKind.REGRESSED]
+    assert kinds(report, "coordinator-crash-confluent-8") == [ChangeKind.VANISHED]
+
+
 def test_every_face_says_what_changed(tmp_path: Path) -> None:
     """Page, summary, results and closing lines name the regression, and the file still follows its schema."""
     report = compared(tmp_path, (SMOKE, OTHER, UNDECIDED, INAPPLICABLE), (SMOKE, BROKEN, replace(UNDECIDED)))

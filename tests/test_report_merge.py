@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reports import __main__ as command
-from reports import baseline, summary, terminal
+from reports import baseline, results, summary, terminal
 from reports.compare import against
 from reports.errors import UnfitRunError
 from reports.load import BASELINE, load_run
@@ -130,12 +130,12 @@ def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -
     report = merged(tmp_path, first, second)
     assert report.judgement.exit_code is ExitCode.REGRESSION
     assert f"gone@{report.parts[0].name}" in report.judgement.why
-    page, results, junit = (
+    page, kept, junit = (
         (tmp_path / "out" / each).read_text(encoding="utf-8") for each in ("report.html", "results.json", "junit.xml")
     )
-    jsonschema.validate(json.loads(results), json.loads((ROOT / "docs" / "results.schema.json").read_text("utf-8")))
+    jsonschema.validate(json.loads(kept), json.loads((ROOT / "docs" / "results.schema.json").read_text("utf-8")))
     assert "<failure" in junit
-    told = (page, results, junit, summary.render(report).replace("\\", ""), terminal.render(report))
+    told = (page, kept, junit, summary.render(report).replace("\\", ""), terminal.render(report))
     assert all(f"gone@{report.parts[0].name}" in each for each in told)
     table = page[page.index("against its own baseline</h3>") : page.index("Hosts and commands")]
     assert f'href="#first-{FAILED.key}-{report.parts[0].name}"' in table
@@ -150,6 +150,17 @@ def test_a_waiver_that_ran_out_in_one_of_the_runs_is_told_apart(tmp_path: Path) 
     )
     rows = merged(tmp_path, later, earlier).acceptances
     assert {(each.expired, each.findings) for each in rows} == {(False, len(FAILED.findings)), (True, 0)}
+
+
+def test_merged_reports_are_compared_run_by_run(tmp_path: Path) -> None:
+    """A release that has always failed does not hide that another has begun to, in the same way."""
+    passing = replace(FAILED, verdict=Verdict.PASS, findings=())
+    old = make_run(tmp_path / "old", [release(FAILED, "4.2.1")], release="4.2.1", started=LATER)
+    before = merge((old, make_run(tmp_path / "a", [passing])), tmp_path / "out")
+    now = merge((old, make_run(tmp_path / "b", [FAILED])), tmp_path / "out")
+    comparison = against(now, baseline.of_results(json.loads(results.dumps(before)))).comparison
+    assert comparison is not None
+    assert [each.id for each in comparison.regressions] == [f"{FAILED.key}@4.3.1-local"]
 
 
 def test_nothing_that_can_be_read_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
