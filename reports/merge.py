@@ -28,9 +28,6 @@ from reports.script_case import ScriptCase, Tried
 from reports.subject import JOINED
 from reports.vocabulary import catalogue
 
-#: Identifies a scenario's evidence whatever directory it was copied to.
-Identity = tuple[str, int | None, str, str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
@@ -88,7 +85,7 @@ def _order(loaded: _Loaded) -> tuple[bool, str, str]:
 
 def _counted_once(loaded: Iterable[_Loaded]) -> Iterator[_Loaded]:
     """Every scenario's or case's evidence counts once; a copy that says something else is a problem."""
-    seen: dict[Identity, tuple[str, Tried]] = {}
+    seen: dict[str, tuple[str, Tried]] = {}
     for each in loaded:
         if each.report is None:
             yield each
@@ -99,10 +96,11 @@ def _counted_once(loaded: Iterable[_Loaded]) -> Iterator[_Loaded]:
         yield each if not twice else _without(each, twice, everything=not kept)
 
 
-def _identities(report: Report) -> Iterator[tuple[Identity, Tried]]:
+def _identities(report: Report) -> Iterator[tuple[str, Tried]]:
+    """What was tried, by the name that each performance gave itself: it has that in whatever directory it was copied to."""
     for one in (*report.tried, *report.controls):
         if one.run:
-            yield (report.started, report.seed, one.run, one.key), one
+            yield one.run, one
 
 
 def _without(loaded: _Loaded, twice: Sequence[tuple[tuple[str, Tried], Tried]], *, everything: bool) -> _Loaded:

@@ -104,9 +104,10 @@ def test_a_duplicate_counts_once_and_is_named(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", (SMOKE, CONTROL))
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     (tmp_path / "latest").symlink_to(run)
-    report = merged(tmp_path, run, copy, tmp_path / "latest", run / "runs" / SMOKE.key)
+    mailed = Path(shutil.copytree(run / "runs" / SMOKE.key, tmp_path / "mailed"))
+    report = merged(tmp_path, run, copy, tmp_path / "latest", run / "runs" / SMOKE.key, mailed)
     assert len(report.scenarios) == len(report.controls) == 1
-    assert [bool(each.name) for each in report.parts] == [True, False, False, False]
+    assert [bool(each.name) for each in report.parts] == [True, False, False, False, False]
     assert all("counted once" in each.note for each in report.parts[1:])
     assert report.judgement.decision is Decision.GO
 
