@@ -25,6 +25,7 @@ from reports.coordinator_drawing import chosen as coordinated
 from reports.drawing import draw
 from reports.finding import FindingReport
 from reports.grounds import grounds
+from reports.in_full import in_full
 from reports.lane_drawing import draw_lanes
 from reports.model import Report, RequirementRow, ScenarioReport
 from reports.paint import paint
@@ -119,6 +120,7 @@ def render(report: Report, directory: Path) -> str:
         sentences={row.id: row for row in report.requirements},
         details=(*report.worst_first, *report.controls),
         grounds=grounds(report),
+        in_full=in_full(report),
         proof=_prover(report, anchors),
         counted=_counted(report.scenarios),
         counted_cases=_counted(report.cases),

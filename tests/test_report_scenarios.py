@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reports import html, scorecards
+from reports.in_full import IN_FULL_MIN
 from reports.lane_drawing import draw_lanes
 from reports.load import load_run
 from reports.matrix import columns, groups
@@ -257,6 +259,24 @@ def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
     failed = [replace(FAILED, key=f"family-a-scenario-that-fails-{n}-java-7") for n in range(failing)]
     report = load_run(make_run(tmp_path, (*passing, *failed)))
     assert len(html.render(report, tmp_path).encode("utf-8")) < 2_000_000
+
+
+def test_two_hundred_violations_stay_below_two_megabytes(tmp_path: Path) -> None:
+    """A release that fails everything by one bug: some are told in full, and what has no other place is among them."""
+    failed = [replace(FAILED, key=f"family-a-scenario-that-fails-{n}-java-7") for n in range(199)]
+    other = replace(FAILED, key="the-only-duplicate", findings=(found("duplicate"), found("torn-transaction")))
+    report = load_run(make_run(tmp_path, (*failed, other)))
+    page = html.render(report, tmp_path)
+    assert len(page.encode("utf-8")) < 2_000_000
+    full, short = page.count('<figure id="timeline-'), page.count("Told in short")
+    assert (full + short, full >= IN_FULL_MIN) == (200, True)
+    assert '<figure id="timeline-the-only-duplicate"' in page
+    assert page.count("The first violation") == 200
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert {f'id="{each}"' for each in links} <= set(re.findall(r'id="[^"]+"', page))
+    # A dozen of them is told in full.
+    few = load_run(make_run(tmp_path / "few", failed[:12]))
+    assert "Told in short" not in html.render(few, tmp_path / "few")
 
 
 def test_availability_is_in_the_results(tmp_path: Path) -> None:
