@@ -15,11 +15,9 @@ import pytest
 from justhtml import JustHTML
 
 from reports import diff, track_page
-from reports.baseline import of_results
-from reports.compare import against
-from reports.load import load_run
+from reports.load import BASELINE, load_run
 from reports.merge import merge
-from reports.results import results
+from reports.results import dumps
 from reports.write import write_all
 from suites.regressions import matrix
 from suites.track_record import rows
@@ -69,7 +67,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
     run = make_run(root / "run", EVERY_VERDICT)
     sweep = make_sweep(root / "sweep", EVERY_SCRIPT)
-    write_all(against(load_run(run), of_results(results(better))), run)
+    # Kept beside the evidence, so that the merged page tells of it as well.
+    (run / BASELINE).write_text(dumps(better), encoding="utf-8")
+    write_all(load_run(run), run)
     write_all(load_run(sweep), sweep)
     write_all(merge([run, sweep, root / "missing"], root / "merged"), root / "merged")
     track = root / "track-record.html"
@@ -87,7 +87,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 @pytest.mark.browser
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
-@pytest.mark.parametrize("kind", ["scenarios", "hostile", "sweep", "track"])
+@pytest.mark.parametrize("kind", ["scenarios", "hostile", "sweep", "merged", "diff", "track"])
 def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
     """axe-core has no objection to a page with everything unfolded, and had something to look at."""
     options = {"runOnly": list(BY_LOOKS)} if dark else {}
