@@ -21,6 +21,8 @@ from tests.test_report_faces import hostile_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
+#: Pixels between the margins of the paper.
+A4 = 718
 PROBE = (Path(__file__).parent / "page_probe.js").read_text(encoding="utf-8")
 
 
@@ -77,6 +79,20 @@ def test_every_text_has_contrast_and_every_part_a_name(run: Path, tmp_path: Path
 def test_no_width_scrolls_the_page_sideways(run: Path, tmp_path: Path, width: int) -> None:
     """Only tables and charts scroll, each in its own box, on a telephone as on a wall."""
     assert probed(run / "report.html", tmp_path / "profile", width=width)["wide"] is False
+
+
+def test_a_printed_page_is_as_wide_as_its_paper(run: Path, tmp_path: Path) -> None:
+    """On A4 nothing scrolls: every table fits, what was tried is unfolded, every text has contrast."""
+    text = (run / "report.html").read_text(encoding="utf-8")
+    paper = tmp_path / "paper.html"
+    paper.write_text(text.replace("@media print", "@media all"), encoding="utf-8")
+    assert "@media all" in paper.read_text(encoding="utf-8")
+    folded = "document.querySelector('details.body > dl').getClientRects().length"
+    script = f"onload = () => document.title = 'FOUND' + {folded}"
+    assert told(paper, script, tmp_path / "first", width=A4) > 0
+    found = probed(paper, tmp_path / "second", width=A4)
+    assert found["wide"] is False
+    assert found["low"] == []
 
 
 def test_hostile_values_do_not_run(tmp_path: Path) -> None:
