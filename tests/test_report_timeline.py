@@ -79,6 +79,22 @@ def test_an_unhealed_unconfirmed_fault_is_told_as_such() -> None:
     assert [(each.step, each.confirmed_s, each.healed_s) for each in rows] == [(1, 7.0, 14.0), (2, None, None)]
 
 
+@pytest.mark.parametrize(
+    ("at_s", "era"), [(3, "before"), (5.9, "before"), (6, "during"), (14, "during"), (14.1, "after"), (20, "after")]
+)
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_an_operation_belongs_to_the_time_at_which_it_completed(at_s: float, era: str, outcome: Outcome) -> None:
+    """One more of it is one more before, during or after the fault, from its beginning to its heal, and nothing else."""
+    with_it, without = timeline(history(operation(at_s, outcome))), timeline(history())
+    assert with_it is not None
+    assert without is not None
+    assert [each.name for each in with_it.eras] == ["before", "during", "after"]
+    counts = zip(with_it.eras, without.eras, strict=True)
+    more = {a.name: (a.ok - b.ok, a.fail - b.fail, a.info - b.info) for a, b in counts}
+    one = tuple(int(each is outcome) for each in (Outcome.OK, Outcome.FAIL, Outcome.INFO))
+    assert more == {"before": (0, 0, 0), "during": (0, 0, 0), "after": (0, 0, 0), era: one}
+
+
 @pytest.mark.parametrize("end_s", [END_S, 3_000, 90_000_000])
 def test_the_chart_stays_in_its_box_and_below_its_number_of_bars(end_s: float) -> None:
     """Long runs, absurd times and many faults never draw outside of the chart or thousands of bars."""
