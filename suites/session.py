@@ -225,10 +225,12 @@ class ConformanceSession:
         if self._laboratory is not None:
             self._laboratory.hurry()
 
-    def close(self) -> None:
-        """End clusters, Spark and the judge."""
+    def close(self, *, in_peace: bool = False) -> None:
+        """End clusters, Spark and the judge; `in_peace` says that there is time for what the next run profits from."""
         if self._laboratory is not None:
             self._laboratory.close()
+            if in_peace:
+                self._laboratory.keep_classes()
             self._laboratory = None
 
     def finish(self, exitstatus: int, interrupts: Interrupts) -> int:
@@ -236,7 +238,7 @@ class ConformanceSession:
         if interrupts.asked and self._laboratory is not None:
             self.console.say("interrupted: what is being judged is finished, then the brokers are stopped")
         try:
-            self.close()
+            self.close(in_peace=not interrupts.asked)
         except ENVIRONMENT_ERRORS as error:
             self._problems.append(f"closing down: {error}")
         if exitstatus == pytest.ExitCode.USAGE_ERROR:

@@ -30,6 +30,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from verification import spark_archive
 from verification.errors import SessionError
 from verification.spark_java import spark_java
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 #: Lines of the JVM's output that go into an error message.
 TAIL_LINES = 12
+
+#: A JVM that writes a class archive takes 7 s for it on a quiet machine; on one under load several times that.
+END_WITHIN_S = 120.0
 
 #: Settings of the SQL engine, which a remote session accepts as well.
 SQL_DEFAULTS: dict[str, str] = {
@@ -121,6 +125,8 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
         chosen["spark.master"] = os.environ["MASTER"]
     if not _HERE.match(options.get("spark.master", chosen.get("spark.master", ""))):
         chosen = {key: value for key, value in chosen.items() if key not in LOOPBACK}
+    if _JVM_OPTIONS in chosen:
+        chosen[_JVM_OPTIONS] = " ".join([chosen[_JVM_OPTIONS], *spark_archive.sharing_options()])
     chosen |= options
     if not remote and _JVM_OPTIONS in chosen:
         # Where the user's are in a file of Spark's, one more here would take the place of all of them.
@@ -166,6 +172,20 @@ def kill(session: SparkSession) -> None:
     if process is not None:
         process.kill()
         process.wait()
+
+
+def end(session: SparkSession) -> None:
+    """Stop a session and wait until its JVM has ended, by itself: only then has it written what it was told to keep.
+
+    Raises subprocess.TimeoutExpired after `END_WITHIN_S`. Not for remote sessions.
+    """
+    gateway = session.sparkContext._gateway
+    assert gateway is not None, "a session of this process has one"
+    session.stop()
+    gateway.shutdown()
+    # It reads until the end of its input, which is how it learns that nobody needs it any more.
+    gateway.proc.stdin.close()
+    gateway.proc.wait(END_WITHIN_S)
 
 
 def _give_way(niceness: int) -> None:

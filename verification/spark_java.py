@@ -41,9 +41,14 @@ def _places() -> Iterator[Path | None]:
     if named := os.environ.get("JAVA_HOME"):
         yield Path(named)
     yield None
+    yield from sorted((user_cache() / "spark-java-home").glob("*"), reverse=True)
+
+
+def user_cache() -> Path:
+    """What runs of this user fetched or made once for all; it need not exist. XDG asks to ignore relative paths."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
-    yield from sorted((base / "onceproof" / "spark-java-home").glob("*"), reverse=True)
+    return base / "onceproof"
 
 
 def java_major(home: Path | None) -> int:

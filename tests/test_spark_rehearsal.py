@@ -1,0 +1,62 @@
+"""The class archive of the judge's JVM: made once, found by every session, and never in anybody's way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixtures.java import find_java, spark_java_home
+from fixtures.spark_rehearsal import keep_classes
+from verification import session, spark_archive
+
+STARTED = """
+import sys
+from pathlib import Path
+from verification.session import end, settings, start
+
+key = "spark.driver.extraJavaOptions"
+options = f"{settings({})[key]} -Xlog:class+load:file={sys.argv[2]}"
+spark = start(java_home=Path(sys.argv[1]), options={key: options})
+assert spark.range(3).count() == 3
+end(spark)
+"""
+
+
+def test_a_session_is_told_of_the_archive_that_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unless the user has JVM options of his own, which are left as they are."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    key = "spark.driver.extraJavaOptions"
+    assert spark_archive.sharing_options() == ()
+    told = spark_archive.told()
+    told.parent.mkdir(parents=True)
+    told.write_text("-XX:SharedArchiveFile=/a.jsa\n-Xlog:cds=off\n", encoding="utf-8")
+    assert "-XX:SharedArchiveFile=/a.jsa -Xlog:cds=off" in session.settings({})[key]
+    assert "SharedArchiveFile" not in session.settings({key: "-Xss4m"})[key]
+    told.write_bytes(b"\xff")
+    assert spark_archive.sharing_options() == ()
+
+
+@pytest.mark.spark
+def test_a_rehearsal_spares_the_next_session_the_loading_of_classes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Most classes of a session come from the archive that was made once, and not from jars."""
+    java = find_java()
+    home = spark_java_home(java)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said: list[str] = []
+    for _ in range(2):
+        keep_classes(java, say=said.append)
+    assert [each.partition(" of ")[0] for each in said] == ["Making the class archive"], "made once"
+    assert spark_archive.sharing_options(), "this JVM can make one, and it is told of"
+    log = tmp_path / "classes.log"
+    command = [sys.executable, "-c", STARTED, str(home), str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    sources = [line.rpartition("source: ")[2] for line in log.read_text(encoding="utf-8").splitlines()]
+    spark = sum(each.startswith("shared objects file (top)") for each in sources)
+    assert spark > len(sources) / 3, f"{spark} of {len(sources)} classes were mapped"
