@@ -77,6 +77,17 @@ def test_what_cannot_be_made_is_not_tried_again(tmp_path: Path) -> None:
     assert len(make.asked) == 1
 
 
+def test_what_could_not_be_made_is_tried_again_after_an_hour(tmp_path: Path) -> None:
+    """A machine that was short of memory for a moment looks like a runtime that cannot make one."""
+    said: list[str] = []
+    program = _program(tmp_path / "java", _Maker(works=False))
+    assert sharing_options(program, say=said.append, cache=tmp_path) == ()
+    assert said[1:] == ["No class archive of program came about: it starts without one"]
+    (empty,) = (tmp_path / "class-archives").glob("program-*.jsa")
+    os.utime(empty, (0, 0))
+    assert _use(_program(tmp_path / "java", _Maker(works=True)), tmp_path)
+
+
 @pytest.mark.cluster
 def test_a_java_client_maps_its_classes_from_the_archive() -> None:
     """The class that costs most is not loaded from a jar but mapped, in a JVM that is started as the driver starts it."""
