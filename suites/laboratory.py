@@ -7,6 +7,7 @@ reverse order, also when closing one thing fails.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -120,9 +121,14 @@ class Laboratory:
         self._stack.close()
 
     def keep_classes(self) -> None:
-        """Let the next session start in half the time; for the end of a run, because it takes both processors for 25 s."""
+        """Let the next session start in half the time; for the end of a run, because it takes both processors for 25 s.
+
+        Not where `CI` is set: there the jars are unpacked anew for every run, and no archive fits them twice.
+        """
         from fixtures.spark_rehearsal import keep_classes
 
+        if self._abandoned or os.environ.get("CI"):
+            return
         try:
             keep_classes(self.equipment.java, say=self.console.say)
         except (OnceproofError, OSError) as error:

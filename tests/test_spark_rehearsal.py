@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from fixtures.errors import CacheNotWritableError
 from fixtures.java import find_java, spark_java_home
 from fixtures.spark_rehearsal import keep_classes
+from suites.laboratory import Laboratory
 from verification import session, spark_archive
 
 STARTED = """
@@ -38,6 +41,34 @@ def test_a_session_is_told_of_the_archive_that_is_there(monkeypatch: pytest.Monk
     assert "SharedArchiveFile" not in session.settings({key: "-Xss4m"})[key]
     told.write_bytes(b"\xff")
     assert spark_archive.sharing_options() == ()
+
+
+def test_a_run_rehearses_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where jars are unpacked for one run, nor with a judge that did not answer; what fails is a sentence."""
+    made: list[object] = []
+
+    def keep(java: object, *, say: object) -> None:
+        del say
+        made.append(java)
+        if len(made) > 1:
+            raise CacheNotWritableError("The disk is full.")
+
+    monkeypatch.setattr("fixtures.spark_rehearsal.keep_classes", keep)
+    laboratory = object.__new__(Laboratory)
+    said: list[str] = []
+    laboratory.console = SimpleNamespace(say=said.append)  # type: ignore[assignment]
+    laboratory.equipment = SimpleNamespace(java="a Java")  # type: ignore[assignment]
+    for ci, abandoned in (("true", False), ("", True)):
+        monkeypatch.setenv("CI", ci)
+        laboratory._abandoned = abandoned
+        laboratory.keep_classes()
+    assert not made
+    monkeypatch.setenv("CI", "")
+    laboratory._abandoned = False
+    for _ in range(2):
+        laboratory.keep_classes()
+    assert made == ["a Java"] * 2
+    assert [each.partition(":")[0] for each in said] == ["There will be no class archive of Spark"]
 
 
 @pytest.mark.spark
