@@ -44,7 +44,7 @@ class Jobs:
 
 
 def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """However many there are; one that cannot be judged is left out, and large ones have one job of their own."""
+    """As long as it can hold them; one that cannot be judged is left out, and large ones have one job of their own."""
     jobs = Jobs(monkeypatch)
     runs = mixed(tmp_path)
     cut = write(busy("cut").finish(), tmp_path / "cut")
@@ -55,6 +55,27 @@ def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, t
     jobs.asked.clear()
     jobs.judge([*large, *runs], Way.FOLDED)
     assert jobs.asked == [(False, [name[:12] for name in MIXED]), (True, ["large-1", "large-2"])]
+
+
+def test_more_than_one_job_holds_is_judged_in_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A night's runs need not fit into a JVM at once; each verdict is written and told before the next job begins."""
+    jobs = Jobs(monkeypatch)
+    runs = mixed(tmp_path)
+    told: list[str] = []
+    known: list[int] = []
+    asked = jobs.check
+
+    def check(spark: SparkSession, of: Sequence[RunEvidence], *, folded: bool) -> Checked:
+        known.append(len(told))
+        return asked(spark, of, folded=folded)
+
+    monkeypatch.setattr(judging, "check", check)
+    monkeypatch.setattr(judging, "ROWS_TOGETHER", 0)
+    verdicts = judge(cast("SparkSession", None), runs, tell=lambda each: told.append(each.run))
+    assert [of for _, of in jobs.asked] == [[name[:12]] for name in MIXED]
+    assert known == list(range(len(runs)))
+    assert told == [each.run for each in verdicts] == [name[:12] for name in MIXED]
+    assert all(run.verdicts.is_file() for run in runs)
 
 
 def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -138,10 +138,7 @@ def _session(options: dict[str, str]) -> SparkSession:
 def _with_spark(session: SparkSession, directories: Sequence[RunDirectory]) -> list[ExitCode]:
     from verification.judge import judge
 
-    verdicts = judge(session, directories)
-    for verdict in verdicts:
-        print(_line(verdict))
-    return _codes(verdicts)
+    return _codes(judge(session, directories, tell=lambda verdict: print(_line(verdict), flush=True)))
 
 
 def _codes(verdicts: Sequence[ScenarioVerdict]) -> list[ExitCode]:

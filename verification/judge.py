@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from verification.frames import Frames
 
 LOG = logging.getLogger(__name__)
+#: Rows of the captures of all runs that are judged in one job. A whole night, 119 runs with 4.3 million of them, is more
+#: than a JVM of 1 GB, which is Spark's default, can group: it broke after six minutes.
+ROWS_TOGETHER = 500_000
+CAPTURES = ("log", "uncommitted", "committed")
 #: The places around the examples of a finding, by (run, anomaly).
 Around = Mapping[tuple[str, str], list[dict[str, Any]]]
 #: The places that findings are shown among, given the findings by run.
@@ -169,8 +173,7 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     from verification.history import Operation
 
     counted = [("operations", len(evidence.history.of(Operation)))]
-    names = ("log", "uncommitted", "committed")
-    counted += [(name, evidence.captured.count(name)) for name in names if evidence.captured.present(name)]
+    counted += [(name, evidence.captured.count(name)) for name in CAPTURES if evidence.captured.present(name)]
     if evidence.transaction_log is not None:
         counted.append(("transaction log", len(evidence.transaction_log.entries)))
     return tuple(counted)
@@ -220,18 +223,27 @@ def _judge_together(
         yield run.run, _decide(run, found[run.run], around, walked[run.run][1])
 
 
-def _judge_fit(spark: SparkSession, runs: Sequence[RunEvidence], began: float, way: Way) -> Iterable[ScenarioVerdict]:
+def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
+    """Runs that one job can hold, in their order; one that is larger by itself is alone."""
+    some: list[RunEvidence] = []
+    rows = 0
+    for run in runs:
+        held = sum(run.captured.count(name) for name in CAPTURES if run.captured.present(name))
+        if some and rows + held > ROWS_TOGETHER:
+            yield some
+            some, rows = [], 0
+        some.append(run)
+        rows += held
+    if some:
+        yield some
+
+
+def _jobs(runs: Sequence[RunEvidence], way: Way) -> Iterator[tuple[list[RunEvidence], bool]]:
+    """The runs of each job, and whether it goes by fingerprints first."""
     folded = [run for run in runs if fits(run, way)]
     names = {run.run for run in folded}
-    whole = [run for run in runs if run.run not in names]
-    verdicts: dict[str, ScenarioVerdict] = {}
-    if whole:
-        verdicts |= _judge_together(spark, whole, folded=False)
-    if folded:
-        verdicts |= _judge_together(spark, folded, folded=True)
-    # The runs were judged together: each is charged its share.
-    share_s = (time.monotonic() - began) / len(runs)
-    return [replace(verdicts[run.run], judged_s=share_s) for run in runs]
+    yield from ((some, False) for some in _batches(run for run in runs if run.run not in names))
+    yield from ((some, True) for some in _batches(folded))
 
 
 def _captured(spark: SparkSession, directory: RunDirectory) -> Captured | None:
@@ -243,27 +255,43 @@ def _captured(spark: SparkSession, directory: RunDirectory) -> Captured | None:
     return DistantCaptured(spark, directory.source)
 
 
-def judge(spark: SparkSession, directories: Iterable[RunDirectory], *, way: Way = Way.BY_SIZE) -> list[ScenarioVerdict]:
-    """Judge the evidence of some scenarios in one job and write `verdicts.json` and `findings/` into each.
+def judge(
+    spark: SparkSession,
+    directories: Iterable[RunDirectory],
+    *,
+    way: Way = Way.BY_SIZE,
+    tell: Callable[[ScenarioVerdict], None] = lambda _: None,
+) -> list[ScenarioVerdict]:
+    """Judge the evidence of some scenarios and write `verdicts.json` and `findings/` into each.
 
-    Large runs are judged in a job of their own, by fingerprints first (`verification.fingerprints`); `way` says so of
-    all or of none, for comparison.
+    They are judged in one job, or in several where there is more than `ROWS_TOGETHER` of it. Large runs are judged in jobs
+    of their own, by fingerprints first (`verification.fingerprints`); `way` says so of all or of none, for comparison.
+    `tell` is given every verdict once it is written.
 
     Returns one verdict per directory, in their order. A directory that cannot be judged has the verdict ERROR with the
     reason; it does not keep the others from being judged.
     """
-    began = time.monotonic()
     order = list(directories)
-    fit: list[RunEvidence] = []
+    fit: dict[str, tuple[int, RunEvidence]] = {}
     verdicts: dict[int, ScenarioVerdict] = {}
+
+    def ended(number: int, verdict: ScenarioVerdict) -> None:
+        verdicts[number] = _written(order[number], verdict)
+        tell(verdict)
+
+    began = time.monotonic()
     for number, directory in enumerate(order):
         try:
             evidence = read_run(directory, _captured(spark, directory))
-            check_distinct([*fit, evidence])
-            fit.append(evidence)
+            check_distinct([*(each for _, each in fit.values()), evidence])
+            fit[evidence.run] = number, evidence
         except UnfitEvidenceError as error:
-            verdicts[number] = _unfit(directory, error)
-    if fit:
-        judged = dict(zip([id(each.directory) for each in fit], _judge_fit(spark, fit, began, way), strict=True))
-        verdicts |= {number: judged[id(each)] for number, each in enumerate(order) if id(each) in judged}
-    return [_written(directory, verdicts[number]) for number, directory in enumerate(order)]
+            ended(number, _unfit(directory, error))
+    for runs, folded in _jobs([evidence for _, evidence in fit.values()], way):
+        judged = dict(_judge_together(spark, runs, folded=folded))
+        # The runs were judged together: each is charged its share.
+        now = time.monotonic()
+        for run, verdict in judged.items():
+            ended(fit[run][0], replace(verdict, judged_s=(now - began) / len(runs)))
+        began = now
+    return [verdicts[number] for number in range(len(order))]
