@@ -67,6 +67,7 @@ class Planted:
     operations: list[Operation] = field(default_factory=list)
     acks: list[Row] = field(default_factory=list)
     sent: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    numbered: Counter[tuple[Partition, int, int]] = field(default_factory=Counter)
     entries: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -141,12 +142,20 @@ class Planted:
             "timestamp_ms": self.tick() // MS,
             "producer_id": client.producer_id,
             "producer_epoch": client.epoch,
-            "sequence": len(self.log[place]),
+            "sequence": self._number(client, place, columns),
             "leader_epoch": 0,
             **columns,
         }
         self.log[place].append(row)
         return row
+
+    def _number(self, client: Client, place: Partition, columns: Row) -> int:
+        """The sequence that a producer gives its next record in a partition: every epoch begins with 0."""
+        if client.producer_id < 0 or columns["control"] is not None:
+            return -1
+        key = (place, client.producer_id, client.epoch)
+        self.numbered[key] += 1
+        return self.numbered[key] - 1
 
     def acknowledge(self, rows: Iterable[Row], outcome: Outcome = Outcome.OK) -> None:
         """What the client was told about records."""

@@ -37,6 +37,7 @@ EPOCH = 1
 #: Rows that stand behind all others of their slot, before its control records.
 LATE = 1 << 20
 OPEN_RECORDS = 5
+_PLACES = len(TOPICS) * PARTITIONS
 
 #: Column → what it holds where nobody says otherwise.
 DEFAULTS: dict[str, int] = {
@@ -59,10 +60,11 @@ DEFAULTS: dict[str, int] = {
 
 @dataclass(slots=True)
 class Carried:
-    """What one block leaves to the next: ends of partitions, send orders and operations of clients, what to copy."""
+    """What one block leaves to the next: ends of partitions; orders, numbers and operations of clients; what to copy."""
 
     ends: Column = field(default_factory=lambda: np.zeros((len(TOPICS), PARTITIONS), dtype=np.int64))
     orders: Column = field(default_factory=lambda: np.zeros((PROCESSES_MAX, len(TOPICS) * PARTITIONS), dtype=np.int64))
+    numbers: Column = field(default_factory=lambda: np.zeros((EPOCH + 1) * PROCESSES_MAX * _PLACES, dtype=np.int64))
     operations: Column = field(default_factory=lambda: np.zeros(PROCESSES_MAX, dtype=np.int64))
     fed_partition: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     fed_offset: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -200,6 +202,18 @@ def lay_out(rows: Rows, carried: Carried) -> Rows:
     rows["committed"] = (data & visible).astype(np.int64)
     rows["shift"] = np.zeros(size, dtype=np.int64)
     return rows
+
+
+def number(rows: Rows, carried: Carried) -> None:
+    """Add the column sequence: what the log holds, counted per client, epoch and partition; -1 for all else.
+
+    To be called when nothing is taken from the log any more: what was lost was never numbered by a leader.
+    """
+    counts = (rows["control"] == DATA) & (rows["genuine"] == 1) & (rows["logged"] > 0)
+    own = (rows["epoch"] * PROCESSES_MAX + rows["process"]) * _PLACES + rows["topic"] * PARTITIONS + rows["partition"]
+    rows["sequence"] = np.full(len(own), -1)
+    rows["sequence"][counts] = carried.numbers[own[counts]] + _numbered(own[counts])
+    np.add.at(carried.numbers, own[counts], 1)
 
 
 def advance(carried: Carried, rows: Rows) -> None:

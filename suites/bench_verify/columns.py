@@ -73,7 +73,7 @@ def table(rows: Rows, capture: str) -> pa.Table:
         "timestamp_ms": rows["offset"] * _TICK_MS,
         "producer_id": np.where(rows["genuine"] == 1, producer_id(0) + rows["process"], -1),
         "producer_epoch": np.where(rows["genuine"] == 1, rows["epoch"], -1),
-        "sequence": np.where(nobodys, -1, rows["send_order"]),
+        "sequence": rows["sequence"],
         "leader_epoch": nothing,
         "identity_digest": digest,
         "digest": digest ^ (rows["shift"] if capture == "committed" else nothing),

@@ -27,6 +27,7 @@ from suites.bench_verify.block import (
     joined,
     lay_out,
     left_open,
+    number,
     taken,
     written,
 )
@@ -230,6 +231,7 @@ class Maker:
         return copies(self.random, self.plan, self.carried.fed_partition, self.carried.fed_offset)
 
     def _write(self, rows: Rows, superseded: frozenset[tuple[int, int]]) -> None:
+        number(rows, self.carried)
         for entry in operations(rows, superseded):
             self.writing.entry(entry)
         self.writing.rows(rows)

@@ -3,7 +3,7 @@
 Each plant changes a few rows of a block and says what a judge must find, by `verification.anomalies` and not by any
 check. Victims are drawn so that no two plants meet: a writer's two transactions in a row belong to one plant, and so
 does one operation of an appender. Live observers, initialisations and coordinators are no part of this evidence, so
-early-read, stranded-producer and illegal-transition cannot be planted.
+early-read, stranded-producer and illegal-transition cannot be planted; broken-sequence is not (`block.number`).
 """
 
 from __future__ import annotations

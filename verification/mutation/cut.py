@@ -3,7 +3,8 @@
 Operations are kept or left out as a whole, with their acknowledgements, their records in the log and in all captures,
 the control records that decided them, and what observers were given of them. Left out are also the samples, the
 floors (which counted the whole) and what only speaks about the machine. Offsets, times, producer ids and epochs stay
-as they were, so the log has holes, as every log does at its control records. What coordinators wrote is kept whole: a
+as they were, so the log has holes, as every log does at its control records; only producers' own numbers are closed up,
+because a number that is left out is a violation. What coordinators wrote is kept whole: a
 hole there is a step that nobody can judge any more.
 
 Of copies their inputs are kept and nothing else of the input topic; a copy keeps every other copy of its inputs.
@@ -13,8 +14,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -124,6 +125,20 @@ class _Cut:
         return found
 
 
+def closed_up(every: list[Row], kept: Collection[Place]) -> list[Row]:
+    """The rows of the log that are kept; each sequence is as much lower as numbers before it are left out."""
+    left_out: Counter[tuple[int, int, int, int]] = Counter()
+    found = []
+    for row in sorted(every, key=_place):
+        numbering = (row["topic_index"], row["partition"], row["producer_id"], row["producer_epoch"])
+        numbered = row["control"] is None and row["sequence"] is not None and row["sequence"] >= 0
+        if _place(row) in kept:
+            found.append({**row, "sequence": row["sequence"] - left_out[numbering]} if numbered else row)
+        elif numbered:
+            left_out[numbering] += 1
+    return found
+
+
 def _key(row: Row) -> OperationKey:
     return (row["process"], row["operation"])
 
@@ -181,6 +196,7 @@ def cut(source: Path, target: Path, *, per_kind: int = PER_KIND) -> RunDirectory
         _lines(kept.evidence.directory.transaction_log, directory.transaction_log, lambda line: line)
     places = {"log": kept.places | kept.markers(), "uncommitted": kept.places, "committed": kept.places}
     rows = {name: [row for row in kept.rows[name] if _place(row) in wanted] for name, wanted in places.items()}
+    rows["log"] = closed_up(kept.rows["log"], places["log"])
     for name, mine in rows.items():
         _parquet(target / name, sorted(mine, key=_place))
     counted = {name: len(mine) for name, mine in rows.items()}
