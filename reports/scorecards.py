@@ -43,7 +43,7 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
     (
         "Order",
         "Records stand and are read in the order of sending.",
-        frozenset({Anomaly.REORDERED_WRITE, Anomaly.NONMONOTONIC_POLL}),
+        frozenset({Anomaly.REORDERED_WRITE, Anomaly.BROKEN_SEQUENCE, Anomaly.NONMONOTONIC_POLL}),
     ),
     (
         "Offsets with outputs",

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import planted_coordinating, planted_copies, planted_reads, planted_standing, planted_writes
+from tests import (
+    planted_coordinating,
+    planted_copies,
+    planted_numbers,
+    planted_reads,
+    planted_standing,
+    planted_writes,
+)
 from tests.planted import Plant
 from tests.planted_busy import Case, Found
 from tests.planted_files import write
@@ -57,6 +64,11 @@ CASES: dict[str, Case] = {
         planted_coordinating.epoch_went_back,
         planted_copies.torn_without_log,
         planted_writes.tombstones,
+        planted_numbers.number_skipped,
+        planted_numbers.number_again,
+        planted_numbers.numbers_unknown,
+        planted_numbers.number_after_a_marker,
+        planted_numbers.numbers_of_a_long_run,
     )
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from verification.anomalies import Anomaly
@@ -23,6 +25,7 @@ def torn(*places: str, operation: int = 1, cause: str | None = None) -> RawViola
 
 LOST, PHANTOM = at(Anomaly.LOST_WRITE, 10), at(Anomaly.PHANTOM_RECORD, 10, process=None, operation=9)
 HUNG = at(Anomaly.HUNG_TRANSACTION, 5, operation=7)
+BROKEN = at(Anomaly.BROKEN_SEQUENCE, 13, operation=2)
 STUCK = RawViolation(anomaly=Anomaly.STUCK_LSO, topic_index=0, partition=0, offset=5)
 
 #: name → (violation, other violations, the anomaly that it is folded under or None)
@@ -88,6 +91,29 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
         Anomaly.ZOMBIE_WRITE,
     ),
     "reading another aborted record": (at(Anomaly.ABORTED_READ, 3, operation=2), (at(Anomaly.ZOMBIE_WRITE, 3),), None),
+    "a number missing where a record was lost": (BROKEN, (LOST,), Anomaly.LOST_WRITE),
+    "a number missing where a lost record may have been": (
+        BROKEN,
+        (RawViolation(anomaly=Anomaly.LOST_WRITE, process=0, operation=1, index=0),),
+        Anomaly.LOST_WRITE,
+    ),
+    "a number missing where another process lost a record": (BROKEN, (replace(LOST, process=3),), None),
+    "a number missing in another partition": (BROKEN, (replace(LOST, partition=1),), None),
+    "a number missing in a torn transaction": (BROKEN, (torn("0:0:12"),), Anomaly.TORN_TRANSACTION),
+    "a number missing where nothing of a torn transaction is": (BROKEN, (torn("0:1:12"),), None),
+    "a number missing that went elsewhere": (
+        BROKEN,
+        (at(Anomaly.PHANTOM_RECORD, 3, partition=5),),
+        Anomaly.PHANTOM_RECORD,
+    ),
+    "a number again where a record is": (BROKEN, (at(Anomaly.DUPLICATE, 12),), Anomaly.DUPLICATE),
+    "a number missing of what was read": (BROKEN, (at(Anomaly.INCONSISTENT_OFFSET, 12),), Anomaly.INCONSISTENT_OFFSET),
+    "numbers out of order with their records": (BROKEN, (at(Anomaly.REORDERED_WRITE, 12),), Anomaly.REORDERED_WRITE),
+    "the number of a record that came too late": (BROKEN, (HUNG,), Anomaly.HUNG_TRANSACTION),
+    "a number missing where somebody else's transaction hangs": (BROKEN, (replace(HUNG, process=3),), None),
+    "numbers after a zombie's epoch": (BROKEN, (at(Anomaly.ZOMBIE_WRITE, 2, process=3),), Anomaly.ZOMBIE_WRITE),
+    "numbers beside a zombie": (BROKEN, (at(Anomaly.ZOMBIE_WRITE, 2, partition=1),), None),
+    "a number missing where a reader skipped a record": (BROKEN, (at(Anomaly.POLL_SKIP, 12),), None),
     "duplicates explain nothing": (LOST, (at(Anomaly.DUPLICATE, 10),), None),
 }
 
@@ -102,6 +128,19 @@ def test_what_is_folded_under_what(name: str) -> None:
     else:
         assert folded.consequences == {under: (violation,)}
         assert violation.anomaly not in folded.primary
+
+
+def test_what_explains_a_number_may_be_explained_itself() -> None:
+    """A record was lost where a phantom stands: both the loss and the number that is missing are told under the phantom."""
+    folded = fold((BROKEN, LOST, PHANTOM))
+    assert folded.primary == {Anomaly.PHANTOM_RECORD: (PHANTOM,)}
+    assert folded.consequences == {Anomaly.PHANTOM_RECORD: (LOST, BROKEN)}
+
+
+def test_the_worst_of_several_explains_a_number() -> None:
+    """A number is told once, under what matters most."""
+    folded = fold((BROKEN, at(Anomaly.REORDERED_WRITE, 12), at(Anomaly.DUPLICATE, 11), torn("")))
+    assert folded.consequences == {Anomaly.TORN_TRANSACTION: (BROKEN,)}
 
 
 def test_findings_are_in_order_of_severity() -> None:

@@ -66,6 +66,15 @@ def test_disorder_shows_the_neighbour(tmp_path: Path) -> None:
     assert shown.places[-1].offset == found.offset
 
 
+def test_a_broken_sequence_shows_what_it_should_follow(tmp_path: Path) -> None:
+    """The record whose number does not follow stands behind the last one of its producer in the partition."""
+    found, shown = _witness("number_again", tmp_path, Anomaly.BROKEN_SEQUENCE)
+    records = [each for each in shown.places if each.holds == "record"]
+    assert len({(each.producer_id, each.topic, each.partition) for each in records}) == 1
+    assert [each.offset for each in records][-1] == found.offset
+    assert len(records) == 2
+
+
 def test_a_zombie_shows_who_superseded_it(tmp_path: Path) -> None:
     """The initialisation of the successor is one of the operations, and was completed before the zombie decided."""
     found, shown = _witness("zombie_by_time", tmp_path, Anomaly.ZOMBIE_WRITE)

@@ -1,4 +1,4 @@
-"""The eighteen kinds of wrongness that a history of a Kafka cluster can show.
+"""The nineteen kinds of wrongness that a history of a Kafka cluster can show.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: what the producer was *told*, the
 *log* with its control records, and what a consumer was *delivered*. A definition here says what is wrong, never
@@ -33,6 +33,7 @@ class Anomaly(StrEnum):
     OUTPUT_WITHOUT_OFFSET = "output-without-offset"
     EARLY_READ = "early-read"
     REORDERED_WRITE = "reordered-write"
+    BROKEN_SEQUENCE = "broken-sequence"
     POLL_SKIP = "poll-skip"
     NONMONOTONIC_POLL = "nonmonotonic-poll"
     ILLEGAL_TRANSITION = "illegal-transition"
@@ -118,6 +119,12 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "Records that one process sent to one partition stand there in another than the send order.",
         "An idempotent producer with at most five requests in flight keeps the send order per partition.",
         "",
+    ),
+    Anomaly.BROKEN_SEQUENCE: (
+        "A producer's own numbering of its records has a gap or a repeat in the log of a partition.",
+        "A leader takes of an idempotent producer only the number that comes next: one that does not follow was let past"
+        " it, or what stood before it is gone.",
+        "Not reported again where a record of the producer is found to be missing, doubled or out of its place.",
     ),
     Anomaly.POLL_SKIP: (
         "An observer's polls jumped over a record of a partition that it had to be given.",

@@ -14,17 +14,25 @@ The rules, first match wins; each folds a violation under an anomaly that was fo
 4. `inconsistent-offset` and `poll-skip` of a record of a transaction that is torn: under `torn-transaction`.
 5. `poll-skip` at a place that is `hidden-committed`: under that.
 6. `aborted-read` of an operation that is a `zombie-write`: under that.
+7. `broken-sequence` of a process of which another finding says, in the same partition, which record is missing, stands
+   twice, late or out of order: under the worst of `lost-write`, `torn-transaction`, `inconsistent-offset`, `duplicate`,
+   `reordered-write` and `hung-transaction`; in any partition where no place was told, and for a `phantom-record`, which may
+   have come from there. Under a `zombie-write` of anybody in the partition, whose epoch begins another numbering. What such
+   a violation is folded under itself, the broken sequence is folded under as well.
 
-Rule 3 is generous: in a run that lost records, another defect further up in the same partition would be counted as a
-consequence. The run is convicted all the same, and every violation stays in `findings/`.
+The others name the record and what was promised about it, which a number cannot; so a broken sequence stands by itself
+only where it is all that shows a defect: records that nobody was promised or given, and a leader that let a number pass.
+
+Rules 3 and 7 are generous: in a run that lost records, another defect in the same partition (by rule 3: further up) would
+be counted as a consequence. The run is convicted all the same, and every violation stays in `findings/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from verification.anomalies import Anomaly
+from verification.anomalies import Anomaly, severity
 
 #: Causes: a last stable offset that stands still; a record that was read where the log holds nothing.
 LSO = "lso"
@@ -157,7 +165,7 @@ def _zombie(violation: RawViolation, context: _Context) -> Anomaly | None:
     return Anomaly.ZOMBIE_WRITE if read else None
 
 
-#: The rules in the order of the module's docstring.
+#: The rules 1 to 6 of the module's docstring, in its order.
 RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
     _standing_lso,
     _phantom,
@@ -168,14 +176,67 @@ RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
 )
 
 
+#: What says of a process, at a place, which of its records is not where its number belongs.
+_OF_A_RECORD = (
+    Anomaly.LOST_WRITE,
+    Anomaly.INCONSISTENT_OFFSET,
+    Anomaly.DUPLICATE,
+    Anomaly.REORDERED_WRITE,
+    Anomaly.HUNG_TRANSACTION,
+)
+#: A process, anybody's for None, in a partition, any for None.
+Numbering = tuple[int | None, Partition | None]
+
+
+def _numberings(violation: RawViolation) -> Iterator[Numbering]:
+    """Whose numbers may be broken by what a violation says, and where."""
+    process, place = violation.process, violation.place
+    here = None if place is None else place[:2]
+    if violation.anomaly is Anomaly.ZOMBIE_WRITE and here is not None:
+        yield (None, here)
+    elif process is None:
+        return
+    elif violation.anomaly is Anomaly.TORN_TRANSACTION:
+        yield from ((process, None if missing is None else missing[:2]) for missing in violation.missing())
+    elif violation.anomaly is Anomaly.PHANTOM_RECORD:
+        yield (process, None)
+    elif violation.anomaly in _OF_A_RECORD:
+        yield (process, here)
+
+
+def _renumbered(divided: Iterable[tuple[RawViolation, Anomaly | None]]) -> dict[Numbering, Anomaly]:
+    """The worst anomaly under which each numbering is explained, of violations with what they were folded under."""
+    found: dict[Numbering, Anomaly] = {}
+    for violation, under in divided:
+        for numbering in _numberings(violation):
+            each = under or violation.anomaly
+            found[numbering] = min(each, found.get(numbering, each), key=severity)
+    return found
+
+
+def _sequence(violation: RawViolation, renumbered: dict[Numbering, Anomaly]) -> Anomaly | None:
+    place, process = violation.place, violation.process
+    here = None if place is None else place[:2]
+    own: list[Numbering] = [] if process is None else [(process, here), (process, None)]
+    under = [renumbered[each] for each in (*own, (None, here)) if each in renumbered]
+    return min(under, key=severity, default=None)
+
+
 def fold(violations: Iterable[RawViolation]) -> Folded:
     """Divide the violations of one run into findings of their own and consequences."""
     every = tuple(violations)
     context = _Context(every)
+    broken = [each for each in every if each.anomaly is Anomaly.BROKEN_SEQUENCE]
+    divided = [
+        (each, next((found for rule in RULES if (found := rule(each, context)) is not None), None))
+        for each in every
+        if each.anomaly is not Anomaly.BROKEN_SEQUENCE
+    ]
+    renumbered = _renumbered(divided) if broken else {}
+    divided += [(each, _sequence(each, renumbered)) for each in broken]
     primary: dict[Anomaly, list[RawViolation]] = {}
     consequences: dict[Anomaly, list[RawViolation]] = {}
-    for violation in every:
-        under = next((found for rule in RULES if (found := rule(violation, context)) is not None), None)
+    for violation, under in divided:
         if under is None:
             primary.setdefault(violation.anomaly, []).append(violation)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from verification.evidence import RunEvidence
 from verification.experiment import Isolation
 from verification.history import Action, Operation, Settled
 from verification.identity import decode
+
+#: For so long a broker remembers an idle producer (the default of producer.id.expiration.ms; up to 3.3 seven times as long).
+FORGOTTEN_NS = 24 * 3_600 * 10**9
 
 Row = dict[str, Any]
 #: Frame name → its rows.
@@ -93,13 +96,19 @@ def _observers(run: RunEvidence) -> Iterator[Row]:
         }
 
 
+def _forgetful(operations: Sequence[Operation]) -> bool:
+    """Whether the operations lasted so long that brokers may have forgotten a producer in between."""
+    ends = (each.completed_ns if each.completed_ns is not None else each.invoked_ns for each in operations)
+    return max(ends, default=0) - min((each.invoked_ns for each in operations), default=0) >= FORGOTTEN_NS
+
+
 def small_rows(run: RunEvidence) -> Rows:
     """Everything that is small, by frame."""
     experiment = run.experiment
     columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
     kept = {name: getattr(experiment, name) for name in columns}
     return {
-        "runs": [kept],
+        "runs": [{**kept, "forgetful": _forgetful(run.history.of(Operation))}],
         "observers": list(_observers(run)),
         "operations": [operation_row(run.run, each) for each in run.history.of(Operation)],
         "ends": list(_ends(run)),

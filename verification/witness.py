@@ -8,7 +8,7 @@ gives the same witness:
 * the place of the example itself, even when the log holds nothing there;
 * of the same record, or of the same input, its other copies;
 * of a torn transaction one record that is visible and one that is not;
-* where an order is broken, the neighbour that it is broken against; of a wrong step the one before it;
+* where an order or a numbering is broken, the neighbour that it is broken against; of a wrong step the one before it;
 * for every record in a transaction the next control record of its producer in the partition;
 * the operations of all these, and for a zombie the initialisation that superseded it.
 """
@@ -62,12 +62,15 @@ def _same_input(violation: RawViolation, rows: Iterable[Row]) -> Iterator[Row]:
 
 def _neighbour(violation: RawViolation, rows: Iterable[Row]) -> Iterator[Row]:
     place = violation.place
-    if violation.anomaly not in _AFTER | _BEFORE or place is None:
+    if violation.anomaly not in _AFTER | _BEFORE | {Anomaly.BROKEN_SEQUENCE} or place is None:
         return
     data = [row for row in rows if place_of(row)[:2] == place[:2] and row.get("control") is None]
     if violation.anomaly in _AFTER:
         before = [row for row in data if place_of(row) < place and row.get("process") == violation.process]
         yield from sorted(before, key=lambda row: int(row.get("send_order") or 0))[-1:]
+    elif violation.anomaly is Anomaly.BROKEN_SEQUENCE:
+        producers = {row.get("producer_id") for row in data if place_of(row) == place}
+        yield from [row for row in data if place_of(row) < place and row.get("producer_id") in producers][-1:]
     else:
         yield from [row for row in data if place_of(row) > place][:1]
 

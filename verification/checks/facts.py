@@ -16,15 +16,16 @@ from verification.frames import Frames
 class Facts:
     """Evidence, one row per place (`checks.places`), one row per record (`checks.records`).
 
-    `ordered` and `copied` are the places for the checks of order and of copies, which hold places against each other:
-    the same ones here, those that are in question where fingerprints came first (`verification.fingerprints`). `rows` is
-    how many rows of the log all this was taken from, where that was counted.
+    `ordered`, `sequenced` and `copied` are the places for the checks of order, of producers' numbering and of copies, which
+    hold places against each other: the same ones here, those that are in question where fingerprints came first
+    (`verification.fingerprints`). `rows` is how many rows of the log all this was taken from, where that was counted.
     """
 
     frames: Frames
     places: DataFrame
     records: DataFrame
     ordered: DataFrame
+    sequenced: DataFrame
     copied: DataFrame
     rows: int | None = None
 
@@ -38,4 +39,6 @@ def derive(frames: Frames) -> Facts:
     by_operation = operations(frames)
     by_place = places(frames, by_operation).localCheckpoint()
     by_record = records(frames, by_place, by_operation).localCheckpoint()
-    return Facts(frames=frames, places=by_place, records=by_record, ordered=by_place, copied=by_place)
+    return Facts(
+        frames=frames, places=by_place, records=by_record, ordered=by_place, sequenced=by_place, copied=by_place
+    )

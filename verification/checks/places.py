@@ -12,10 +12,13 @@ the other what the captures and the live observers were given. Two facts are der
   producer id, without a control record in between. Its own decision never arrived; the next one decided it. Which
   operation the next one is of (`next_process`, `next_operation`) is only a fact when that operation is known.
 
+* which **number was due** where a record's is not the producer's next (`checks.numbering`).
+
 Columns, besides the place and the identity of the record there (the log's; where the log has nothing, one that
 somebody was given):
 
     in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before, adopted, next_*
+    sequence, sequence_due, sequence_known    see `checks.numbering`; not to be read where the log is not whole
     genuine              the identity is valid and of this run
     committed, uncommitted   how often that capture holds the place
     received, returned   observers (bit n: observer n) that were given it, and given it after it or a later one
@@ -35,6 +38,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from verification.checks.numbering import NUMBERING, numbered
 from verification.checks.operations import OPERATION
 from verification.frames import Frames
 from verification.sources.columns import IDENTITY
@@ -44,7 +48,7 @@ PLACE = (*PARTITION, "offset")
 
 #: Whether the transaction of a record was adopted, and by which one.
 ADOPTION = ("adopted", "next_process", "next_operation")
-_SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", *IDENTITY, "valid")
+_SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", "sequence", *IDENTITY, "valid")
 #: What is read of the log, and of what readers were given.
 LOGGED = (*_SPINE, "digest", "identity_digest")
 GIVEN = (*PLACE, "identity_run", "process", "operation", "index", "valid", "digest", "identity_digest")
@@ -95,7 +99,8 @@ def _spine(frames: Frames) -> DataFrame:
         " and (process != next_process or operation != next_operation), false)"
     )
     derived = (
-        log.withColumn("decision", F.last(decision, ignorenulls=True).over(later))
+        numbered(log, (*PARTITION, "producer_id"))
+        .withColumn("decision", F.last(decision, ignorenulls=True).over(later))
         .withColumn("highest", F.max("producer_epoch").over(earlier))
         .withColumns({f"next_{name}": F.lead(name).over(in_order) for name in ("control", "process", "operation")})
         .withColumns({"outcome": F.expr(outcome), "epoch_before": F.expr(epoch_before), "adopted": F.expr(adopted)})
@@ -104,7 +109,7 @@ def _spine(frames: Frames) -> DataFrame:
     # What was given twice stands there once.
     once = without_log.repartition(*PARTITION).dropDuplicates(list(PLACE))
     delivered = once.withColumns({"transactional": F.lit(False), "outcome": F.lit("commit")})
-    columns = (*LOGGED, "epoch_before", "outcome", *ADOPTION)
+    columns = (*LOGGED, *NUMBERING[1:], "epoch_before", "outcome", *ADOPTION)
     return derived.select(*columns).unionByName(
         delivered.select(*[name for name in columns if name in delivered.columns]), allowMissingColumns=True
     )
@@ -164,7 +169,7 @@ def _joined(frames: Frames) -> DataFrame:
         )
     shaped = both.withColumns({name: F.expr(text) for name, text in columns.items()})
     kept: tuple[str, ...] = (*PLACE, "in_log", "control", "transactional", "producer_id", "producer_epoch")
-    kept += ("outcome", "epoch_before", *ADOPTION)
+    kept += (*NUMBERING, "outcome", "epoch_before", *ADOPTION)
     kept += (
         *[name for name in IDENTITY if name not in ("identity_run", "kind")],
         "genuine",

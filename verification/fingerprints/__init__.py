@@ -5,7 +5,8 @@ judgement spends its time on, and nearly all records are in order. So the log is
 and chunk of a partition, how many records, from where to where, which epochs, and two sums of a chained hash over place
 and content, one of them XOR. Outcomes are derived on the folds, and the folds of each operation are held against the
 same sums of both captures, against the acknowledgements, and against what its client was told (`suspects`). Two look-ups
-have folds of their own: copies by block of inputs (`copying`), order by turns of send orders (`sequence`).
+have folds of their own: copies by block of inputs (`copying`), order by turns of send orders (`sequence`). Producers' own
+numbers follow from both folds of the log (`numbering`).
 
 The checks themselves are not repeated here. They are given the frames of what is left in doubt (`narrow`), and remain the
 one definition of every anomaly. What they find of operations that are not in doubt is dropped by dropping those places,
@@ -29,6 +30,8 @@ as they may be there in part only. Why nothing is missed, anomaly by anomaly:
     stuck-lso, stranded-producer    are about ends and operations alone
     offset-without-output, output-without-offset, a copy made twice    sets of offsets as bits, exactly
     reordered-write        offsets that do not rise with the send orders of a writer in a partition, exactly
+    broken-sequence        numbers that are not as many as they span, out of step with send orders, or not joined to the
+                           producer's fragment before, and fragments whose send orders do not rise: exactly (`numbering`)
     early-read, and whatever live observers were given: such runs are not judged this way (`choice`)
 
 A record that is odd or open makes its whole operation suspect, and a place that is given what the log does not hold there

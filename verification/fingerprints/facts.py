@@ -17,7 +17,8 @@ from verification.checks.records import records
 from verification.fingerprints.copying import SOURCE, about, doubtful_blocks, input_blocks
 from verification.fingerprints.fold import BLOCK_BITS, FRAGMENT, OPERATION, PRODUCER, folded, place_block, steps
 from verification.fingerprints.narrow import Narrowed, Sought, narrowed, reached
-from verification.fingerprints.sequence import out_of_order, sequences
+from verification.fingerprints.numbering import doubtful, unsequenced
+from verification.fingerprints.sequence import disordered, out_of_order, sequences
 from verification.fingerprints.suspects import suspects
 from verification.frames import Frames
 from verification.interpreting import interpreted
@@ -107,6 +108,29 @@ def _of_blocks(
     return copies.select(F.xxhash64(*FRAGMENT).alias("key")).unionByName(there).distinct(), own.distinct()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What the look-ups with folds of their own leave in doubt: blocks of inputs, writers, and steps by their numbers.
+
+    `writers` is None where every writer keeps its order.
+    """
+
+    blocks: DataFrame
+    writers: DataFrame | None
+    numbers: DataFrame
+
+
+def _looked(frames: Frames, fragments: DataFrame, every: DataFrame) -> _Looked:
+    out = out_of_order(frames, numbered=True).localCheckpoint()
+    writers = None if out.isEmpty() else out
+    numbers = doubtful(every, None if writers is None else disordered(frames, writers))
+    return _Looked(
+        blocks=doubtful_blocks(frames, fragments, every).localCheckpoint(),
+        writers=writers,
+        numbers=numbers.localCheckpoint(),
+    )
+
+
 def derive(evidence: Evidence, *, share_max: float = SHARE_MAX) -> Doubts | None:
     """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations."""
     frames = evidence.frames
@@ -115,14 +139,14 @@ def derive(evidence: Evidence, *, share_max: float = SHARE_MAX) -> Doubts | None
     every = steps(fragments).localCheckpoint()
     # Whatever the history counts: it need not say how many records an append has.
     plain = _processes(known.where("plain"))
-    doubtful = suspects(frames, every, known, evidence.acks(plain, None)).localCheckpoint()
-    blocks = doubtful_blocks(frames, fragments, every).localCheckpoint()
-    if max(doubtful.count(), blocks.count()) > SOUGHT_MAX:
+    suspect = suspects(frames, every, known, evidence.acks(plain, None)).localCheckpoint()
+    looked = _looked(frames, fragments, every)
+    if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
         return None
-    keys, own = _of_blocks(frames, fragments, every, blocks)
+    keys, own = _of_blocks(frames, fragments, every, looked.blocks)
     sought = Sought(
-        operations=doubtful,
-        steps=keys.unionByName(_raising(every)).distinct().localCheckpoint(),
+        operations=suspect,
+        steps=keys.unionByName(_raising(every)).unionByName(looked.numbers).distinct().localCheckpoint(),
         blocks=own.localCheckpoint(),
     )
     these = reached(every, sought)
@@ -131,7 +155,7 @@ def derive(evidence: Evidence, *, share_max: float = SHARE_MAX) -> Doubts | None
         return None
     found = narrowed(frames, every, sought, these)
     return Doubts(
-        facts=_facts(evidence, known, found, every, blocks),
+        facts=_facts(evidence, known, found, every, looked),
         read=read,
         held=held,
         evidence=evidence,
@@ -147,13 +171,7 @@ def _records(every: DataFrame) -> int:
     return int(row["n"])
 
 
-def _ordered(frames: Frames, every: DataFrame, places: DataFrame) -> DataFrame:
-    """What the check of order is given; nothing of some places where every writer keeps its order."""
-    writers = out_of_order(frames).localCheckpoint()
-    return places.where("false") if writers.isEmpty() else sequences(frames, every, writers)
-
-
-def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: DataFrame, blocks: DataFrame) -> Facts:
+def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: DataFrame, looked: _Looked) -> Facts:
     frames = evidence.frames
     doubtful = F.broadcast(found.sought.operations)
     theirs = replace(
@@ -168,7 +186,16 @@ def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: DataFra
         )
         by_place = whole.drop("is_doubtful").localCheckpoint()
         by_record = records(theirs, by_place, known).localCheckpoint()
-        copied = about(frames, held, blocks).localCheckpoint()
-    ordered = _ordered(frames, every, by_place)
-    rows = found.rows + ordered.count()
-    return Facts(frames=frames, places=by_place, records=by_record, ordered=ordered, copied=copied, rows=rows)
+        copied = about(frames, held, looked.blocks).localCheckpoint()
+    none = by_place.where("false")
+    ordered = none if looked.writers is None else sequences(frames, every, looked.writers)
+    sequenced = none if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
+    return Facts(
+        frames=frames,
+        places=by_place,
+        records=by_record,
+        ordered=ordered,
+        sequenced=sequenced,
+        copied=copied,
+        rows=found.rows + ordered.count(),
+    )

@@ -9,11 +9,14 @@ Chunks keep a second copy, written much later, from making one fragment of all t
     indexes, indexes_sum, index_max        the same of the records' indexes in their operation
     amiss                                  a record elsewhere than intended, or with an index beyond its own count
     epoch_min, epoch_max
+    sequence_min, sequence_max             producers' own numbers
+    shift_min, shift_max                   how far they are ahead of the records' send orders
     copies                                 a record is a copy
     outcome                                as `checks.places` has it; null for control records
     until                                  offset of the control record that decided it, null when none did
     odd                                    the fold says too little here, see below
     stale, raises                          an epoch below an earlier one; one above all earlier ones
+    unjoined                               its numbers may not follow (`numbering`)
 
 A fragment is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
 stands between its records, a record of somebody else follows a transaction without a control record in between, or an
@@ -29,6 +32,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from verification.checks.numbering import NUMBER_MAX
 from verification.checks.places import PARTITION
 from verification.identity import NO_SOURCE
 
@@ -91,9 +95,10 @@ def folded(log: DataFrame) -> DataFrame:
         "index_hash": _INDEX,
         "amiss": "topic_index != intended_topic_index or partition != intended_partition or index >= count",
         "source_bit": bit("source_offset"),
+        "shift": "sequence - send_order",
     }
     keys = (*FRAGMENT, "control", *COPIED)
-    kept = ("offset", "producer_epoch", "index", "source_offset")
+    kept = ("offset", "producer_epoch", "index", "source_offset", "sequence", "shift")
     names = (*keys, *kept, "hash", "index_hash", "amiss", "source_bit")
     aggregates = (
         "count(*) as n",
@@ -107,6 +112,7 @@ def folded(log: DataFrame) -> DataFrame:
         "max(coalesce(amiss, false)) as amiss",
         "min(producer_epoch) as epoch_min",
         "max(producer_epoch) as epoch_max",
+        *[f"{end}({name}) as {name}_{end}" for name in ("sequence", "shift") for end in ("min", "max")],
         "bit_or(source_bit) as sources",
         "max(source_offset) as source_max",
     )
@@ -127,7 +133,8 @@ def _merged(fragments: DataFrame) -> DataFrame:
         "content_sum": "sum",
         "indexes": "bit_xor",
     }
-    merge |= {"indexes_sum": "sum", "index_max": "max", "amiss": "max", "epoch_min": "min", "epoch_max": "max"}
+    merge |= {"indexes_sum": "sum", "index_max": "max", "amiss": "max"}
+    merge |= {f"{name}_{end}": end for name in ("epoch", "sequence", "shift") for end in ("min", "max")}
     return (
         fragments.repartition(*PRODUCER)
         .groupBy(*FRAGMENT, "control")
@@ -136,6 +143,18 @@ def _merged(fragments: DataFrame) -> DataFrame:
             F.expr("max(output is not null) as copies"),
         )
     )
+
+
+#: Not surely one number after the other; null numbers are passed over by the aggregates.
+_LOOSE = (
+    "control is null and n > 1 and (amiss or epoch_min < epoch_max or sequence_min < 0"
+    " or cast(sequence_max as bigint) - sequence_min + 1 != n or coalesce(shift_min < shift_max, true))"
+)
+
+
+#: The number that is due after the producer's earlier fragments; null where any may come.
+_DUE = f"""case when highest is null then null when latest is null or latest.epoch_max != epoch_min then 0
+    when latest.sequence_max >= 0 then (cast(latest.sequence_max as bigint) + 1) & {NUMBER_MAX} end"""
 
 
 def steps(fragments: DataFrame) -> DataFrame:
@@ -165,11 +184,18 @@ def steps(fragments: DataFrame) -> DataFrame:
         "odd": f"control is null and ((transactional or producer_id >= 0) and ({crossed}) or transactional and {follows}"
         f" or {stale})",
     }
+    numbers = F.max(F.expr("case when control is null then struct(epoch_max, last, sequence_max, loose) end"))
+    unjoined = (
+        "control is null and producer_id >= 0 and coalesce(sequence_max >= 0, false)"
+        f" and (odd or loose or coalesce(latest.loose, false) or coalesce(sequence_min != {_DUE}, false))"
+    )
     return (
         _merged(fragments)
         .withColumns(around)
-        .withColumn("highest", F.max("epoch_max").over(earlier))
+        .withColumn("loose", F.expr(_LOOSE))
+        .withColumns({"highest": F.max("epoch_max").over(earlier), "latest": numbers.over(earlier)})
         .withColumns({name: F.expr(text) for name, text in derived.items()})
+        .withColumn("unjoined", F.expr(unjoined))
         .withColumn("key", F.xxhash64(*FRAGMENT))
-        .drop("settled", "next_first", "before", "highest", "next_n", "next_control", "next_process", "next_operation")
+        .drop(*[name for name in around if name != "until"], "highest", "loose", "latest")
     )

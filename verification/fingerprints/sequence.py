@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.places import PARTITION
-from verification.fingerprints.fold import PRODUCER, SURE
+from verification.fingerprints.fold import PRODUCER, SURE, fragment_key
 from verification.frames import Frames
 
 _INTENDED = "topic_index = intended_topic_index and partition = intended_partition"
@@ -25,20 +25,29 @@ TURN = 1 << TURN_BITS
 _READ = ("transactional", "process", "operation", "index", "send_order", "intended_topic_index", "intended_partition")
 
 
-def _sent(frames: Frames) -> DataFrame:
-    claimed = [row["run"] for row in frames.runs.where("order_claimed").select("run").toArrow().to_pylist()]
-    return frames.log.where(F.col("run").isin(claimed)).where(f"control is null and {SURE} and {_INTENDED}")
+def _sent(frames: Frames, *, numbered: bool = False) -> DataFrame:
+    """Records that order is claimed of; with `numbered` also those that their producer numbered."""
+    runs = {
+        row["run"]: row["order_claimed"] for row in frames.runs.select("run", "order_claimed").toArrow().to_pylist()
+    }
+    chosen = F.col("run").isin([run for run, claimed in runs.items() if claimed])
+    # Where all claim it, no more columns are read.
+    if numbered and not all(runs.values()):
+        chosen = chosen | F.expr("producer_id >= 0 and sequence >= 0")
+    return frames.log.where(chosen).where(f"control is null and {SURE} and {_INTENDED}")
 
 
-def out_of_order(frames: Frames) -> DataFrame:
+def out_of_order(frames: Frames, *, numbered: bool = False) -> DataFrame:
     """Writers (one column, `writer`) with a record in some partition that has no higher send order than one before it.
+
+    Of runs that claim order; with `numbered` also of whoever numbers its records.
 
     Nothing is sorted but what is left of it: send orders are taken `TURN` at a time, and the offsets of one turn are the
     columns of a row, each in the column of its send order. The columns have to rise, and so have the turns.
     """
     at = [f"at_{number}" for number in range(TURN)]
     turns = (
-        _sent(frames)
+        _sent(frames, numbered=numbered)
         .selectExpr(f"{WRITER} as writer", f"shiftright(send_order, {TURN_BITS}) as turn", "send_order", "offset")
         .groupBy("writer", "turn")
         .agg(
@@ -64,6 +73,20 @@ def out_of_order(frames: Frames) -> DataFrame:
         .withColumn("before", before)
         .where("not rising or lowest < before")
         .select("writer")
+        .distinct()
+    )
+
+
+def disordered(frames: Frames, writers: DataFrame) -> DataFrame:
+    """Keys of the fragments in which send orders of these writers do not rise, whatever became of the records."""
+    before = Window.partitionBy("writer").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        _sent(frames, numbered=True)
+        .select(F.expr(WRITER).alias("writer"), fragment_key().alias("key"), "offset", "send_order")
+        .join(F.broadcast(writers), "writer", "left_semi")
+        .withColumn("highest", F.max("send_order").over(before))
+        .where("send_order <= highest")
+        .select("key")
         .distinct()
     )
 

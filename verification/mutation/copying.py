@@ -5,6 +5,7 @@ from __future__ import annotations
 from verification.anomalies import Anomaly
 from verification.mutation.base import Base
 from verification.mutation.mutant import Breaks, Draft, mutator
+from verification.mutation.numbering import unfollowed
 from verification.rows import Row
 
 
@@ -67,7 +68,7 @@ def _copied_in_vain(base: Base, draft: Draft) -> Breaks:
     """The copies of a transaction that was aborted are gone: another one had made them again."""
     keys = [key for key, records in base.of.items() if records[0].row["source_offset"] >= 0 and not records[0].visible]
     draft.vanish(each.place for each in base.of[draft.pick(keys)])
-    return ()
+    return unfollowed(draft)
 
 
 MUTATORS = tuple(

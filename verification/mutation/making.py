@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from verification.mutation import coordinating, copying, harmless, outcomes, reads, standing, without_log, writes
+from verification.mutation import (
+    coordinating,
+    copying,
+    harmless,
+    numbering,
+    outcomes,
+    reads,
+    standing,
+    without_log,
+    writes,
+)
 from verification.mutation.base import Base
 from verification.mutation.mutant import Draft, Mutant, Mutator, NothingToChangeError
 
@@ -13,6 +23,7 @@ MUTATORS: tuple[Mutator, ...] = (
     *writes.MUTATORS,
     *outcomes.MUTATORS,
     *standing.MUTATORS,
+    *numbering.MUTATORS,
     *reads.MUTATORS,
     *copying.MUTATORS,
     *without_log.MUTATORS,

@@ -6,6 +6,7 @@ from verification.anomalies import Anomaly
 from verification.folding import OperationKey
 from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import MS, Breaks, Draft, mutator
+from verification.mutation.numbering import unfollowed
 from verification.mutation.writes import part, several, uncopied
 from verification.rows import Row
 
@@ -32,12 +33,12 @@ def _unanswered_commit(base: Base, draft: Draft) -> Breaks:
 
 
 def _unanswered_and_gone(base: Base, draft: Draft) -> Breaks:
-    """The answer to a commit is lost and so are all records: it never took place."""
+    """The answer to a commit is lost and so are all records; harmless where none of their producer follows them."""
     keys = base.transactions("committed", visible=True)
     key = draft.pick(keys)
     draft.tell(key, **UNKNOWN)
     draft.vanish(each.place for each in base.of[key])
-    return uncopied(base.of[key])
+    return {*uncopied(base.of[key]), *unfollowed(draft)}
 
 
 def _unanswered_and_torn(base: Base, draft: Draft) -> Breaks:

@@ -6,6 +6,7 @@ from verification.anomalies import Anomaly
 from verification.folding import Partition
 from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
+from verification.mutation.numbering import unfollowed
 from verification.rows import Row
 from verification.sources.columns import IDENTITY
 
@@ -112,13 +113,13 @@ def _needless_marker(base: Base, draft: Draft) -> Breaks:
 
 
 def _superseded_by_epoch(base: Base, draft: Draft) -> Breaks:
-    """An earlier row of a partition has a higher epoch; harmless when its producer committed nothing there later."""
+    """An earlier row of a partition has a higher epoch; no zombie is there when its producer committed nothing later."""
     chosen = draft.pick([row for row in base.rows["log"] if row["producer_id"] >= 0])
     raised = chosen["producer_epoch"] + draft.random.randint(1, 3)
     draft.change("log", lambda row: row is chosen, producer_epoch=raised)
     visible = {each.place for each in base.records if each.visible}
     later = any(row["producer_epoch"] < raised and place_of(row) in visible for row in _followers(base, chosen))
-    return {Anomaly.ZOMBIE_WRITE} if later else ()
+    return {Anomaly.ZOMBIE_WRITE} if later else unfollowed(draft)
 
 
 MUTATORS = tuple(

@@ -9,6 +9,7 @@ from verification.folding import OperationKey, Partition
 from verification.identity import NO_SOURCE
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import PLACED, Breaks, Draft, mutator
+from verification.mutation.numbering import unfollowed
 from verification.rows import Row
 from verification.sources.columns import IDENTITY
 
@@ -60,10 +61,10 @@ def _torn_transaction(base: Base, draft: Draft) -> Breaks:
 
 
 def _gone_aborted(base: Base, draft: Draft) -> Breaks:
-    """Records of a transaction that was aborted are gone: nobody was to have them."""
+    """Records of a transaction that was aborted are gone: nobody was to have them, but those after them tell."""
     keys = base.transactions("aborted", visible=False)
     draft.vanish(each.place for each in part(base, draft.pick(keys), draft))
-    return ()
+    return unfollowed(draft)
 
 
 def _unacknowledged(base: Base, draft: Draft) -> Breaks:
@@ -111,7 +112,7 @@ def _written_twice(base: Base, draft: Draft) -> Breaks:
 
 
 def _written_twice_at_once(base: Base, draft: Draft) -> Breaks:
-    """A record stands twice, one after the other, within its own transaction or batch; harmless where it is aborted."""
+    """A record stands twice, one after the other, within its own transaction or batch, with the same number."""
     records = [each for each in base.records if each.partition[0] not in base.inputs]
     record = draft.pick(records)
     after = record.place[2] + 1
@@ -120,7 +121,7 @@ def _written_twice_at_once(base: Base, draft: Draft) -> Breaks:
         for row in [row for row in base.rows[frame] if place_of(row) == record.place]:
             draft.add(frame, row, offset=after, **({"position": row["position"] + 0.5} if "position" in row else {}))
     renumber(draft)
-    return {Anomaly.DUPLICATE} if record.visible else ()
+    return {Anomaly.DUPLICATE} if record.visible else unfollowed(draft)
 
 
 def renumber(draft: Draft) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from verification.anomalies import Anomaly
 from verification.folding import RawViolation
-from verification.reference import coordinating, reading, standing, writing
+from verification.reference import coordinating, numbering, reading, standing, writing
 from verification.reference.case import Case
 from verification.rows import Rows
 
@@ -26,6 +26,7 @@ JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
     reading.read,
     standing.zombie,
     writing.reordered,
+    numbering.broken,
     reading.polls,
     reading.captured_twice,
     reading.inconsistent,

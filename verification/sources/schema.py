@@ -170,13 +170,15 @@ COORDINATOR_STATES = _schema(("run", _STRING), ("producer_id", _LONG), ("state",
 #: One row per input partition of a copiers' group: its committed offset, -1 when there is none.
 GROUP_OFFSETS = _schema(("run", _STRING), ("topic_index", _INT), ("partition", _INT), ("offset", _LONG))
 
-#: One row per run: the parts of its experiment that checks look at.
+#: One row per run: the parts of its experiment that checks look at. `forgetful`: it lasted so long that brokers may have
+#: forgotten producers.
 RUNS = _schema(
     ("run", _STRING),
     ("has_log", _BOOLEAN),
     ("order_claimed", _BOOLEAN),
     ("survival_claimed", _BOOLEAN),
     ("fan_out", _INT),
+    ("forgetful", _BOOLEAN),
 )
 
 #: What every check returns. `topic_index` becomes the topic's name when the finding is written. `places` are the

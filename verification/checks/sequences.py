@@ -1,0 +1,40 @@
+"""A leader accepts of an idempotent producer only the number that comes next."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.anomalies import Anomaly
+from verification.checks.facts import Facts
+from verification.checks.numbering import NUMBER_MAX
+from verification.checks.places import PARTITION
+from verification.checks.violation import violations
+
+#: Numbers go round: whatever is less than half a turn ahead is a gap, the rest a step back.
+_HALF = 1 << 30
+
+
+def broken_sequence(facts: Facts) -> DataFrame:
+    """A record whose sequence does not follow that of its producer's record before it in the partition. One per record.
+
+    Which number was due is said in `checks.numbering`, with the cases in which leaders accept any. Nothing is said of
+    records without a number (evidence of other sources, producers without idempotence), of the first record of a
+    producer, and of runs that lasted so long that brokers may have forgotten producers (`rows.FORGOTTEN_NS`): a state that
+    expired lets any number pass, by design (IDEMP-24).
+    """
+    starts = F.broadcast(facts.frames.ends.select(*PARTITION, "start"))
+    remembering = F.broadcast(facts.frames.runs.where("not coalesce(forgetful, false)").select("run"))
+    broken = (
+        facts.sequenced.where("in_log and sequence_due is not null")
+        .join(starts, list(PARTITION), "left")
+        .where("sequence_known or start = 0")
+        .join(remembering, "run", "left_semi")
+        .withColumn("ahead", F.expr(f"(cast(sequence as bigint) - sequence_due) & {NUMBER_MAX}"))
+    )
+    detail = f"""concat(
+        case when ahead < {_HALF}
+        then concat('sequence ', sequence, ' where ', sequence_due, ' was due: ', ahead, ' missing before it')
+        else concat('sequence ', sequence, ' again where ', sequence_due, ' was due') end,
+        '; producer ', producer_id, ', epoch ', producer_epoch)"""
+    return violations(broken, Anomaly.BROKEN_SEQUENCE, detail=detail)

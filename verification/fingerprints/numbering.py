@@ -1,0 +1,78 @@
+"""Producers' own numbering by fingerprints: which fragments may hold a number that does not follow, and those looked at.
+
+A fragment is **loose** when its numbers are not surely one after the other: when they are not as many as their lowest and
+highest span, when they do not keep step with the send orders of their records (both count up by one per record in a
+partition, so that their difference stays), or when send orders do not rise there (`sequence`). All others begin with their
+lowest number and end with their highest. It is **unjoined** when it is loose or odd, follows a loose one, or does not begin
+where the one before it ends. Only the records of unjoined fragments are looked at; of the producer's other fragments
+before them it is enough to know their last record, which the fold tells. So nothing is missed, and in an ordinary log
+nothing is unjoined.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.checks.numbering import NUMBERING, numbered
+from verification.checks.places import PARTITION
+from verification.fingerprints.fold import PRODUCER, fragment_key
+
+_IDENTITY = ("process", "operation", "index")
+
+
+def _after(every: DataFrame, keys: DataFrame) -> DataFrame:
+    """Keys of the fragments that a producer wrote next after some of its fragments, in any epoch."""
+    producers = F.broadcast(every.join(F.broadcast(keys), "key", "left_semi").select(*PRODUCER).distinct())
+    marked = F.broadcast(keys.withColumn("is_loose", F.lit(True)))
+    earlier = Window.partitionBy(*PRODUCER).orderBy("last").rowsBetween(Window.unboundedPreceding, -1)
+    latest = F.max(F.struct("epoch_max", "last", F.coalesce("is_loose", F.lit(False)).alias("is_loose"))).over(earlier)
+    return (
+        every.where("control is null")
+        .join(producers, list(PRODUCER), "left_semi")
+        .join(marked, "key", "left")
+        .withColumn("latest", latest)
+        .where("latest.is_loose")
+        .select("key")
+    )
+
+
+def doubtful(every: DataFrame, disordered: DataFrame | None) -> DataFrame:
+    """Keys of the steps whose records have to be looked at; `disordered` are those in which send orders do not rise."""
+    keys = every.where("unjoined").select("key")
+    if disordered is not None:
+        # Nothing is known of records without numbers, in whatever order they stand.
+        loose = every.where("sequence_max >= 0").join(F.broadcast(disordered), "key", "left_semi").select("key")
+        keys = keys.unionByName(loose).unionByName(_after(every, loose))
+    return keys.distinct()
+
+
+def unsequenced(log: DataFrame, every: DataFrame, keys: DataFrame) -> DataFrame:
+    """The records of these steps whose number does not follow, in the columns that `checks.sequences` reads.
+
+    `log` holds at least the records of these steps.
+    """
+    wanted = F.broadcast(keys.withColumn("is_sought", F.lit(True)))
+    names = (*PRODUCER, "offset", "control", "producer_epoch", "sequence")
+    rows = log.withColumn("key", fragment_key()).join(F.broadcast(keys), "key", "left_semi").select(*names, *_IDENTITY)
+    producers = F.broadcast(rows.select(*PRODUCER).distinct())
+    ends = (
+        every.join(producers, list(PRODUCER), "left_semi")
+        .join(wanted, "key", "left")
+        .where("is_sought is null")
+        .selectExpr(
+            *PRODUCER,
+            "last as offset",
+            "control",
+            "epoch_max as producer_epoch",
+            "sequence_max as sequence",
+            "1 as told",
+        )
+    )
+    return (
+        numbered(rows.unionByName(ends, allowMissingColumns=True), PRODUCER)
+        .where("told is null and sequence_due is not null")
+        .select(*PARTITION, "offset", *_IDENTITY, "producer_id", "producer_epoch", *NUMBERING)
+        .withColumn("in_log", F.lit(True))
+        .localCheckpoint()
+    )
