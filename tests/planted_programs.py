@@ -202,6 +202,13 @@ def _epoch(plant: Plant, numbers: Numbers) -> None:
         row["producer_epoch"] += numbers[0] % 3 - 1
 
 
+def _renumber(plant: Plant, numbers: Numbers) -> None:
+    numbered = [row for row in plant.rows["log"] if row["sequence"] is not None and row["sequence"] >= 0]
+    if numbered:
+        row = numbered[numbers[1] % len(numbered)]
+        row["sequence"] = None if numbers[2] % 7 == 6 else (row["sequence"] + numbers[0] - 10) % (1 << 31)
+
+
 def _retell(plant: Plant, numbers: Numbers) -> None:
     worked = [operation for operation in plant.operations if operation.action is not Action.INIT]
     if worked:
@@ -268,6 +275,7 @@ TAMPERING: dict[str, Callable[[Plant, Numbers], None]] = {
     "hurry": _hurry,
     "decide": _decide,
     "epoch": _epoch,
+    "renumber": _renumber,
     "retell": _retell,
     "forget": _forget,
     "stand-still": _stand_still,
