@@ -113,7 +113,8 @@ def _summed(spark: SparkSession, source: SourceName, options: Mapping[str, str])
 
     given = read(spark, source, options)
     data = given.where("control is null") if "control" in given.columns else given
-    sums = [F.sum(name).alias(name) for name in _SUMMED]
+    # Of 10^7 times of day in milliseconds the sum is more than a long holds.
+    sums = [F.sum(F.col(name).cast("decimal(20,0)")).alias(name) for name in _SUMMED]
     row = data.agg(F.count("*").alias("records"), F.count_if("valid").alias("valid"), *sums).first()
     assert row is not None
     return dict(row.asDict())
