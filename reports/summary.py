@@ -79,7 +79,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield from _grounds(report)
     yield f"Subject: {_cell(_subject(report), 500)}  "
-    seed = "" if report.is_sweep else f"seed {report.seed}, "
+    unknown = "" if report.is_sweep or report.parts else "seed unknown, "
+    seed = unknown if report.seed is None else f"seed {report.seed}, "
     yield f"Profile {_cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
         f"started {_cell(moment(report.started))}" if report.started else "start unknown"
     )

@@ -1,7 +1,7 @@
 """`python -m tests.screenshots DIR`: pictures of the pages that `tox -e demo-report` left in DIR, into docs/img.
 
 Three widths of the night's report, a telephone, a laptop and a wall, and the top of the one that compares. Somebody
-looks at them before they are committed.
+looks at them, and squeezes them (`pngquant --quality 85-100`), before they are committed.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -138,6 +139,9 @@ def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -
     assert "<failure" in junit
     told = (page, kept, junit, summary.render(report).replace("\\", ""), terminal.render(report))
     assert all(f"gone@{report.parts[0].name}" in each for each in told)
+    assert not re.search("^Profile.* seed", summary.render(replace(report, seed=None)), re.MULTILINE), (
+        "of which of them?"
+    )
     table = page[page.index("against its own baseline</h3>") : page.index("Hosts and commands")]
     assert f'href="#first-{FAILED.key}-{report.parts[0].name}"' in table
 
