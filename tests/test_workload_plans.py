@@ -223,6 +223,6 @@ def test_every_transaction_meets_a_cut_that_must_be_written_to() -> None:
     assert isinstance(fault, CutFollowers)
     place = (scenario.workload.outputs.index(fault.topic), fault.partition)
     writers = [slot for slot in scenario.workload.writers("run") if isinstance(slot.work, Transactions)]
-    assert len(writers) == 8
+    assert len(writers) == 10
     for seed in range(200):
         assert place in writers[0].work.draw(Random(seed)).places  # type: ignore[union-attr]
