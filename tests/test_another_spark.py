@@ -15,16 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from tests import planted_log
+from tests import planted_files, planted_log
 from tests.log_broker import LogBroker, log_broker
 from tests.planted_cases import MIXED, anomalies, mixed
 from tests.spark_servers import connect_server, standalone, temporary
+from tests.test_fingerprints import torn
 from tests.test_reading_sources import END, PARTS, TOPIC, options, whole
 from tests.whole_commands import ROOT
 from tests.wire_definitions import definition_jars
 from verification import verdict_file
 from verification.capture import spoken
 from verification.evidence import read_run
+from verification.fingerprints.choice import Way, fits
 from verification.folding import fold
 from verification.layout import RunDirectory
 from verification.reference import judge_rows
@@ -38,15 +40,27 @@ WITHIN_S = 300.0
 QUICK = ("--spark", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m")
 #: Judges as a user does, then reads as a run's capture does: the readers' code is sent, the source is registered, and the
 #: workers read. One session for both, because starting it takes longer than either.
+#: Between the two a run is judged as large ones are, by fingerprints, which workers take: of files that they read
+#: themselves, or, where only Spark reads them, of batches that it hands them.
 PROGRAM = """import json, sys
+from pathlib import Path
 from pyspark.sql import SparkSession
 from verification.__main__ import main
-from verification.capture import ship
-where, url, asked, *words = sys.argv[1:]
+from verification.distant import bring
+from verification.fingerprints.choice import Way
+from verification.judge import judge
+from verification.layout import RunDirectory
+from verification.shipping import ship
+where, url, asked, large, *words = sys.argv[1:]
 code = main([*words, f"--spark-{where}", url])
 spark = SparkSession.builder.config(f"spark.{where}", url).getOrCreate()
 ship(spark)
-said = {"code": code}
+directory = RunDirectory(Path(large))
+if where == "remote":
+    copy = bring(spark, directory.root.as_uri(), directory.root.parent / "copied")
+    directory = RunDirectory(copy.root, source=copy.source)
+(verdict,) = judge(spark, [directory], way=Way.FOLDED)
+said = {"code": code, "large": {each.anomaly: each.count for each in verdict.findings}}
 for source in ("segments", "wire"):
     read = spark.read.format("onceproof").option("source", source).options(**json.loads(asked)).load()
     rows = read.select("partition", "offset", "digest").toArrow().to_pylist()
@@ -104,7 +118,9 @@ def test_evidence_is_judged_and_logs_are_read_alike(
         # A server has nothing of ours but Spark's own readers: this is also how evidence comes from anywhere (`distant`).
         judged = [RunDirectory(tmp_path / "into" / run.root.name) for run in runs]
         places = ["--into", str(tmp_path / "into"), *(run.root.as_uri() for run in runs)]
-    arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, *QUICK, *places]
+    large = planted_files.write(torn("large"), tmp_path / "large")
+    assert fits(read_run(large), Way.FOLDED)
+    arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, str(large.root), *QUICK, *places]
     variables = {**os.environ, **temporary(tmp_path)}
     done = subprocess.run(
         arguments, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=WITHIN_S, check=False
@@ -114,6 +130,9 @@ def test_evidence_is_judged_and_logs_are_read_alike(
     assert [set(by_spark(run)) for run in judged] == [anomalies(name) for name in MIXED]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["code"] == ExitCode.VIOLATION
+    assert said["large"] == by_the_reference(large) != {}
+    # What a worker cannot do is told, and then done the other way.
+    assert "crashed" not in done.stderr
     assert [(partition, offset) for partition, offset, _ in said["wire"]] == [(0, offset) for offset in range(END)]
     assert any(digest is not None for *_, digest in said["wire"])
     assert said["segments"] == said["wire"]

@@ -11,12 +11,14 @@ import pytest
 from tests.judging import frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
-from tests.test_fingerprints import both
+from tests.test_fingerprints import acks_of, both
 from verification.history import Intent
 from verification.rows import Row
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from verification.frames import Frames
 
 pytestmark = pytest.mark.spark
 Orders = list[int]
@@ -81,20 +83,27 @@ def _rises(plant: Plant) -> bool:
 
 def test_every_writer_whose_order_does_not_rise_is_looked_at(spark: SparkSession) -> None:
     """And no other: neither for gaps, nor for what others write between its records."""
-    from verification.fingerprints.sequence import WRITER, out_of_order
-
     plants = [_sent(f"o{number:02d}", change) for number, change in enumerate(CHANGES.values())]
     assert {name for name, plant in zip(CHANGES, plants, strict=True) if _rises(plant)} == set(list(CHANGES)[:3])
-    evidence = frames(spark, plants)
-    named = evidence.log.selectExpr("run", f"{WRITER} as writer").distinct().join(out_of_order(evidence), "writer")
-    found = [row["run"] for row in named.toArrow().to_pylist()]
+    found = {row["run"] for row in looked_at(spark, frames(spark, plants)).toArrow().to_pylist()}
     assert sorted(found) == [plant.experiment.run for plant in plants if not _rises(plant)]
+
+
+def looked_at(spark: SparkSession, evidence: Frames) -> DataFrame:
+    """The stretches that are out of order."""
+    from verification.fingerprints.evidence import Evidence
+    from verification.fingerprints.facts import folds
+    from verification.fingerprints.sequence import claiming, out_of_order
+
+    folded = folds(Evidence(frames=evidence, acks=acks_of(evidence)), claiming(evidence))
+    return out_of_order(folded.stretches)
 
 
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
     """Both ways find the same records out of order, after the same ones, and the short one keeps few of them."""
-    from verification.fingerprints.fold import folded, steps
-    from verification.fingerprints.sequence import out_of_order, sequences
+    from verification.fingerprints.evidence import Evidence
+    from verification.fingerprints.facts import folds
+    from verification.fingerprints.sequence import claiming, out_of_order, sent, sequences
 
     plants = [_sent(f"o{number:02d}", change) for number, change in enumerate(CHANGES.values())]
     evidence = frames(spark, plants)
@@ -104,16 +113,18 @@ def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None
     convicted = {names[run] for run, found in left[0].items() if any("reordered-write" in text for text in found)}
     acquitted = {"within what was aborted", "into what was aborted", *[name for name in CHANGES if "again" in name]}
     assert convicted == set(list(CHANGES)[3:]) - acquitted
-    every = steps(folded(evidence.log))
-    kept = sequences(evidence, every, out_of_order(evidence)).groupBy("run").count().toArrow().to_pylist()
+    whole, claimed = Evidence(frames=evidence, acks=acks_of(evidence)), claiming(evidence)
+    folded = folds(whole, claimed)
+    rows = sent(whole, out_of_order(folded.stretches), claimed)
+    kept = sequences(rows, claimed, folded.steps).groupBy("run").count().toArrow().to_pylist()
     assert {row["run"]: row["count"] for row in kept}[plants[3].experiment.run] == 2
 
 
 def test_runs_that_claim_no_order_are_not_looked_at(spark: SparkSession) -> None:
-    """Of a run without the claim nobody is out of order."""
-    from verification.fingerprints.sequence import out_of_order
-
+    """Of a run without the claim nobody is out of order, where producers do not number their records."""
     plant = _sent("unclaimed", CHANGES["backwards"])
     for row in plant.rows["runs"]:
         row["order_claimed"] = False
-    assert out_of_order(frames(spark, [plant])).isEmpty()
+    for row in plant.rows["log"]:
+        row["sequence"] = None
+    assert looked_at(spark, frames(spark, [plant])).isEmpty()

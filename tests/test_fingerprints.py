@@ -10,6 +10,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests import planted_files
@@ -72,7 +73,7 @@ def _shown(rows: Mapping[tuple[str, str], Iterable[Mapping[str, Any]]]) -> dict[
     return shown
 
 
-def _acks(evidence: Frames) -> Callable[[object, object], DataFrame]:
+def acks_of(evidence: Frames) -> Callable[[object, object], DataFrame]:
     return lambda *_: evidence.acks
 
 
@@ -82,12 +83,13 @@ def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.fingerprints import facts as fingerprints
+    from verification.fingerprints.evidence import Evidence
     from verification.judge import collect
 
     whole = derive(evidence)
     found = collect(whole, CHECKS)
     folded = {run: fold(violations) for run, violations in found.items()}
-    doubts = fingerprints.derive(fingerprints.Evidence(frames=evidence, acks=_acks(evidence)), share_max=1.0)
+    doubts = fingerprints.derive(Evidence(frames=evidence, acks=acks_of(evidence)), share_max=1.0)
     assert doubts is not None
     left = (_found(found), _shown(findings.surroundings(spark, whole.places, folded)))
     places = doubts.around(spark, folded)
@@ -203,8 +205,8 @@ DIFFERENCES: dict[str, Callable[[Plant], None]] = {
 def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> None:
     """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
     from verification.checks.operations import operations
-    from verification.fingerprints.fold import folded, steps
-    from verification.fingerprints.suspects import suspects
+    from verification.fingerprints.evidence import Evidence
+    from verification.fingerprints.facts import folds, suspects
 
     changes: dict[str, Callable[[Plant], None]] = {"nothing": lambda _: None, **DIFFERENCES}
     plants = []
@@ -212,7 +214,8 @@ def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> Non
         plants.append(busy(str(number), observers=()).finish())
         change(plants[-1])
     evidence = frames(spark, plants)
-    found = suspects(evidence, steps(folded(evidence.log)), operations(evidence), evidence.acks)
+    every = folds(Evidence(frames=evidence, acks=acks_of(evidence)), frozenset())
+    found = suspects(every, operations(evidence), evidence.acks)
     seen = {row["run"] for row in found.select("run").distinct().toArrow().to_pylist()}
     assert {name for number, name in enumerate(changes) if str(number) in seen} == set(DIFFERENCES)
 
@@ -236,11 +239,12 @@ def torn(run: str) -> Plant:
 
 def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
     """Of hundreds of records those of the one torn transaction are looked at, with their control records."""
-    from verification.fingerprints.facts import Evidence, derive
+    from verification.fingerprints.evidence import Evidence
+    from verification.fingerprints.facts import derive
 
     plants = [many("clean").finish(), torn("torn")]
     evidence = frames(spark, plants)
-    doubts = derive(Evidence(frames=evidence, acks=_acks(evidence)))
+    doubts = derive(Evidence(frames=evidence, acks=acks_of(evidence)))
     assert doubts is not None
     assert (doubts.read, doubts.held) == (2 * len(ALL), sum(len(plant.rows["log"]) for plant in plants))
 
@@ -285,12 +289,13 @@ def test_what_was_acknowledged_is_promised_whatever_the_history_counts(spark: Sp
 
 def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession) -> None:
     """Where too much of the log would be read again, fingerprints say so instead."""
-    from verification.fingerprints.facts import Evidence, derive
+    from verification.fingerprints.evidence import Evidence
+    from verification.fingerprints.facts import derive
 
     plant = busy("doubtful", observers=()).finish()
     plant.rows["committed"].clear()
     evidence = frames(spark, [plant])
-    assert derive(Evidence(frames=evidence, acks=_acks(evidence))) is None
+    assert derive(Evidence(frames=evidence, acks=acks_of(evidence))) is None
 
 
 @pytest.mark.parametrize("but", ["observers", "log", "size", "two inputs"])
@@ -306,3 +311,17 @@ def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
     assert not fits(evidence)
     assert fits(evidence, Way.FOLDED) is (but == "size")
     assert not fits(evidence, Way.WHOLE)
+
+
+def test_files_are_read_past_spark_only_when_they_are_all(tmp_path: Path) -> None:
+    """A capture of which somebody keeps a part in a folder of its own is read by Spark, which finds it there."""
+    from verification.fingerprints.evidence import files
+
+    directory = planted_files.write(many("nested").finish(), tmp_path / "run")
+    assert set(files([read_run(directory)])) == {"log", "uncommitted", "committed"}
+    (part,) = directory.log.glob("*.parquet")
+    (directory.log / "deeper").mkdir()
+    rows = pq.read_table(part)
+    pq.write_table(rows.slice(0, 50), part)
+    pq.write_table(rows.slice(50), directory.log / "deeper" / "part-1.parquet")
+    assert set(files([read_run(directory)])) == {"uncommitted", "committed"}

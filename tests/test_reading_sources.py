@@ -189,7 +189,7 @@ def test_one_option_chooses_who_reads(spark: SparkSession, broker: LogBroker, tm
     """The three sources give the same frame of the same log through Spark's workers, where they show the same."""
     from pyspark.errors import AnalysisException
 
-    from verification.capture import ship
+    from verification.shipping import ship
     from verification.sources.columns import DELIVERED
 
     ship(spark)

@@ -22,8 +22,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ from verification.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, co
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from verification.evidence import RunEvidence
 
 
 def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -126,19 +129,39 @@ def _line(verdict: ScenarioVerdict) -> str:
     return f"{verdict.verdict.name:14} {kind}{verdict.scenario}: {verdict.reason}"
 
 
-def _session(options: dict[str, str]) -> SparkSession:
+def _session(options: dict[str, str], meanwhile: Callable[[], None] = lambda: None) -> SparkSession:
     from verification.session import start
 
     # A launcher that is interrupted half-way leaves a JVM that never ends; in a thread of its own it is not, and this
     # waits for it. The JVM then ends with this process.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-start") as starter:
-        return starter.submit(start, options=options).result()
+        starting = starter.submit(start, options=options)
+        meanwhile()
+        return starting.result()
 
 
-def _with_spark(session: SparkSession, directories: Sequence[RunDirectory]) -> list[ExitCode]:
+def _read(directories: Sequence[RunDirectory]) -> dict[Path, RunEvidence]:
+    """The evidence that lies here and can be judged; what cannot is told when its turn comes."""
+    from verification.evidence import read_run
+
+    found = {}
+    for directory in directories:
+        if not directory.source:
+            with suppress(UnfitEvidenceError):
+                found[directory.root] = read_run(directory)
+    return found
+
+
+def _with_spark(
+    options: dict[str, str], session: SparkSession | None, directories: Sequence[RunDirectory]
+) -> list[ExitCode]:
+    ahead: dict[Path, RunEvidence] = {}
+    # A history takes as long to be read as Spark to start.
+    session = session or _session(options, lambda: ahead.update(_read(directories)))
+
     from verification.judge import judge
 
-    return _codes(judge(session, directories, tell=lambda verdict: print(_line(verdict), flush=True)))
+    return _codes(judge(session, directories, ahead=ahead, tell=lambda verdict: print(_line(verdict), flush=True)))
 
 
 def _codes(verdicts: Sequence[ScenarioVerdict]) -> list[ExitCode]:
@@ -212,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if scenarios and parsed.reference:
             codes += _with_reference(scenarios)
         elif scenarios:
-            codes += _with_spark(session or _session(options), scenarios)
+            codes += _with_spark(options, session, scenarios)
     except SessionError as error:
         print(error, file=sys.stderr)
         codes.append(ExitCode.ENVIRONMENT)

@@ -5,20 +5,14 @@ last stable offset for `committed/`. The ends differ on purpose: a reader that i
 level can reach waits for ever. `log/` is read by `wire`, the other two by librdkafka, so that no single reader can
 hide a record from all three.
 
-Reader code goes to the workers as an archive (`addArtifacts`), the one way that works in a local session, on a cluster
-and through Spark Connect. The message definitions that the log's reader speaks by go along in its options, so that no
-worker needs a kafka-clients jar. What workers do have to share with this process is the directory that is written to.
+Reader code goes to the workers (`shipping`). The message definitions that the log's reader speaks by go along in its
+options, so that no worker needs a kafka-clients jar. What workers do have to share with this process is the directory that
+is written to.
 """
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import json
-import shutil
-import tempfile
-import threading
-import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -37,43 +31,11 @@ if TYPE_CHECKING:
     from verification.sources.ranges import Range
     from verification.sources.source import SourceName
 
-#: Rooms whose code runs in workers.
-SHIPPED = ("verification", "wire")
 #: Spark partitions per capture: as many as a small machine has cores. The log's reader makes more where there is more
 #: to read than `ranges.SPLIT_OFFSETS` for each.
 TASKS = 2
 #: How long a reader may stand still. Leaders are known and the data is there: this only bounds a broken cluster.
 STALL_S = 20.0
-
-_shipped: set[int] = set()
-_LOCK = threading.Lock()
-
-
-def _archive() -> Path:
-    """The rooms as a zip, named by its content: an artifact of one name cannot be replaced within a session."""
-    root = Path(__file__).resolve().parent.parent
-    files = [path for room in SHIPPED for path in sorted((root / room).rglob("*.py"))]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
-    target = Path(tempfile.mkdtemp(prefix="onceproof-")) / f"onceproof_{digest}.zip"
-    with zipfile.ZipFile(target, "w") as archive:
-        for path in files:
-            archive.write(path, path.relative_to(root))
-    return target
-
-
-def ship(spark: SparkSession) -> None:
-    """Send the readers' code to the session's workers and register the source, once per session."""
-    from verification.sources.source import OnceproofSource
-
-    with _LOCK:
-        if id(spark) in _shipped:
-            return
-        archive = _archive()
-        # Executors compare their copy with the original before each job, so it stays until the process ends.
-        atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)
-        spark.addArtifacts(str(archive), pyfile=True)
-        spark.dataSource.register(OnceproofSource)
-        _shipped.add(id(spark))
 
 
 def _ranges(experiment: Experiment, captures: Captures, *, isolation: Isolation) -> list[Range]:
@@ -137,6 +99,7 @@ def capture(
     Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`, for settings that the
     log's reader cannot honour, and for a jar without definitions.
     """
+    from verification.shipping import ship
     from verification.sources.access import access
     from verification.sources.ranges import encode
     from verification.sources.source import SourceName

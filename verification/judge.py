@@ -13,8 +13,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verification import coordination, findings, signatures, verdict_file
@@ -81,13 +83,18 @@ def _first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
-def _doubtful(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) -> Doubts | None:
+def _doubtful(
+    spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames, prepared: Callable[[], None]
+) -> Doubts | None:
     """What fingerprints leave in doubt; None when that is too much, and when they break: then everything is looked at."""
-    from verification.fingerprints.facts import Evidence, derive
+    from verification.fingerprints.evidence import Evidence, files
+    from verification.fingerprints.facts import derive
     from verification.frames import acks
 
     try:
-        doubts = derive(Evidence(frames=frames, acks=partial(acks, spark, runs)))
+        rows = sum(run.captured.count("log") for run in runs)
+        evidence = Evidence(frames=frames, acks=partial(acks, spark, runs), rows=rows, files=files(runs))
+        doubts = derive(evidence, prepared=prepared)
     except Exception:
         LOG.exception("the fingerprints crashed; looking at every record")
         return None
@@ -100,9 +107,12 @@ def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], folded: bool) -
     """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
     from verification.checks.facts import derive
     from verification.frames import acks, load
+    from verification.shipping import prepare
 
-    frames = load(spark, runs, with_acks=not folded)
-    doubts = _doubtful(spark, runs, frames) if folded else None
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="workers") as pool:
+        preparing = pool.submit(prepare, spark) if folded else None
+        frames = load(spark, runs, with_acks=not folded)
+        doubts = _doubtful(spark, runs, frames, preparing.result) if preparing is not None else None
     if doubts is not None:
         return doubts.facts, partial(doubts.around, spark)
     facts = derive(replace(frames, acks=acks(spark, runs)) if folded else frames)
@@ -260,18 +270,21 @@ def judge(
     directories: Iterable[RunDirectory],
     *,
     way: Way = Way.BY_SIZE,
+    ahead: Mapping[Path, RunEvidence] | None = None,
     tell: Callable[[ScenarioVerdict], None] = lambda _: None,
 ) -> list[ScenarioVerdict]:
     """Judge the evidence of some scenarios and write `verdicts.json` and `findings/` into each.
 
     They are judged in one job, or in several where there is more than `ROWS_TOGETHER` of it. Large runs are judged in jobs
     of their own, by fingerprints first (`verification.fingerprints`); `way` says so of all or of none, for comparison.
-    `tell` is given every verdict once it is written.
+    `ahead` is the evidence of those that were read already, by their roots. `tell` is given every verdict once it is
+    written.
 
     Returns one verdict per directory, in their order. A directory that cannot be judged has the verdict ERROR with the
     reason; it does not keep the others from being judged.
     """
     order = list(directories)
+    read = ahead or {}
     fit: dict[str, tuple[int, RunEvidence]] = {}
     verdicts: dict[int, ScenarioVerdict] = {}
 
@@ -282,7 +295,7 @@ def judge(
     began = time.monotonic()
     for number, directory in enumerate(order):
         try:
-            evidence = read_run(directory, _captured(spark, directory))
+            evidence = read.get(directory.root) or read_run(directory, _captured(spark, directory))
             check_distinct([*(each for _, each in fit.values()), evidence])
             fit[evidence.run] = number, evidence
         except UnfitEvidenceError as error:

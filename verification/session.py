@@ -8,8 +8,8 @@ when one machine is not enough.
 
 Defaults, each measured on two cores: C1 only and the serial collector (session and first job 5.4 s instead of
 7–8 s), no UI, two shuffle partitions (200 make a small job 2.5 times slower), no adaptive execution (it turns every
-exchange into a job of its own, which costs more than it saves below 10^6 records). They are for evidence of the size of
-a conformance run; for 10^7 records and more give `spark.driver.extraJavaOptions` and `spark.sql.adaptive.enabled`.
+exchange into a job of its own, which costs more than it saves). They serve large evidence as well: what is looked at
+record by record there is looked at in Python workers (`verification.fingerprints`), and the JVM sees little of it.
 
 What the JVM prints goes to a file of its own, which is kept where the caller wants it: its start-up warnings are not
 about the run, but an error that Spark itself does not report is nowhere else. The JVM ends when this process does,

@@ -70,8 +70,8 @@ def _options(arguments: list[str] | None) -> Request:
 
 def measure(request: Request, equipment: Equipment, place: Path, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Write and read; raises UnequalError, and what a cluster, a reader or Spark raises."""
-    from verification.capture import ship
     from verification.session import start
+    from verification.shipping import ship
 
     jars = connector_jars()
     brokers = equipment.brokers

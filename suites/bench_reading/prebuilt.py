@@ -61,7 +61,7 @@ class PrebuiltSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session that `capture.ship` has sent the readers to."""
+    """Make the format known to a session that `shipping.ship` has sent the readers to."""
     # The workers have the readers and nothing of `suites`, so this module goes along with its classes.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(PrebuiltSource)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fixtures.errors import OnceproofError
+from fixtures.java import find_java
+from fixtures.spark_rehearsal import keep_classes
 from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import render
@@ -106,6 +108,8 @@ def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
     """Measure everything and say it; the exit code. Raises what a party raises."""
     require(request.parties)
     here = figures.circumstances(ROOT, java_major(spark_java()))
+    # As after any run on a machine: what Spark's JVM loads is kept.
+    keep_classes(find_java(), say=say)
     sizes = [measure(request, records, place, say) for records in request.sizes]
     ratios: list[Ratio] = figures.ratios(sizes)
     say("")

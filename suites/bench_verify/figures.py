@@ -161,16 +161,23 @@ not is an error and no figure. Seconds are whole processes; peak memory is the r
 together."""
 
 
+def _told(settings: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in settings.items())
+
+
 def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
     """`docs/performance.md`."""
     planted = "; ".join(
         f"{size.planted} violations of {size.kinds} kinds in {size.setting.records:,} records".replace(",", " ")
         for size in sizes
     )
-    settings = "; ".join(
-        f"{size.setting.records:,} records: `{' '.join(size.setting.spark())}`".replace(",", " ") for size in sizes
-    )
-    facts = [*lines, f"planted and found by all: {planted}", f"Spark's settings: {settings}"]
+    last = sizes[-1].setting
+    facts = [
+        *lines,
+        f"planted and found by all: {planted}",
+        f"Spark's settings of the product: `{_told(last.spark())}`, and its class archive, as after any run",
+        f"of the textbook at {last.records:,} records: `{_told(last.textbook_spark())}`".replace(",", " ", 1),
+    ]
     text = [
         _HEAD,
         "",

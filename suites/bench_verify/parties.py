@@ -13,15 +13,13 @@ from suites.bench_verify.errors import PartyError
 from suites.bench_verify.footprint import Footprint, measured
 from suites.bench_verify.found import Found, agree
 from suites.config import ROOT
-from verification import verdict_file
+from verification import spark_archive, verdict_file
 from verification.experiment import read as read_experiment
 from verification.layout import RunDirectory
 from verification.verdict import ExitCode
 
 #: From so many records on, what a process costs before it has read anything no longer decides.
 LARGE = 10_000_000
-#: The heap of Spark's driver, which is all there is of a local Spark; the rest of 4 GiB is for Python and the JVM itself.
-DRIVER_MEMORY = "3g"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +30,22 @@ class Setting:
     records: int
     threads: int
 
-    def spark(self) -> list[str]:
-        """Spark's settings, the same for the product and for the textbook; those of `verification.session` else."""
-        chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": DRIVER_MEMORY}
+    def spark(self) -> dict[str, str]:
+        """The product's settings of Spark; those of `verification.session` else."""
+        return {"spark.master": f"local[{self.threads}]", "spark.driver.memory": "2g"}
+
+    def textbook_spark(self) -> dict[str, str]:
+        """The textbook's settings of Spark: what does it good where its own way needs another than the product's."""
+        chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": "3g"}
         if self.records >= LARGE:
-            # What `verification.session` advises for evidence of this size: both compilers, partitions that fit.
+            # All records go through code of the JVM: both compilers, partitions that fit.
+            jvm = ["-XX:+UseParallelGC -Xss4m -XX:ReservedCodeCacheSize=256m", *spark_archive.sharing_options()]
             chosen |= {
-                "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:ReservedCodeCacheSize=256m",
+                "spark.driver.extraJavaOptions": " ".join(jvm),
                 "spark.sql.adaptive.enabled": "true",
                 "spark.sql.shuffle.partitions": str(max(8 * self.threads, self.records // 1_000_000)),
             }
-        return [f"{key}={value}" for key, value in chosen.items()]
+        return chosen
 
 
 Command = Callable[[Setting, Path], list[str]]
@@ -53,12 +56,13 @@ def _module(name: str, *arguments: str) -> list[str]:
 
 
 def _product(setting: Setting, _: Path) -> list[str]:
-    options = [word for option in setting.spark() for word in ("--spark", option)]
+    options = [word for key, value in setting.spark().items() for word in ("--spark", f"{key}={value}")]
     return _module("verification", str(setting.directory.root), *options)
 
 
 def _textbook(setting: Setting, found: Path) -> list[str]:
-    return _module("suites.bench_verify.textbook", str(setting.directory.root), str(found), *setting.spark())
+    options = [f"{key}={value}" for key, value in setting.textbook_spark().items()]
+    return _module("suites.bench_verify.textbook", str(setting.directory.root), str(found), *options)
 
 
 def _duckdb(setting: Setting, found: Path) -> list[str]:

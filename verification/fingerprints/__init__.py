@@ -1,12 +1,14 @@
 """Fingerprint first: which operations agree in every respect is told by sums; only the others are looked at.
 
 Looking at every record takes a frame as wide as all that is known about a place (`checks.places`), which is what a
-judgement spends its time on, and nearly all records are in order. So the log is folded (`fold`): per operation, producer
-and chunk of a partition, how many records, from where to where, which epochs, and two sums of a chained hash over place
-and content, one of them XOR. Outcomes are derived on the folds, and the folds of each operation are held against the
-same sums of both captures, against the acknowledgements, and against what its client was told (`suspects`). Two look-ups
-have folds of their own: copies by block of inputs (`copying`), order by turns of send orders (`sequence`). Producers' own
-numbers follow from both folds of the log (`numbering`).
+judgement spends its time on, and nearly all records are in order. So the log is folded by workers (`scan`, `fold`): per
+operation, producer and chunk of a partition, how many records, from where to where, which epochs, and two sums of a
+chained hash over place and content, one of them XOR. Outcomes are derived on the folds (`neighbours`), and the folds of
+each operation are held against the same sums of both captures, against the acknowledgements, and against what its client
+was told (`suspects`). Two look-ups have folds of their own: copies by block of inputs (`copying`), order by stretches of
+each writer (`sequence`). Producers' own numbers follow from both folds of the log (`numbering`). Until something is
+doubtful Spark sees packs of bytes (`packed`); of them workers pick what is asked for (`picks`), and of the evidence they
+let through what is to be read again (`sieve`).
 
 The checks themselves are not repeated here. They are given the frames of what is left in doubt (`narrow`), and remain the
 one definition of every anomaly. What they find of operations that are not in doubt is dropped by dropping those places,

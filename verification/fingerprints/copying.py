@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.copies import committed_offsets
-from verification.fingerprints.fold import BLOCK, BLOCK_BITS, FRAGMENT, bit
+from verification.fingerprints.fold import BLOCK_BITS, Input
 from verification.frames import Frames
 from verification.identity import NO_SOURCE
 
@@ -18,45 +18,48 @@ from verification.identity import NO_SOURCE
 SOURCE = ("run", "source_partition", "source_block")
 
 
-def _outputs(fragments: DataFrame, steps: DataFrame) -> DataFrame:
+def _outputs(copies: DataFrame) -> DataFrame:
     """Committed copies: per block of inputs and output how many, of which inputs, and the highest of them."""
-    outcome = steps.where("copies").select("key", *FRAGMENT, "outcome")
     return (
-        # The number first, so that sorting for the join compares little else.
-        fragments.where("output is not null")
-        .withColumn("key", F.xxhash64(*FRAGMENT))
-        .join(outcome, ["key", *FRAGMENT])
-        .where("outcome = 'commit'")
+        copies.where("output is not null and outcome = 'commit'")
         .groupBy(*SOURCE, "output")
         .agg(F.sum("n").alias("n"), F.expr("bit_or(sources)").alias("sources"), F.max("source_max").alias("highest"))
     )
 
 
-def _inputs(frames: Frames, offsets: DataFrame) -> DataFrame:
-    """What was delivered below the group's offsets, as bits per block."""
-    beneath = frames.committed.withColumn("source_partition", F.col("partition")).join(
-        offsets, ["run", "source_partition"]
-    )
-    return (
-        beneath.where("topic_index = input_topic_index and offset < committed_offset")
-        .selectExpr("run", "source_partition", f"{BLOCK} as source_block", f"{bit('offset')} as wanted")
-        .groupBy(*SOURCE)
-        .agg(F.expr("bit_or(wanted)").alias("wanted"))
+def inputs(frames: Frames) -> tuple[Input, ...]:
+    """The partitions of the inputs of every run that copies, and how far each group came in them."""
+    copying = frames.runs.where("fan_out is not null").select("run")
+    rows = committed_offsets(frames).join(F.broadcast(copying), "run", "left_semi").toArrow().to_pylist()
+    return tuple(
+        Input(
+            run=row["run"],
+            topic_index=row["input_topic_index"],
+            partition=row["source_partition"],
+            committed_offset=row["committed_offset"],
+        )
+        for row in rows
     )
 
 
-def doubtful_blocks(frames: Frames, fragments: DataFrame, steps: DataFrame) -> DataFrame:
-    """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy."""
+def doubtful_blocks(frames: Frames, copies: DataFrame, wanted: DataFrame) -> DataFrame:
+    """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy.
+
+    `copies` is what was copied (`steps.Around`), `wanted` what was delivered of the inputs, as bits per block
+    (`fold.fold_given`).
+    """
     fan_out = F.broadcast(frames.runs.where("fan_out is not null").select("run", "fan_out"))
     offsets = committed_offsets(frames)
-    outputs = _outputs(fragments, steps).join(fan_out, "run").drop("fan_out")
+    outputs = _outputs(copies).join(fan_out, "run").drop("fan_out")
     beyond = (
         outputs.join(offsets, ["run", "source_partition"], "left")
         .where("n != bit_count(sources) or highest >= coalesce(committed_offset, 0)")
         .select(*SOURCE)
     )
     short = (
-        _inputs(frames, offsets)
+        wanted.withColumnRenamed("partition", "source_partition")
+        .groupBy(*SOURCE)
+        .agg(F.expr("bit_or(wanted)").alias("wanted"))
         .join(fan_out, "run")
         .join(outputs.select(*SOURCE, "sources"), list(SOURCE), "left")
         .groupBy(*SOURCE, "fan_out")
@@ -81,7 +84,7 @@ def about(frames: Frames, places: DataFrame, blocks: DataFrame) -> DataFrame:
     inputs = input_blocks(frames, blocks).withColumn("is_input", F.lit(True))
     source_block = f"case when source_offset != {NO_SOURCE} then shiftright(source_offset, {BLOCK_BITS}) end"
     return (
-        places.withColumns({"source_block": F.expr(source_block), "block": F.expr(BLOCK)})
+        places.withColumns({"source_block": F.expr(source_block), "block": F.expr(f"shiftright(offset, {BLOCK_BITS})")})
         .join(F.broadcast(copies), list(SOURCE), "left")
         .join(F.broadcast(inputs), ["run", "topic_index", "partition", "block"], "left")
         .where("is_copy or is_input")

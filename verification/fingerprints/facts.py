@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification import findings
 from verification.checks.facts import Facts
 from verification.checks.operations import operations
 from verification.checks.places import PARTITION, places
 from verification.checks.records import records
-from verification.fingerprints.copying import SOURCE, about, doubtful_blocks, input_blocks
-from verification.fingerprints.fold import BLOCK_BITS, FRAGMENT, OPERATION, PRODUCER, folded, place_block, steps
+from verification.fingerprints import fold
+from verification.fingerprints.copying import SOURCE, about, doubtful_blocks, input_blocks, inputs
+from verification.fingerprints.evidence import Evidence
+from verification.fingerprints.fold import BLOCK_BITS, BLOCK_MAX
 from verification.fingerprints.narrow import Narrowed, Sought, narrowed, reached
 from verification.fingerprints.numbering import doubtful, unsequenced
-from verification.fingerprints.sequence import disordered, out_of_order, sequences
-from verification.fingerprints.suspects import suspects
+from verification.fingerprints.packed import PACKED
+from verification.fingerprints.picks import Raising, overlapping
+from verification.fingerprints.sequence import claiming, disordered, out_of_order, sent, sequences
+from verification.fingerprints.steps import KEYED, OPERATION, Steps, around, place_block
+from verification.fingerprints.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
 from verification.frames import Frames
 from verification.interpreting import interpreted
 
@@ -28,21 +35,10 @@ if TYPE_CHECKING:
 
     from verification.folding import Folded
 
-#: Acknowledgements of some processes (run, process), perhaps of some of their operations only (OPERATION), in the columns
-#: of `Frames.acks`; more of them do no harm.
-Acks = Callable[[Collection[tuple[str, int]], DataFrame | None], DataFrame]
 #: Where more than this share of the log would have to be read again, looking at all of it at once costs less.
 SHARE_MAX = 0.2
 #: How many operations or blocks may be sought: every task holds them all in memory.
 SOUGHT_MAX = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """The frames of runs that the fingerprints fit (`choice.fits`), and their acknowledgements by process."""
-
-    frames: Frames
-    acks: Acks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +50,11 @@ class Doubts:
     held: int
     evidence: Evidence
     operations: DataFrame
-    fragments: DataFrame
-    steps: DataFrame
+    folds: Folds
 
     def around(self, spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
-        frames = self.evidence.frames
-        found = narrowed(frames, self.steps, _near(self, findings.wanted(spark, folded)))
+        found = narrowed(self.evidence, self.folds.steps, _near(self, findings.wanted(spark, folded)))
         with interpreted(spark, found.rows):
             return places(found.frames, self.operations).localCheckpoint()
 
@@ -72,106 +66,145 @@ def _processes(frame: DataFrame) -> list[tuple[str, int]]:
 
 def _near(doubts: Doubts, examples: DataFrame) -> Sought:
     """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
-    every, fragments = doubts.steps, doubts.fragments
     at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
-    close = f"first <= at + {findings.AROUND} and last >= at - {findings.AROUND}"
-    here = fragments.where("source_block is not null").join(at, list(PARTITION)).where("first <= at and last >= at")
+    copies = doubts.folds.copies
+    here = copies.join(at, list(PARTITION)).where("first <= at and last >= at")
     sources = F.broadcast(here.select(*SOURCE).distinct())
-    copies = fragments.join(sources, list(SOURCE), "left_semi").where("process is not null")
+    alike = copies.join(sources, list(SOURCE), "left_semi").where("process is not null")
     named = examples.where("process is not null and operation is not null").select(*OPERATION)
-    ends = f"explode(array_distinct(array(at - {findings.AROUND}, at + {findings.AROUND}))) as offset"
+    ends = (place_block(f"at {sign} {findings.AROUND}") for sign in "-+")
+    blocks = f"explode(array_distinct(array({', '.join(ends)}))) as block"
+    spans = at.selectExpr(*PARTITION, f"at - {findings.AROUND} as lowest", f"at + {findings.AROUND} as highest")
     return Sought(
-        operations=named.unionByName(copies.select(*OPERATION)).distinct().localCheckpoint(),
-        steps=every.join(at, list(PARTITION)).where(close).select("key").distinct().localCheckpoint(),
-        blocks=at.selectExpr(*PARTITION, ends).selectExpr(f"{place_block()} as block").distinct().localCheckpoint(),
+        operations=named.unionByName(alike.select(*OPERATION)).distinct().localCheckpoint(),
+        steps=doubts.folds.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
+        blocks=at.selectExpr(*PARTITION, blocks).distinct().localCheckpoint(),
         beside_markers=True,
     )
 
 
-def _raising(every: DataFrame) -> DataFrame:
-    """Keys of the steps that raised the epoch, wherever it went back later: what came before each row follows from them."""
-    back = every.where("stale").select(*PRODUCER).distinct()
-    return every.where("raises").join(F.broadcast(back), list(PRODUCER), "left_semi").select("key")
+def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The steps (KEYED) with copies or inputs of some blocks, and the blocks of the inputs' own places."""
+    copies = folded.copies.where("output is not null").join(F.broadcast(blocks), list(SOURCE), "left_semi")
+    own = input_blocks(frames, blocks).localCheckpoint()
+    lowest = f"shiftleft(block, {BLOCK_BITS})"
+    spans = own.selectExpr(*PARTITION, f"{lowest} as lowest", f"{lowest} + {BLOCK_MAX} as highest")
+    return copies.select(*KEYED).unionByName(folded.steps.where(overlapping(spans)).select(*KEYED)), own
 
 
-def _of_blocks(
-    frames: Frames, fragments: DataFrame, every: DataFrame, blocks: DataFrame
-) -> tuple[DataFrame, DataFrame]:
-    """Keys of the steps with copies or inputs of some blocks, and the blocks of the inputs' own places."""
-    copies = fragments.where("output is not null").join(F.broadcast(blocks), list(SOURCE), "left_semi")
-    inputs = input_blocks(frames, blocks)
-    within = f"shiftright(first, {BLOCK_BITS}) <= block and shiftright(last, {BLOCK_BITS}) >= block"
-    there = every.join(F.broadcast(inputs), list(PARTITION)).where(within).select("key")
-    own = inputs.selectExpr(*PARTITION, f"shiftleft(block, {BLOCK_BITS}) as offset").selectExpr(
-        f"{place_block()} as block"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folds:
+    """All evidence folded: steps of the log, what was copied, stretches of its writers, and inputs that were given.
+
+    `operations` is what the log and the captures count for operations, packed.
+    """
+
+    steps: Steps
+    copies: DataFrame
+    stretches: DataFrame
+    inputs: DataFrame
+    operations: DataFrame
+    buckets: int
+
+
+def folds(evidence: Evidence, claimed: frozenset[str]) -> Folds:
+    """One look at every row of the evidence."""
+    buckets = evidence.buckets
+    work = partial(fold.fold_log, claimed=claimed, buckets=buckets)
+    log = evidence.scanned("log", fold.LOGGED, work, fold.FOLDED_LOG).localCheckpoint()
+    wanted = inputs(evidence.frames)
+    given = {}
+    for name, of, sought_inputs in (("uncommitted", "read", ()), ("committed", "given", wanted)):
+        each = partial(fold.fold_given, of=of, buckets=buckets, inputs=sought_inputs)
+        given[name] = evidence.scanned(name, fold.GIVEN, each, fold.FOLDED_GIVEN).localCheckpoint()
+    looked = around(log.where("packed is not null").select(*PACKED.names), buckets)
+    counted = looked.operations
+    for frame in given.values():
+        counted = counted.unionByName(frame.where("packed is not null").select(*PACKED.names))
+    return Folds(
+        steps=looked.steps,
+        copies=looked.copies,
+        stretches=log.where("packed is null").localCheckpoint(),
+        inputs=given["committed"].where("packed is null").localCheckpoint(),
+        operations=counted,
+        buckets=buckets,
     )
-    return copies.select(F.xxhash64(*FRAGMENT).alias("key")).unionByName(there).distinct(), own.distinct()
+
+
+def suspects(folded: Folds, known: DataFrame, acks: DataFrame) -> DataFrame:
+    """The operations (OPERATION) of which anything does not agree.
+
+    `known` is `checks.operations` of the frames, `acks` has at least the acknowledgements of all plain operations.
+    """
+    kind = from_arrow_schema(PACKED)
+    told = known.select(*TOLD).mapInArrow(partial(of_history, buckets=folded.buckets), kind)
+    answered = acks.select(*OPERATION, "index", "outcome").mapInArrow(partial(of_acks, buckets=folded.buckets), kind)
+    every = folded.operations.unionByName(told).unionByName(answered)
+    return every.repartition(folded.buckets, "bucket").mapInArrow(suspicious, from_arrow_schema(SUSPECTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What the look-ups with folds of their own leave in doubt: blocks of inputs, writers, and steps by their numbers.
+    """What the look-ups with folds of their own leave in doubt: blocks of inputs, records out of order, steps by number.
 
-    `writers` is None where every writer keeps its order.
+    `sent` is None where every writer keeps its order.
     """
 
     blocks: DataFrame
-    writers: DataFrame | None
+    claimed: frozenset[str]
+    sent: DataFrame | None
     numbers: DataFrame
 
 
-def _looked(frames: Frames, fragments: DataFrame, every: DataFrame) -> _Looked:
-    out = out_of_order(frames, numbered=True).localCheckpoint()
-    writers = None if out.isEmpty() else out
-    numbers = doubtful(every, None if writers is None else disordered(frames, writers))
+def _looked(evidence: Evidence, claimed: frozenset[str], folded: Folds) -> _Looked:
+    out = out_of_order(folded.stretches).localCheckpoint()
+    rows = None if out.isEmpty() else sent(evidence, out, claimed)
+    blocks = doubtful_blocks(evidence.frames, folded.copies, folded.inputs)
     return _Looked(
-        blocks=doubtful_blocks(frames, fragments, every).localCheckpoint(),
-        writers=writers,
-        numbers=numbers.localCheckpoint(),
+        blocks=blocks.localCheckpoint(),
+        claimed=claimed,
+        sent=rows,
+        numbers=doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint(),
     )
 
 
-def derive(evidence: Evidence, *, share_max: float = SHARE_MAX) -> Doubts | None:
-    """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations."""
+def derive(
+    evidence: Evidence, *, share_max: float = SHARE_MAX, prepared: Callable[[], None] = lambda: None
+) -> Doubts | None:
+    """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations.
+
+    `prepared` is called before workers are needed, and returns when they are there.
+    """
     frames = evidence.frames
     known = operations(frames).localCheckpoint()
-    fragments = folded(frames.log).localCheckpoint()
-    every = steps(fragments).localCheckpoint()
+    claimed = claiming(frames)
+    prepared()
+    folded = folds(evidence, claimed)
     # Whatever the history counts: it need not say how many records an append has.
     plain = _processes(known.where("plain"))
-    suspect = suspects(frames, every, known, evidence.acks(plain, None)).localCheckpoint()
-    looked = _looked(frames, fragments, every)
+    suspect = suspects(folded, known, evidence.acks(plain, None)).distinct().localCheckpoint()
+    looked = _looked(evidence, claimed, folded)
     if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
         return None
-    keys, own = _of_blocks(frames, fragments, every, looked.blocks)
-    sought = Sought(
-        operations=suspect,
-        steps=keys.unionByName(_raising(every)).unionByName(looked.numbers).distinct().localCheckpoint(),
-        blocks=own.localCheckpoint(),
-    )
-    these = reached(every, sought)
-    read, held = (_records(frame) for frame in (these, every))
-    if read > held * share_max:
+    keys, own = _of_blocks(frames, folded, looked.blocks)
+    every = keys.unionByName(folded.steps.where(Raising()).select(*KEYED)).unionByName(looked.numbers)
+    wanted = Sought(operations=suspect, steps=every.dropDuplicates(["key"]).localCheckpoint(), blocks=own)
+    these = reached(folded.steps, wanted)
+    (read,) = these.agg(F.expr("coalesce(sum(n), 0L) as n")).toArrow().to_pylist()
+    if read["n"] > folded.steps.rows * share_max:
         return None
-    found = narrowed(frames, every, sought, these)
+    found = narrowed(evidence, folded.steps, wanted, these)
     return Doubts(
-        facts=_facts(evidence, known, found, every, looked),
-        read=read,
-        held=held,
+        facts=_facts(evidence, known, found, folded.steps, looked),
+        read=read["n"],
+        held=folded.steps.rows,
         evidence=evidence,
         operations=known,
-        fragments=fragments,
-        steps=every,
+        folds=folded,
     )
 
 
-def _records(every: DataFrame) -> int:
-    """How many rows of the log some steps are."""
-    (row,) = every.agg(F.expr("coalesce(sum(n), 0L) as n")).toArrow().to_pylist()
-    return int(row["n"])
-
-
-def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: DataFrame, looked: _Looked) -> Facts:
+def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> Facts:
     frames = evidence.frames
     doubtful = F.broadcast(found.sought.operations)
     theirs = replace(
@@ -188,7 +221,7 @@ def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: DataFra
         by_record = records(theirs, by_place, known).localCheckpoint()
         copied = about(frames, held, looked.blocks).localCheckpoint()
     none = by_place.where("false")
-    ordered = none if looked.writers is None else sequences(frames, every, looked.writers)
+    ordered = none if looked.sent is None else sequences(looked.sent, looked.claimed, every)
     sequenced = none if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
     return Facts(
         frames=frames,

@@ -1,201 +1,258 @@
-"""The log folded: one row per fragment, then what follows each fragment in its producer's part of the partition.
+"""Captured rows folded where they are read: the worker's side, batch by batch, in numpy columns.
 
-A **fragment** is what the log holds of one operation, by one producer, in one chunk of offsets of a partition. Whatever
-is not surely a record of this run (a control record, a foreign value, a record of another run) is a fragment by itself.
-Chunks keep a second copy, written much later, from making one fragment of all that stands in between. Columns of `steps`:
+The log is folded to one row per **fragment** and block of inputs that it was copied from (`fold_log`, see `steps`), and to
+one per **stretch**, what the batch holds of one writer in one partition (`sequence`). A capture is folded to one row per
+operation and, where a group's inputs are in it, one per block of them (`fold_given`, see `suspects` and `copying`). A
+batch's rows are partial: whoever needs one row for each merges them by the same keys, with sum, XOR, lowest and highest.
 
-    FRAGMENT, control, n, first, last      key, how many records, lowest and highest offset
-    content, content_sum                   XOR of the records' hashes, and the sum of their lower halves
-    indexes, indexes_sum, index_max        the same of the records' indexes in their operation
-    amiss                                  a record elsewhere than intended, or with an index beyond its own count
-    epoch_min, epoch_max
-    sequence_min, sequence_max             producers' own numbers
-    shift_min, shift_max                   how far they are ahead of the records' send orders
-    copies                                 a record is a copy
-    outcome                                as `checks.places` has it; null for control records
-    until                                  offset of the control record that decided it, null when none did
-    odd                                    the fold says too little here, see below
-    stale, raises                          an epoch below an earlier one; one above all earlier ones
-    unjoined                               its numbers may not follow (`numbering`)
+A record's hash is chained over its place and digests, so two values that change places change it. Sums take half a hash,
+because a sum of longs that overflows is an error in Spark.
 
-A fragment is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
-stands between its records, a record of somebody else follows a transaction without a control record in between, or an
-epoch went back. Of all others the next control record decides every record alike.
-
-A record's hash is chained over its place and digests (`xxhash64` seeds each column's hash with the one before), so two
-values that change places change it. Aggregates are over fixed-width values, because only those are aggregated in place;
-sums take half a hash, because a sum of longs that overflows is an error in Spark.
+Everything here runs in workers, free of pyspark, and is given whatever rows there are in whatever order.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from verification.checks.numbering import NUMBER_MAX
-from verification.checks.places import PARTITION
+import numpy as np
+import pyarrow as pa
+
+from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.groups import Groups
+from verification.fingerprints.hashing import HALF, SEED, Numbers, hash_int, hash_longs
+from verification.fingerprints.packed import PACKED, buckets_of, packed_rows, packs
+from verification.fingerprints.stretches import stretches_of
+from verification.fingerprints.suspects import of_capture
 from verification.identity import NO_SOURCE
-
-PRODUCER = (*PARTITION, "producer_id")
-FRAGMENT = (*PRODUCER, "transactional", "process", "operation", "chunk")
-#: What a copy was made of, in blocks of offsets, and the output that it was made for; null for what is no copy.
-COPIED = ("source_partition", "source_block", "output")
-OPERATION = ("run", "process", "operation")
 
 #: Offsets per chunk, as a power of two: some thousand records of some dozen clients.
 CHUNK_BITS = 12
 #: Offsets per block, as a power of two: a block's offsets are the bits of one long.
 BLOCK_BITS = 6
 BLOCK_MAX = (1 << BLOCK_BITS) - 1
-#: The lower half of a hash.
-HALF = (1 << 32) - 1
+_PLACE = ("run", "topic_index", "partition")
+_CONTENT = ("valid", "digest", "identity_digest", "identity_run")
+#: What is read of the log, and of a capture.
+LOGGED = (
+    *_PLACE,
+    "offset",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "control",
+    "transactional",
+    "process",
+    "operation",
+    "index",
+    "count",
+    "intended_topic_index",
+    "intended_partition",
+    "send_order",
+    "source_partition",
+    "source_offset",
+    *_CONTENT,
+)
+GIVEN = (*_PLACE, "offset", "process", "operation", *_CONTENT)
 
-#: Whether a row is surely a record of this run, of an operation that it names.
-SURE = "coalesce(valid and identity_run = run and process is not null and operation is not null, false)"
-_DATA = f"control is null and {SURE}"
-_KEYS = {
-    "process": f"case when {_DATA} then process end",
-    "operation": f"case when {_DATA} then operation end",
-    "chunk": f"case when {_DATA} then shiftright(offset, {CHUNK_BITS}) else offset end",
-}
-CONTENT = "xxhash64(topic_index, partition, offset, coalesce(digest, -1L), coalesce(identity_digest, -1L))"
-_INDEX = "xxhash64(index)"
-BLOCK = f"shiftright(offset, {BLOCK_BITS})"
-
-
-def bit(offset: str) -> str:
-    """The bit of an offset within its block, as SQL."""
-    return f"shiftleft(1L, cast({offset} & {BLOCK_MAX} as int))"
-
-
-def half(number: str) -> str:
-    """The lower half of a hash, as SQL."""
-    return f"{number} & {HALF}L"
-
-
-def fragment_key() -> Column:
-    """One number for the fragment of a row of the log; equal to `xxhash64` over FRAGMENT of `folded`."""
-    return F.expr(f"xxhash64({', '.join(_KEYS.get(name, name) for name in FRAGMENT)})")
-
-
-def place_block(offset: str = "offset") -> str:
-    """One number for (partition, block of offsets), as SQL."""
-    return f"xxhash64({', '.join(PARTITION)}, shiftright({offset}, {BLOCK_BITS}))"
-
-
-def folded(log: DataFrame) -> DataFrame:
-    """One row per fragment and block of inputs that it was copied from: the only look at every record of the log."""
-    copy = f"control is null and source_offset != {NO_SOURCE}"
-    chosen = {
-        **_KEYS,
-        "source_partition": f"case when {copy} then source_partition end",
-        "source_block": f"case when {copy} then shiftright(source_offset, {BLOCK_BITS}) end",
-        "output": f"case when {copy} and {SURE} then intended_topic_index end",
-        "hash": CONTENT,
-        "index_hash": _INDEX,
-        "amiss": "topic_index != intended_topic_index or partition != intended_partition or index >= count",
-        "source_bit": bit("source_offset"),
-        "shift": "sequence - send_order",
-    }
-    keys = (*FRAGMENT, "control", *COPIED)
-    kept = ("offset", "producer_epoch", "index", "source_offset", "sequence", "shift")
-    names = (*keys, *kept, "hash", "index_hash", "amiss", "source_bit")
-    aggregates = (
-        "count(*) as n",
-        "min(offset) as first",
-        "max(offset) as last",
-        "bit_xor(hash) as content",
-        f"sum({half('hash')}) as content_sum",
-        "bit_xor(index_hash) as indexes",
-        f"sum({half('index_hash')}) as indexes_sum",
-        "max(index) as index_max",
-        "max(coalesce(amiss, false)) as amiss",
-        "min(producer_epoch) as epoch_min",
-        "max(producer_epoch) as epoch_max",
-        *[f"{end}({name}) as {name}_{end}" for name in ("sequence", "shift") for end in ("min", "max")],
-        "bit_or(source_bit) as sources",
-        "max(source_offset) as source_max",
-    )
-    return (
-        log.selectExpr(*[f"{chosen.get(name, name)} as {name}" for name in names])
-        .groupBy(*keys)
-        .agg(*[F.expr(each) for each in aggregates])
-    )
-
-
-def _merged(fragments: DataFrame) -> DataFrame:
-    """One row per fragment, partitioned by producer."""
-    merge = {
-        "n": "sum",
-        "first": "min",
-        "last": "max",
-        "content": "bit_xor",
-        "content_sum": "sum",
-        "indexes": "bit_xor",
-    }
-    merge |= {"indexes_sum": "sum", "index_max": "max", "amiss": "max"}
-    merge |= {f"{name}_{end}": end for name in ("epoch", "sequence", "shift") for end in ("min", "max")}
-    return (
-        fragments.repartition(*PRODUCER)
-        .groupBy(*FRAGMENT, "control")
-        .agg(
-            *[F.expr(f"{how}({name}) as {name}") for name, how in merge.items()],
-            F.expr("max(output is not null) as copies"),
-        )
-    )
-
-
-#: Not surely one number after the other; null numbers are passed over by the aggregates.
-_LOOSE = (
-    "control is null and n > 1 and (amiss or epoch_min < epoch_max or sequence_min < 0"
-    " or cast(sequence_max as bigint) - sequence_min + 1 != n or coalesce(shift_min < shift_max, true))"
+FRAGMENT_KEYS = (*_PLACE, "producer_id", "transactional", "process", "operation", "chunk", "control")
+COPIED = ("source_partition", "source_block", "output")
+#: The columns of a partial fragment; `int32` and `string` are those of `sources.schema`.
+FRAGMENTS = pa.schema(
+    [
+        ("run", pa.string()),
+        *[(name, pa.int32()) for name in ("topic_index", "partition")],
+        ("producer_id", pa.int64()),
+        ("transactional", pa.bool_()),
+        ("process", pa.int32()),
+        ("operation", pa.int64()),
+        ("chunk", pa.int64()),
+        ("control", pa.string()),
+        ("source_partition", pa.int32()),
+        ("source_block", pa.int64()),
+        ("output", pa.int32()),
+        *[(name, pa.int64()) for name in ("n", "first", "last", "content", "content_sum", "indexes", "indexes_sum")],
+        ("index_max", pa.int32()),
+        ("amiss", pa.bool_()),
+        *[(name, pa.int32()) for name in ("epoch_min", "epoch_max", "sequence_min", "sequence_max")],
+        *[(name, pa.int64()) for name in ("shift_min", "shift_max", "sources", "source_max")],
+    ]
+)
+#: A folded log: packed fragments, or a stretch.
+FOLDED_LOG = pa.schema(
+    [
+        *PACKED,
+        ("run", pa.string()),
+        *[(name, pa.int32()) for name in ("topic_index", "partition", "process")],
+        *[(name, pa.int64()) for name in ("first", "last", "order_min", "order_max")],
+        ("rising", pa.bool_()),
+    ]
+)
+#: A folded capture: packed operations, or a block of inputs.
+FOLDED_GIVEN = pa.schema(
+    [
+        *PACKED,
+        ("run", pa.string()),
+        *[(name, pa.int32()) for name in ("topic_index", "partition")],
+        *[(name, pa.int64()) for name in ("source_block", "wanted")],
+    ]
 )
 
 
-#: The number that is due after the producer's earlier fragments; null where any may come.
-_DUE = f"""case when highest is null then null when latest is null or latest.epoch_max != epoch_min then 0
-    when latest.sequence_max >= 0 then (cast(latest.sequence_max as bigint) + 1) & {NUMBER_MAX} end"""
+def texts_of(rows: Columns) -> dict[str, pa.Array]:
+    """The dictionaries of a batch's texts by column."""
+    return {name: rows.encoded(name).dictionary for name in ("run", "control") if rows.has(name)}
 
 
-def steps(fragments: DataFrame) -> DataFrame:
-    """Fragments and control records with what the module's docstring says follows from those around them."""
-    producer = Window.partitionBy(*PRODUCER)
-    # Both frames grow from their start: a frame that shrinks towards the end would be computed anew for every row.
-    backward, forward = producer.orderBy(F.desc("last")), producer.orderBy("last")
-    later = backward.rowsBetween(Window.unboundedPreceding, -1)
-    earlier = forward.rowsBetween(Window.unboundedPreceding, -1)
-    decision = "case when control in ('commit', 'abort') then {} end"
-    around = {
-        "settled": F.last(F.expr(decision.format("control")), ignorenulls=True).over(later),
-        "until": F.last(F.expr(decision.format("last")), ignorenulls=True).over(later),
-        "next_first": F.min("first").over(later),
-        "before": F.lead("last").over(backward),
-        **{f"next_{name}": F.lag(name).over(backward) for name in ("n", "control", "process", "operation")},
+def _chosen(condition: Flags, values: Numbers) -> Numbers:
+    return np.where(condition, values, NULL)
+
+
+def lowest(groups: Groups, values: Numbers) -> Numbers:
+    """The lowest of each group, nulls passed over."""
+    if not (values == NULL).any():
+        return groups.reduce(np.minimum, values)
+    highest = np.iinfo(np.int64).max
+    found = groups.reduce(np.minimum, np.where(values == NULL, highest, values))
+    return np.where(found == highest, NULL, found)
+
+
+def content_of(rows: Columns) -> Numbers:
+    """The hash of each row's place and content."""
+    digests = [np.where(rows[name] == NULL, -1, rows[name]) for name in ("digest", "identity_digest")]
+    return hash_longs(rows["topic_index"], rows["partition"], rows["offset"], *digests).view(np.int64)
+
+
+def _summed(groups: Groups, hashes: Numbers) -> tuple[Numbers, Numbers]:
+    """XOR of the hashes of each group, and the sum of their lower halves."""
+    return groups.reduce(np.bitwise_xor, hashes), groups.reduce(np.add, hashes & HALF)
+
+
+def _differ(one: Numbers, other: Numbers) -> Flags:
+    """Whether two columns differ where both say something."""
+    differing: Flags = (one != other) & (one != NULL) & (other != NULL)
+    return differing
+
+
+def _amiss(rows: Columns) -> Flags:
+    """Records elsewhere than intended, or with an index beyond their operation's own count."""
+    index, count = rows["index"], rows["count"]
+    beyond = (index >= count) & (index != NULL) & (count != NULL)
+    elsewhere = _differ(rows["topic_index"], rows["intended_topic_index"])
+    found: Flags = beyond | elsewhere | _differ(rows["partition"], rows["intended_partition"])
+    return found
+
+
+def fragment_keys(rows: Columns) -> dict[str, Numbers]:
+    """The columns that say which fragment a row is of."""
+    mine = (rows["control"] == NULL) & rows.sure
+    return {
+        **{name: rows[name] for name in FRAGMENT_KEYS if name != "chunk"},
+        "process": _chosen(mine, rows["process"]),
+        "operation": _chosen(mine, rows["operation"]),
+        "chunk": np.where(mine, rows["offset"] >> CHUNK_BITS, rows["offset"]),
     }
-    stale = "producer_id >= 0 and (epoch_min < epoch_max or coalesce(highest > epoch_min, false))"
-    crossed = "coalesce(next_first <= last, false) or coalesce(before >= first, false)"
-    same = "next_process <=> process and next_operation <=> operation"
-    follows = f"next_n is not null and next_control is null and not ({same})"
-    derived = {
-        "outcome": "case when control is not null then null when not transactional then 'commit'"
-        " else coalesce(settled, 'open') end",
-        "stale": stale,
-        "raises": "producer_id >= 0 and (highest is null or epoch_max > highest)",
-        "odd": f"control is null and ((transactional or producer_id >= 0) and ({crossed}) or transactional and {follows}"
-        f" or {stale})",
+
+
+def _fragments(rows: Columns) -> dict[str, Numbers]:
+    source = rows["source_offset"]
+    copy = (rows["control"] == NULL) & (source != NULL) & (source != NO_SOURCE)
+    keys = fragment_keys(rows) | {
+        "source_partition": _chosen(copy, rows["source_partition"]),
+        "source_block": _chosen(copy, source >> BLOCK_BITS),
+        "output": _chosen(copy & rows.sure, rows["intended_topic_index"]),
     }
-    numbers = F.max(F.expr("case when control is null then struct(epoch_max, last, sequence_max, loose) end"))
-    unjoined = (
-        "control is null and producer_id >= 0 and coalesce(sequence_max >= 0, false)"
-        f" and (odd or loose or coalesce(latest.loose, false) or coalesce(sequence_min != {_DUE}, false))"
-    )
-    return (
-        _merged(fragments)
-        .withColumns(around)
-        .withColumn("loose", F.expr(_LOOSE))
-        .withColumns({"highest": F.max("epoch_max").over(earlier), "latest": numbers.over(earlier)})
-        .withColumns({name: F.expr(text) for name, text in derived.items()})
-        .withColumn("unjoined", F.expr(unjoined))
-        .withColumn("key", F.xxhash64(*FRAGMENT))
-        .drop(*[name for name in around if name != "until"], "highest", "loose", "latest")
-    )
+    groups = Groups(list(keys.values()))
+    index = rows["index"]
+    # As Spark has it: a null leaves the seed as it is.
+    index_hash = np.where(index == NULL, SEED, hash_int(index)).view(np.int64)
+    content, content_sum = _summed(groups, content_of(rows))
+    indexes, indexes_sum = _summed(groups, index_hash)
+    sequence, order = rows["sequence"], rows["send_order"]
+    shift = _chosen((sequence != NULL) & (order != NULL), sequence - order)
+    extremes = {"epoch": rows["producer_epoch"], "sequence": sequence, "shift": shift}
+    found = dict(zip(keys, groups.keys, strict=True)) | {
+        "n": groups.counts(),
+        "first": groups.reduce(np.minimum, rows["offset"]),
+        "last": groups.reduce(np.maximum, rows["offset"]),
+        "content": content,
+        "content_sum": content_sum,
+        "indexes": indexes,
+        "indexes_sum": indexes_sum,
+        "index_max": groups.reduce(np.maximum, index),
+        "amiss": groups.reduce(np.logical_or, _amiss(rows)).astype(np.int64),
+        "sources": groups.reduce(np.bitwise_or, np.where(copy, np.int64(1) << (source & BLOCK_MAX), 0)),
+        "source_max": groups.reduce(np.maximum, source),
+    }
+    for name, values in extremes.items():
+        found[f"{name}_min"], found[f"{name}_max"] = lowest(groups, values), groups.reduce(np.maximum, values)
+    return found
+
+
+def fold_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets: int) -> Iterator[pa.RecordBatch]:
+    """Batches of the log (`LOGGED`) → rows of `FOLDED_LOG`, fragments in so many buckets by producer.
+
+    `claimed` are the runs that claim order.
+    """
+    fragments = []
+    for batch in batches:
+        if batch.num_rows:
+            rows = Columns(batch)
+            fragments.append(record_batch(FRAGMENTS, _fragments(rows), texts_of(rows)))
+            stretches = stretches_of(rows, claimed)
+            if stretches is not None:
+                yield record_batch(FOLDED_LOG, stretches, texts_of(rows))
+    for some in _joined(fragments):
+        held = Columns(some)
+        producers = buckets_of((held[name] for name in ("topic_index", "partition", "producer_id")), buckets)
+        yield from packed_rows(FOLDED_LOG, packs(some, producers))
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Batches as one: a task's rows are packed together, so that packs are few."""
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+    return joined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A partition of a group's input topic, and the offset that the group committed there."""
+
+    run: str
+    topic_index: int
+    partition: int
+    committed_offset: int
+
+
+def _inputs(rows: Columns, inputs: Iterable[Input]) -> dict[str, Numbers] | None:
+    """What was delivered below the group's offsets, as bits per block."""
+    runs = {value: number for number, value in enumerate(rows.values("run"))}
+    below = np.zeros(len(rows), dtype=bool)
+    for each in inputs:
+        if each.run in runs:
+            there = (rows["topic_index"] == each.topic_index) & (rows["partition"] == each.partition)
+            below |= there & (rows["run"] == runs[each.run]) & (rows["offset"] < each.committed_offset)
+    kept = np.flatnonzero(below)
+    if not len(kept):
+        return None
+    offset = rows["offset"][kept]
+    groups = Groups([*(rows[name][kept] for name in _PLACE), offset >> BLOCK_BITS])
+    wanted = groups.reduce(np.bitwise_or, np.int64(1) << (offset & BLOCK_MAX))
+    return dict(zip((*_PLACE, "source_block"), groups.keys, strict=True)) | {"wanted": wanted}
+
+
+def fold_given(
+    batches: Iterable[pa.RecordBatch], of: str, buckets: int, inputs: tuple[Input, ...] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a capture (`GIVEN`) → rows of `FOLDED_GIVEN`, operations in so many buckets.
+
+    `of` says what the capture is held against (`suspects`); `inputs` are those whose copies are looked for.
+    """
+    for batch in batches:
+        if batch.num_rows:
+            rows = Columns(batch)
+            yield from packed_rows(FOLDED_GIVEN, of_capture(rows, content_of(rows), of, buckets))
+            found = _inputs(rows, inputs)
+            if found is not None:
+                yield record_batch(FOLDED_GIVEN, found, texts_of(rows))

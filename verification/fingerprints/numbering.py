@@ -16,48 +16,55 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.numbering import NUMBERING, numbered
 from verification.checks.places import PARTITION
-from verification.fingerprints.fold import PRODUCER, fragment_key
+from verification.fingerprints.picks import Named, Unjoined
+from verification.fingerprints.sieve import By, sought
+from verification.fingerprints.steps import KEYED, PRODUCER, Steps, fragment_key
 
 _IDENTITY = ("process", "operation", "index")
 
 
-def _after(every: DataFrame, keys: DataFrame) -> DataFrame:
-    """Keys of the fragments that a producer wrote next after some of its fragments, in any epoch."""
-    producers = F.broadcast(every.join(F.broadcast(keys), "key", "left_semi").select(*PRODUCER).distinct())
-    marked = F.broadcast(keys.withColumn("is_loose", F.lit(True)))
+def _after(steps: Steps, keys: DataFrame) -> DataFrame:
+    """The fragments (KEYED) that a producer wrote next after some of its fragments, in any epoch."""
+    marked = F.broadcast(keys.select("key").withColumn("is_loose", F.lit(True)))
     earlier = Window.partitionBy(*PRODUCER).orderBy("last").rowsBetween(Window.unboundedPreceding, -1)
     latest = F.max(F.struct("epoch_max", "last", F.coalesce("is_loose", F.lit(False)).alias("is_loose"))).over(earlier)
     return (
-        every.where("control is null")
-        .join(producers, list(PRODUCER), "left_semi")
+        steps.where(Named(By.PRODUCER, sought(By.PRODUCER, keys)))
+        .where("control is null")
         .join(marked, "key", "left")
         .withColumn("latest", latest)
         .where("latest.is_loose")
-        .select("key")
+        .select(*KEYED)
     )
 
 
-def doubtful(every: DataFrame, disordered: DataFrame | None) -> DataFrame:
-    """Keys of the steps whose records have to be looked at; `disordered` are those in which send orders do not rise."""
-    keys = every.where("unjoined").select("key")
+def doubtful(steps: Steps, disordered: DataFrame | None) -> DataFrame:
+    """The steps (KEYED) whose records have to be looked at; `disordered` are those in which send orders do not rise."""
+    keys = steps.where(Unjoined()).select(*KEYED)
     if disordered is not None:
         # Nothing is known of records without numbers, in whatever order they stand.
-        loose = every.where("sequence_max >= 0").join(F.broadcast(disordered), "key", "left_semi").select("key")
-        keys = keys.unionByName(loose).unionByName(_after(every, loose))
-    return keys.distinct()
+        loose = (
+            steps.where(Named(By.FRAGMENT, sought(By.FRAGMENT, disordered)))
+            .where("sequence_max >= 0")
+            .join(F.broadcast(disordered.select("key")), "key", "left_semi")
+            .select(*KEYED)
+            .localCheckpoint()
+        )
+        keys = keys.unionByName(loose).unionByName(_after(steps, loose))
+    return keys.dropDuplicates(["key"])
 
 
-def unsequenced(log: DataFrame, every: DataFrame, keys: DataFrame) -> DataFrame:
+def unsequenced(log: DataFrame, steps: Steps, found: DataFrame) -> DataFrame:
     """The records of these steps whose number does not follow, in the columns that `checks.sequences` reads.
 
     `log` holds at least the records of these steps.
     """
+    keys = found.select("key")
     wanted = F.broadcast(keys.withColumn("is_sought", F.lit(True)))
     names = (*PRODUCER, "offset", "control", "producer_epoch", "sequence")
     rows = log.withColumn("key", fragment_key()).join(F.broadcast(keys), "key", "left_semi").select(*names, *_IDENTITY)
-    producers = F.broadcast(rows.select(*PRODUCER).distinct())
     ends = (
-        every.join(producers, list(PRODUCER), "left_semi")
+        steps.where(Named(By.PRODUCER, sought(By.PRODUCER, found)))
         .join(wanted, "key", "left")
         .where("is_sought is null")
         .selectExpr(

@@ -1,9 +1,14 @@
 """Order in a partition has no fingerprint: every record is held against those that its writer sent before.
 
-That look is narrow: a number for the writer and the partition, the offset, the send order. Offsets have to rise with send
-orders; eight send orders make a row, so that only an eighth of the rows has to be sorted. Only where offsets do not rise,
-or one send order stands there twice, the writer's records in that partition are read with what the check reads of them,
-and their outcomes derived.
+That is done where records are read. Of a writer in a partition a batch holds one **stretch**: from which offset to which,
+the lowest and the highest send order, and whether they rise together from record to record (`fold`). Stretches are few.
+Where one does not rise, or does not begin after all earlier ones end, its records are read with what the check reads of
+them, those of the stretches that it is out of order with as well, and their outcomes derived.
+
+Why that is all: let a record stand after one with a higher send order, or the same. Both in one stretch, it does not rise.
+In two, either the later record's stretch begins later and has a lower send order than the highest before, or it begins
+before the other one does and ends after it has begun. What a second copy is a copy of is found the same way, as is the
+highest send order before a record that comes too late.
 """
 
 from __future__ import annotations
@@ -12,125 +17,106 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.places import PARTITION
-from verification.fingerprints.fold import PRODUCER, SURE, fragment_key
+from verification.fingerprints.evidence import Evidence
+from verification.fingerprints.fold import CHUNK_BITS
+from verification.fingerprints.picks import Named
+from verification.fingerprints.sieve import By, Sieve, sought
+from verification.fingerprints.steps import PRODUCER, SURE, Steps, keyed
 from verification.frames import Frames
 
-_INTENDED = "topic_index = intended_topic_index and partition = intended_partition"
-#: One number per process and partition. Two that share it could only seem to step back where neither does.
-WRITER = f"xxhash64({', '.join((*PARTITION, 'process'))})"
-#: Send orders that make one row, as a power of two and as a number. Twice as many make half the rows, which are sorted, and
-#: the code for each record twice as long.
-TURN_BITS = 3
-TURN = 1 << TURN_BITS
-_READ = ("transactional", "process", "operation", "index", "send_order", "intended_topic_index", "intended_partition")
+WRITER = (*PARTITION, "process")
+#: Which records order is asked of, beside the run's claim and their producer's numbers.
+_THERE = f"control is null and {SURE} and topic_index = intended_topic_index and partition = intended_partition"
+_READ = (
+    *PRODUCER,
+    "offset",
+    "sequence",
+    "control",
+    "transactional",
+    "identity_run",
+    "process",
+    "operation",
+    "index",
+    "send_order",
+    "intended_topic_index",
+    "intended_partition",
+    "valid",
+)
 
 
-def _sent(frames: Frames, *, numbered: bool = False) -> DataFrame:
-    """Records that order is claimed of; with `numbered` also those that their producer numbered."""
-    runs = {
-        row["run"]: row["order_claimed"] for row in frames.runs.select("run", "order_claimed").toArrow().to_pylist()
-    }
-    chosen = F.col("run").isin([run for run, claimed in runs.items() if claimed])
-    # Where all claim it, no more columns are read.
-    if numbered and not all(runs.values()):
-        chosen = chosen | F.expr("producer_id >= 0 and sequence >= 0")
-    return frames.log.where(chosen).where(f"control is null and {SURE} and {_INTENDED}")
+def claiming(frames: Frames) -> frozenset[str]:
+    """The runs that claim order."""
+    rows = frames.runs.where("order_claimed").select("run").toArrow().to_pylist()
+    return frozenset(row["run"] for row in rows)
 
 
-def out_of_order(frames: Frames, *, numbered: bool = False) -> DataFrame:
-    """Writers (one column, `writer`) with a record in some partition that has no higher send order than one before it.
-
-    Of runs that claim order; with `numbered` also of whoever numbers its records.
-
-    Nothing is sorted but what is left of it: send orders are taken `TURN` at a time, and the offsets of one turn are the
-    columns of a row, each in the column of its send order. The columns have to rise, and so have the turns.
-    """
-    at = [f"at_{number}" for number in range(TURN)]
-    turns = (
-        _sent(frames, numbered=numbered)
-        .selectExpr(f"{WRITER} as writer", f"shiftright(send_order, {TURN_BITS}) as turn", "send_order", "offset")
-        .groupBy("writer", "turn")
-        .agg(
-            F.expr("count(*) as n"),
-            *[
-                F.expr(f"max(case when send_order & {TURN - 1} = {n} then offset end) as {name}")
-                for n, name in enumerate(at)
-            ],
-        )
+def out_of_order(stretches: DataFrame) -> DataFrame:
+    """The stretches (WRITER, first, last) of writers whose records may not rise, with those that they stand against."""
+    earlier = Window.partitionBy(*WRITER).orderBy("first").rowsBetween(Window.unboundedPreceding, -1)
+    behind = "not rising or coalesce(order_min <= highest, false) or coalesce(first <= latest, false)"
+    odd = (
+        stretches.withColumns({"highest": F.max("order_max").over(earlier), "latest": F.max("last").over(earlier)})
+        .where(behind)
+        .select(*WRITER, "first", "last", "order_min")
+        .localCheckpoint()
     )
-    before = F.lag("highest").over(Window.partitionBy("writer").orderBy("turn"))
-    # Functions of several columns pass over those that are null; a comparison with nothing is no step back.
-    rises = [f"coalesce({at[n]} > greatest({', '.join(('null', *at[:n]))}), true)" for n in range(1, TURN)]
-    once = " + ".join(f"int({name} is not null)" for name in at)
+    against = odd.selectExpr(*WRITER, "first as odd_first", "order_min as odd_min")
+    others = (
+        stretches.join(F.broadcast(against), list(WRITER))
+        .where("first <= odd_first and (order_max >= odd_min or last >= odd_first)")
+        .select(*WRITER, "first", "last")
+    )
+    return odd.select(*WRITER, "first", "last").unionByName(others).distinct()
+
+
+def sent(evidence: Evidence, stretches: DataFrame, claimed: frozenset[str]) -> DataFrame:
+    """The records of some stretches that order is asked of, or their producer's numbers."""
+    chunks = f"explode(sequence(shiftright(first, {CHUNK_BITS}), shiftright(last, {CHUNK_BITS}))) as chunk"
+    sieve = Sieve(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})
+    within = F.broadcast(stretches)
+    rows = evidence.scanned("log", _READ, sieve).where(_THERE)
+    rows = rows.where(F.col("run").isin(*claimed) | F.expr("producer_id >= 0 and sequence >= 0")).alias("row")
+    same = [f"row.{name} = stretch.{name}" for name in WRITER]
+    condition = " and ".join([*same, "row.offset between stretch.first and stretch.last"])
+    return rows.join(within.alias("stretch"), F.expr(condition), "left_semi").localCheckpoint()
+
+
+def disordered(rows: DataFrame) -> DataFrame:
+    """The fragments (KEYED) in which send orders of these records (`sent`) do not rise, whatever became of them."""
+    before = Window.partitionBy(*WRITER).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     return (
-        turns.selectExpr(
-            "writer",
-            "turn",
-            f"{' and '.join(rises)} and n = {once} as rising",
-            f"least({', '.join(at)}) as lowest",
-            f"greatest({', '.join(at)}) as highest",
-        )
-        .withColumn("before", before)
-        .where("not rising or lowest < before")
-        .select("writer")
-        .distinct()
+        keyed(rows.withColumn("highest", F.max("send_order").over(before)).where("send_order <= highest"))
+        .dropDuplicates(["key"])
+        .localCheckpoint()
     )
 
 
-def disordered(frames: Frames, writers: DataFrame) -> DataFrame:
-    """Keys of the fragments in which send orders of these writers do not rise, whatever became of the records."""
-    before = Window.partitionBy("writer").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    return (
-        _sent(frames, numbered=True)
-        .select(F.expr(WRITER).alias("writer"), fragment_key().alias("key"), "offset", "send_order")
-        .join(F.broadcast(writers), "writer", "left_semi")
-        .withColumn("highest", F.max("send_order").over(before))
-        .where("send_order <= highest")
-        .select("key")
-        .distinct()
-    )
-
-
-def sequences(frames: Frames, steps: DataFrame, writers: DataFrame) -> DataFrame:
-    """The records of these writers that are out of order, in the columns that `checks.order` reads, and what proves it.
+def sequences(rows: DataFrame, claimed: frozenset[str], steps: Steps) -> DataFrame:
+    """Of these records (`sent`) those that are out of order, in the columns that `checks.order` reads, and what proves it.
 
     That is, of committed records all that have the send order of one that comes too late, or the one that it comes after.
     """
-    late = f"{WRITER} as writer", "explode(array(send_order, highest)) as send_order"
-    before = Window.partitionBy(*PARTITION, "process").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    kept = _decided(frames, steps, writers).where("outcome = 'commit'").localCheckpoint()
+    before = Window.partitionBy(*WRITER).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    kept = _decided(rows.where(F.col("run").isin(*claimed)), steps).where("outcome = 'commit'").localCheckpoint()
     orders = (
         kept.withColumn("highest", F.max("send_order").over(before))
         .where("send_order < highest")
-        .selectExpr(*late)
+        .selectExpr(*WRITER, "explode(array(send_order, highest)) as send_order")
         .distinct()
     )
     flags = {name: F.lit(True) for name in ("order_claimed", "in_log", "genuine")}
-    return (
-        kept.withColumn("writer", F.expr(WRITER))
-        .join(F.broadcast(orders), ["writer", "send_order"], "left_semi")
-        .drop("writer")
-        .withColumns(flags)
-        .localCheckpoint()
-    )
+    return kept.join(F.broadcast(orders), [*WRITER, "send_order"], "left_semi").withColumns(flags).localCheckpoint()
 
 
-def _decided(frames: Frames, steps: DataFrame, writers: DataFrame) -> DataFrame:
-    """Every record of these writers in these partitions, with its outcome."""
-    sent = (
-        _sent(frames)
-        .withColumn("writer", F.expr(WRITER))
-        .join(F.broadcast(writers), "writer", "left_semi")
-        .select(*PRODUCER, "offset", *_READ)
-        .withColumn("decision", F.lit(None).cast("string"))
-        .localCheckpoint()
-    )
-    markers = steps.where("control in ('commit', 'abort')").selectExpr(
+def _decided(rows: DataFrame, steps: Steps) -> DataFrame:
+    """Records with their outcomes."""
+    undecided = rows.withColumn("decision", F.lit(None).cast("string"))
+    theirs = steps.where(Named(By.PRODUCER, sought(By.PRODUCER, rows)))
+    mine = theirs.where("control in ('commit', 'abort')").selectExpr(
         *PRODUCER, "first as offset", "control as decision"
     )
-    mine = markers.join(F.broadcast(sent.select(*PRODUCER).distinct()), list(PRODUCER), "left_semi")
     later = Window.partitionBy(*PRODUCER).orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
     decided = F.last("decision", ignorenulls=True).over(later)
     outcome = "case when not transactional then 'commit' else coalesce(decided, 'open') end"
-    every = sent.unionByName(mine, allowMissingColumns=True).withColumn("decided", decided)
+    every = undecided.unionByName(mine, allowMissingColumns=True).withColumn("decided", decided)
     return every.where("decision is null").withColumn("outcome", F.expr(outcome))

@@ -3,159 +3,179 @@
 Everything is counted into one row per operation: the fragments of the log with their outcomes, the two captures, the
 acknowledgements of records that no transaction binds, and the history. An operation is suspect when anything of it does
 not agree; what an anomaly cannot agree with is listed in `verification.fingerprints`.
+
+Who counts yields partial rows (`OPERATIONS`), packed by operation; Spark brings together what is of one operation.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from collections.abc import Iterable, Iterator, Mapping
 
-from verification.fingerprints.fold import CONTENT, OPERATION, SURE, half
-from verification.frames import Frames
+import numpy as np
+import pyarrow as pa
+
+from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.groups import Groups
+from verification.fingerprints.hashing import HALF, Numbers, hash_int
+from verification.fingerprints.packed import PACKED, buckets_of, packed_rows, packs, unpack
 from verification.history import Outcome, Told
 
+OPERATION_KEYS = ("run", "process", "operation")
 _COUNTED = ("n", "content", "content_sum")
-#: Column of a row → its aggregate. `read_*` is the log against the uncommitted capture, `given_*` its committed part
-#: against the committed capture, `kept_*` the indexes of that part, `acked_*` those that were acknowledged.
-_SUMS = {
-    **{f"{of}_{name}": "bit_xor" if name == "content" else "sum" for of in ("read", "given") for name in _COUNTED},
-    **{f"{of}_{name}": how for of in ("kept", "acked") for name, how in (("indexes", "bit_xor"), ("sum", "sum"))},
-    "found": "sum",
-    "kept": "sum",
-    "acked": "sum",
-    "index_max": "max",
-    "wrong": "max",
-    "known": "max",
-    "told": "max",
-    "plain": "max",
-    "size": "max",
-    "superseded": "max",
+#: Column of a row → how rows of one operation are put together. `read_*` is the log against the uncommitted capture,
+#: `given_*` its committed part against the committed capture, `kept_*` the indexes of that part, `acked_*` those that
+#: were acknowledged.
+_SUMS: dict[str, np.ufunc] = {
+    **{
+        f"{of}_{name}": np.bitwise_xor if name == "content" else np.add for of in ("read", "given") for name in _COUNTED
+    },
+    **{f"{of}_{name}": how for of in ("kept", "acked") for name, how in (("indexes", np.bitwise_xor), ("sum", np.add))},
+    **dict.fromkeys(("found", "kept", "acked"), np.add),
+    **dict.fromkeys(("index_max", "wrong", "known", "told", "plain", "size", "superseded"), np.maximum),
 }
-_TYPES = {"index_max": "int", "told": "int", "size": "int"} | dict.fromkeys(
-    ("wrong", "known", "plain", "superseded"), "boolean"
+#: What a row says where its frame says nothing; nothing in it is null.
+_NOTHING = {"index_max": -1}
+OPERATIONS = pa.schema(
+    [("run", pa.string()), ("process", pa.int32()), ("operation", pa.int64()), *[(name, pa.int64()) for name in _SUMS]]
 )
-#: Told, as numbers: texts are not aggregated in place.
+#: What is found: `operations` of which anything does not agree.
+SUSPECTS = pa.schema([OPERATIONS.field(name) for name in OPERATION_KEYS])
+#: Told, as numbers.
 _TOLD = {Told.COMMITTED: 1, Told.UNKNOWN: 2, Told.ABORTED: 3}
 
 
-def _row(frame: DataFrame, **values: str) -> DataFrame:
-    """Rows in the columns that all counts share; null where a frame says nothing."""
-    texts = [f"cast({values.get(name, 'null')} as {_TYPES.get(name, 'bigint')}) as {name}" for name in _SUMS]
-    return frame.selectExpr(*OPERATION, *texts)
+def _packed(groups: Groups, rows: Columns, counted: Mapping[str, Numbers], buckets: int) -> Iterator[tuple[int, bytes]]:
+    """Partial rows of some operations; `counted` has a value for each group."""
+    length = len(groups.starts)
+    empty = {name: np.full(length, _NOTHING.get(name, 0), dtype=np.int64) for name in _SUMS}
+    keys = dict(zip(OPERATION_KEYS, groups.keys, strict=True))
+    # Bits that look like null are bits.
+    held = record_batch(SUSPECTS, keys, {"run": rows.encoded("run").dictionary})
+    values = [pa.array(each.astype(np.int64)) for each in (empty | dict(counted)).values()]
+    batch = pa.RecordBatch.from_arrays([*held.columns, *values], schema=OPERATIONS)
+    yield from packs(batch, buckets_of((keys["process"], keys["operation"]), buckets))
 
 
-def _of_log(steps: DataFrame) -> DataFrame:
-    kept = "outcome = 'commit'"
-    return _row(
-        steps.where("process is not null"),
-        **{f"read_{name}": name for name in _COUNTED},
-        **{f"given_{name}": f"case when {kept} then {name} end" for name in _COUNTED},
-        kept_indexes=f"case when {kept} then indexes end",
-        kept_sum=f"case when {kept} then indexes_sum end",
-        kept=f"case when {kept} then n end",
-        found="n",
-        index_max="index_max",
-        wrong="amiss or odd or outcome = 'open'",
+def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags, buckets: int) -> Iterator[tuple[int, bytes]]:
+    """What fragments count; `steps` are the columns of `neighbours.STEPS`, whose texts are those of `rows`."""
+    named = np.flatnonzero(steps["process"] != NULL)
+    if not len(named):
+        return
+    groups = Groups([steps[name][named] for name in OPERATION_KEYS])
+    kept = committed[named]
+    values = {f"read_{name}": steps[name] for name in _COUNTED} | {"found": steps["n"], "index_max": steps["index_max"]}
+    counted = {name: groups.reduce(_SUMS[name], column[named]) for name, column in values.items()}
+    values = {f"given_{name}": steps[name] for name in _COUNTED}
+    values |= {"kept_indexes": steps["indexes"], "kept_sum": steps["indexes_sum"], "kept": steps["n"]}
+    counted |= {name: groups.reduce(_SUMS[name], np.where(kept, column[named], 0)) for name, column in values.items()}
+    counted["wrong"] = groups.reduce(np.maximum, steps["wrong"][named])
+    yield from _packed(groups, rows, counted, buckets)
+
+
+def of_capture(rows: Columns, content: Numbers, of: str, buckets: int) -> Iterator[tuple[int, bytes]]:
+    """What a reader was given counts against the log; `content` are the hashes of the rows (`fold.content_of`)."""
+    kept = np.flatnonzero(rows.sure)
+    if not len(kept):
+        return
+    groups = Groups([rows[name][kept] for name in OPERATION_KEYS])
+    number = groups.counts()
+    counted = {
+        "found": number,
+        f"{of}_n": -number,
+        f"{of}_content": groups.reduce(np.bitwise_xor, content[kept]),
+        f"{of}_content_sum": -groups.reduce(np.add, content[kept] & HALF),
+    }
+    yield from _packed(groups, rows, counted, buckets)
+
+
+def of_acks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+    """What was acknowledged (`sources.schema.ACKS`)."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        rows = Columns(batch)
+        told = {text: number for number, text in enumerate(rows.values("outcome"))}
+        kept = np.flatnonzero(rows["outcome"] == told.get(Outcome.OK, -1))
+        if len(kept):
+            groups = Groups([rows[name][kept] for name in OPERATION_KEYS])
+            hashes = hash_int(rows["index"][kept]).view(np.int64)
+            counted = {"acked": groups.counts(), "acked_indexes": groups.reduce(np.bitwise_xor, hashes)}
+            counted["acked_sum"] = groups.reduce(np.add, hashes & HALF)
+            yield from packed_rows(PACKED, _packed(groups, rows, counted, buckets))
+
+
+#: What is read of the history, of `checks.operations`.
+TOLD = (*OPERATION_KEYS, "told", "plain", "size", "superseded_ns")
+
+
+def of_history(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+    """What clients were told (`TOLD`)."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        rows = Columns(batch)
+        groups = Groups([rows[name] for name in OPERATION_KEYS])
+        # A null is no name; the last of the list is for it.
+        numbers = np.array([_TOLD.get(Told(text), 0) for text in rows.values("told") if text] + [0], dtype=np.int64)
+        told = numbers[np.where(rows["told"] == NULL, len(numbers) - 1, rows["told"])]
+        values = {
+            "known": np.ones(len(rows), dtype=np.int64),
+            "told": told,
+            "plain": (rows["plain"] == 1).astype(np.int64),
+            "size": np.maximum(rows["size"], 0),
+            "superseded": (rows["superseded_ns"] != NULL).astype(np.int64),
+        }
+        counted = {name: groups.reduce(np.maximum, each) for name, each in values.items()}
+        yield from packed_rows(PACKED, _packed(groups, rows, counted, buckets))
+
+
+def _whole(of: Mapping[str, Numbers]) -> Flags:
+    """Whether the indexes that were kept are all of 0 to size - 1: by their number, XOR and sum of hashes."""
+    # Only of sizes that so many records were kept of: a history may say anything.
+    size = np.where(of["kept"] == of["size"], of["size"], 0)
+    largest = int(size.max(initial=0))
+    hashes = hash_int(np.arange(largest, dtype=np.int64)).view(np.int64)
+    xor = np.insert(np.bitwise_xor.accumulate(hashes), 0, 0)[size]
+    total = np.insert(np.cumsum(hashes & HALF), 0, 0)[size]
+    found: Flags = (of["kept"] == of["size"]) & (of["kept_indexes"] == xor) & (of["kept_sum"] == total)
+    return found
+
+
+def _suspect(of: Mapping[str, Numbers]) -> Flags:
+    """The rule, over one row per operation."""
+    committed, unknown, aborted = (of["told"] == _TOLD[told] for told in (Told.COMMITTED, Told.UNKNOWN, Told.ABORTED))
+    found, kept, sized, plain = of["found"] > 0, of["kept"] > 0, of["size"] > 0, of["plain"] == 1
+    acknowledged = (of["kept"] == of["acked"]) & (of["kept_indexes"] == of["acked_indexes"])
+    acknowledged &= of["kept_sum"] == of["acked_sum"]
+    broken = sized & ~_whole(of)
+    differs = np.zeros(len(found), dtype=bool)
+    for name in (f"{side}_{each}" for side in ("read", "given") for each in _COUNTED):
+        differs |= of[name] != 0
+    suspicious: Flags = (
+        differs
+        | (of["wrong"] == 1)
+        | ((of["known"] == 0) & found)
+        | (found & sized & (of["index_max"] >= of["size"]))
+        | ((of["superseded"] == 1) & kept)
+        | (aborted & kept)
+        | ((committed | unknown) & ~sized & found)
+        | (committed & broken)
+        | (unknown & kept & broken)
+        | (plain & ~acknowledged)
+        | ((of["told"] == 0) & ~plain & found)
     )
+    return suspicious
 
 
-def _of_capture(capture: DataFrame, of: str) -> DataFrame:
-    folded = (
-        capture.where(SURE)
-        .selectExpr(*OPERATION, f"{CONTENT} as hash")
-        .groupBy(*OPERATION)
-        .agg(
-            F.expr("count(*) as n"),
-            F.expr("bit_xor(hash) as content"),
-            F.expr(f"sum({half('hash')}) as content_sum"),
-        )
-    )
-    return _row(
-        folded,
-        found="n",
-        **{f"{of}_n": "-n", f"{of}_content": "content", f"{of}_content_sum": "-content_sum"},
-    )
-
-
-def _of_acks(acks: DataFrame) -> DataFrame:
-    return _row(
-        acks.where(f"outcome = '{Outcome.OK}'"),
-        acked="1",
-        acked_indexes="xxhash64(index)",
-        acked_sum=half("xxhash64(index)"),
-    )
-
-
-def _of_history(operations: DataFrame) -> DataFrame:
-    told = " ".join(f"when told = '{told}' then {number}" for told, number in _TOLD.items())
-    return _row(
-        operations,
-        known="true",
-        told=f"case {told} end",
-        plain="plain",
-        size="size",
-        superseded="superseded_ns is not null",
-    )
-
-
-def _promised(operations: DataFrame) -> DataFrame:
-    """For every size up to the largest: XOR and sum of the hashes of the indexes 0 to size - 1."""
-    largest = operations.agg(F.max("size").alias("largest")).where("largest > 0")
-    running = Window.orderBy("size").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return largest.selectExpr("explode(sequence(1, largest)) as size").select(
-        "size",
-        F.expr("bit_xor(xxhash64(size - 1))").over(running).alias("promised_indexes"),
-        F.expr(f"sum({half('xxhash64(size - 1)')})").over(running).alias("promised_sum"),
-    )
-
-
-def _suspect() -> str:
-    """The rule, as SQL over one row per operation; null counts as no suspicion, so nothing in it may be null."""
-    committed, unknown, aborted = (_TOLD[told] for told in (Told.COMMITTED, Told.UNKNOWN, Told.ABORTED))
-    whole = "kept = size and kept_indexes = promised_indexes and kept_sum = promised_sum"
-    differs = [f"{of}_{name} != 0" for of in ("read", "given") for name in _COUNTED]
-    rules = [
-        *differs,
-        "wrong",
-        "not known and found > 0",
-        "found > 0 and size > 0 and index_max >= size",
-        "superseded and kept > 0",
-        f"told = {aborted} and kept > 0",
-        f"told in ({committed}, {unknown}) and size <= 0 and found > 0",
-        f"told = {committed} and size > 0 and not ({whole})",
-        f"told = {unknown} and size > 0 and kept > 0 and not ({whole})",
-        "plain and not (kept = acked and kept_indexes = acked_indexes and kept_sum = acked_sum)",
-        "told = 0 and not plain and found > 0",
-    ]
-    return " or ".join(f"({rule})" for rule in rules)
-
-
-def suspects(frames: Frames, steps: DataFrame, operations: DataFrame, acks: DataFrame) -> DataFrame:
-    """The operations (run, process, operation) of which anything does not agree.
-
-    `operations` is `checks.operations` of the frames, `acks` has at least the acknowledgements of all plain operations.
-    """
-    every = _of_log(steps)
-    for other in (
-        _of_capture(frames.uncommitted, "read"),
-        _of_capture(frames.committed, "given"),
-        _of_acks(acks),
-        _of_history(operations),
-    ):
-        every = every.unionByName(other)
-    counted = every.groupBy(*OPERATION).agg(*[F.expr(f"{how}({name}) as {name}") for name, how in _SUMS.items()])
-    filled = {name: F.expr(f"coalesce({name}, {_nothing(name)})") for name in _SUMS}
-    promised = {name: F.expr(f"coalesce({name}, 0L)") for name in ("promised_indexes", "promised_sum")}
-    return (
-        counted.withColumns(filled)
-        .join(F.broadcast(_promised(operations)), "size", "left")
-        .withColumns(promised)
-        .where(_suspect())
-        .select(*OPERATION)
-    )
-
-
-def _nothing(name: str) -> str:
-    if _TYPES.get(name) == "boolean":
-        return "false"
-    return "-1" if name == "index_max" else "0"
+def suspicious(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All partial rows of some operations, packed → the operations that are suspect (`SUSPECTS`)."""
+    batch = unpack(batches)
+    if batch is None:
+        return
+    rows = Columns(batch)
+    groups = Groups([rows[name] for name in OPERATION_KEYS])
+    counted = {name: groups.reduce(how, rows[name]) for name, how in _SUMS.items()}
+    # Where hashes agree by chance one operation may come in two rows, which then are suspect: nothing is missed.
+    chosen = np.flatnonzero(_suspect(counted))
+    keys = {name: key[chosen] for name, key in zip(OPERATION_KEYS, groups.keys, strict=True)}
+    yield record_batch(SUSPECTS, keys, {"run": rows.encoded("run").dictionary})

@@ -15,7 +15,7 @@ from verification.sources.source import NAME, SourceName
 
 
 def read(spark: SparkSession, source: SourceName | str, options: Mapping[str, str]) -> DataFrame:
-    """What a source gives of the pinned ranges; `capture.ship` must have sent the readers' code.
+    """What a source gives of the pinned ranges; `shipping.ship` must have sent the readers' code.
 
     Each source's module names its options. Raises CaptureError for a source that does not exist and for one that this
     session has not got.

@@ -1,0 +1,66 @@
+"""What fingerprints are taken of: the frames of some runs, and the files of their captures, where those can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from verification.evidence import RunEvidence
+from verification.fingerprints.scan import Capture, Work, parquet_files, rows_of, scanned
+from verification.frames import FRAME_SCHEMAS, Frames
+
+#: Acknowledgements of some processes (run, process), perhaps of some of their operations only (OPERATION), in the columns
+#: of `Frames.acks`; more of them do no harm.
+Acks = Callable[[Collection[tuple[str, int]], DataFrame | None], DataFrame]
+
+
+#: Rows of the log that are brought together at once: their fragments are a seventh, and take some 2 kB each meanwhile.
+BUCKET_ROWS = 1_000_000
+#: Fewer would leave cores without work.
+BUCKETS_MIN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The frames of runs that the fingerprints fit (`choice.fits`), and their acknowledgements by process.
+
+    `rows` is how many the log has, as far as that is known.
+    `files` are the Parquet files of the captures by name, none where only Spark can read them (`scan`).
+    """
+
+    frames: Frames
+    acks: Acks
+    rows: int = 0
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def buckets(self) -> int:
+        """How many parts the rows that belong together are brought together in: each is held in memory."""
+        return max(BUCKETS_MIN, self.rows // BUCKET_ROWS)
+
+    def scanned(self, name: str, columns: tuple[str, ...], work: Work, schema: pa.Schema | None = None) -> DataFrame:
+        """What some work makes of every row of a capture; without a schema it gives rows in the same columns."""
+        capture = Capture(frame=getattr(self.frames, name), files=self.files.get(name, ()))
+        if schema is None:
+            schema = to_arrow_schema(StructType([FRAME_SCHEMAS[name][column] for column in columns]))
+        return scanned(capture, columns, work, schema)
+
+
+def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
+    """The files of the captures of some runs by name; none where one of the runs lies where only Spark reads.
+
+    Nor of a capture whose rows are not all in them, in whatever way it was written: Spark then reads what it counts.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    if any(run.directory.source for run in runs):
+        return found
+    for name in ("log", "uncommitted", "committed"):
+        paths = parquet_files(run.directory.root / name for run in runs)
+        if rows_of(paths) == sum(run.captured.count(name) for run in runs):
+            found[name] = paths
+    return found

@@ -1,0 +1,220 @@
+"""What follows each fragment in its producer's part of a partition, in numpy columns: the worker's side of `steps`.
+
+A task is given all partial fragments of some producers, puts together what are parts of one, lays them out by producer and
+offset, and looks up and down from each. It gives the steps (in the columns that `steps` names) in one pack, what they count
+for operations in others (`suspects`), and what was copied as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from verification.checks.numbering import NUMBER_MAX
+from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.fold import COPIED, FRAGMENT_KEYS, FRAGMENTS, lowest, texts_of
+from verification.fingerprints.groups import Groups, starts
+from verification.fingerprints.hashing import Numbers
+from verification.fingerprints.packed import PACKED, pack, packed_rows, unpack
+from verification.fingerprints.suspects import of_log
+
+_PRODUCER = ("run", "topic_index", "partition", "producer_id")
+_MERGED = {
+    "n": np.add,
+    "last": np.maximum,
+    "content": np.bitwise_xor,
+    "content_sum": np.add,
+    "indexes": np.bitwise_xor,
+    "indexes_sum": np.add,
+    "index_max": np.maximum,
+    "amiss": np.maximum,
+    **{f"{name}_max": np.maximum for name in ("epoch", "sequence", "shift")},
+}
+_LOWEST = ("first", "epoch_min", "sequence_min", "shift_min")
+_FLAGS = ("stale", "raises", "unjoined")
+#: What is kept of a step.
+STEPS = pa.schema(
+    [
+        *[FRAGMENTS.field(name) for name in (*FRAGMENT_KEYS, "n", "first", "last", "epoch_max", "sequence_max")],
+        ("until", pa.int64()),
+        *[(name, pa.bool_()) for name in _FLAGS],
+    ]
+)
+#: What a task gives: `steps` (`rows` of the log in a pack), what they count for `operations`, or what was copied.
+KINDS = STEPS_KIND, OPERATIONS_KIND, COPIES_KIND = range(3)
+AROUND = pa.schema(
+    [
+        ("kind", pa.int32()),
+        *PACKED,
+        ("rows", pa.int64()),
+        *[FRAGMENTS.field(name) for name in (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")],
+        ("outcome", pa.string()),
+    ]
+)
+_OUTCOMES = pa.array(["commit", "abort", "open"])
+_COMMIT, _ABORT, _OPEN = range(3)
+
+
+def _merge(rows: Columns, groups: Groups) -> tuple[dict[str, Numbers], NDArray[np.intp]]:
+    """One row per fragment, by producer and offset, and where each group went."""
+    # Where hashes agree by chance one fragment may come in two rows. They cross, so they are odd.
+    found = dict(zip(FRAGMENT_KEYS, groups.keys, strict=True))
+    found |= {name: groups.reduce(how, rows[name]) for name, how in _MERGED.items()}
+    found |= {name: lowest(groups, rows[name]) for name in _LOWEST}
+    order = np.lexsort((found["first"], found["last"], *(found[name] for name in reversed(_PRODUCER))))
+    went = np.empty(len(order), dtype=np.intp)
+    went[order] = np.arange(len(order))
+    return {name: column[order] for name, column in found.items()}, went
+
+
+class _Producers:
+    """Rows laid out by producer: what stands before and after each among those of its own."""
+
+    def __init__(self, keys: list[Numbers]) -> None:
+        heads = starts(keys)
+        lengths = np.diff(heads, append=len(keys[0]))
+        self.segment = np.repeat(np.arange(len(heads)), lengths)
+        self.start = np.repeat(heads, lengths)
+        self.end = np.repeat(heads + lengths, lengths)
+        self.place = np.arange(len(keys[0]))
+
+    def at(self, places: Numbers, values: Numbers) -> Numbers:
+        """The values at some places, null where a place is not one of the producer's."""
+        own = (places >= self.start) & (places < self.end)
+        return np.where(own, values[np.where(own, places, 0)], NULL)
+
+    def before(self, values: Numbers) -> Numbers:
+        """The value of the row before."""
+        return self.at(self.place - 1, values)
+
+    def after(self, values: Numbers) -> Numbers:
+        """The value of the row after."""
+        return self.at(self.place + 1, values)
+
+    def highest_before(self, values: Numbers) -> Numbers:
+        """The highest of all rows before; nulls are lower than anything."""
+        return _highest_before(values, self.segment)
+
+    def lowest_after(self, values: Numbers) -> Numbers:
+        """The lowest of all rows after, of values that are never null."""
+        found = _highest_before(-values[::-1], self.segment[-1] - self.segment[::-1])[::-1]
+        return np.where(found == NULL, NULL, -found)
+
+    def next_where(self, condition: Flags) -> Numbers:
+        """The place of the next row after for which something holds; beyond the producer's own where there is none."""
+        places = np.where(condition, self.place, len(self.place))
+        nearest = np.minimum.accumulate(places[::-1])[::-1]
+        return np.append(nearest[1:], len(self.place))
+
+    def latest_where(self, condition: Flags) -> Numbers:
+        """The place of the latest row before for which something holds; -1 or another producer's where there is none."""
+        places = np.where(condition, self.place, -1)
+        return np.insert(np.maximum.accumulate(places)[:-1], 0, -1)
+
+
+def _highest_before(values: Numbers, segment: Numbers) -> Numbers:
+    """Segments one after the other; ranks instead of values, so that a segment and a rank make one long."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    running = np.maximum.accumulate(segment * len(distinct) + rank)
+    earlier = np.insert(running[:-1], 0, -1)
+    found: Numbers = np.where(earlier // len(distinct) == segment, distinct[earlier % len(distinct)], NULL)
+    return found
+
+
+def _loose(rows: dict[str, Numbers], data: Flags) -> Flags:
+    """Not surely one number after the other. Of rows without numbers, or without send orders, nothing is sure."""
+    unstepped = (rows["shift_min"] == NULL) | (rows["shift_min"] < rows["shift_max"])
+    spanned = rows["sequence_max"] - rows["sequence_min"] + 1
+    irregular = (rows["sequence_min"] < 0) | (spanned != rows["n"]) | unstepped
+    several = data & (rows["n"] > 1)
+    found: Flags = several & ((rows["amiss"] == 1) | (rows["epoch_min"] < rows["epoch_max"]) | irregular)
+    return found
+
+
+def _unjoined(rows: dict[str, Numbers], own: _Producers, data: Flags, odd: Flags) -> Flags:
+    """Whose numbers may not begin where those of the producer's latest fragment in its highest epoch so far ended."""
+    loose = _loose(rows, data)
+    epochs = np.where(data, rows["epoch_max"], NULL)
+    best = own.highest_before(epochs)
+    latest = own.latest_where(data & (rows["epoch_max"] >= np.where(best == NULL, NULL, best)))
+    known = (latest >= own.start) & (latest < own.end)
+    same_epoch = known & (own.at(latest, rows["epoch_max"]) == rows["epoch_min"])
+    ended = own.at(latest, rows["sequence_max"])
+    joined = (rows["sequence_min"] == 0) | same_epoch
+    follows = ~same_epoch | (ended < 0) | (rows["sequence_min"] == ((ended + 1) & NUMBER_MAX))
+    first_seen = own.highest_before(rows["epoch_max"]) == NULL
+    broken = ~first_seen & ~(joined & follows)
+    numbered = data & (rows["producer_id"] >= 0) & (rows["sequence_max"] >= 0)
+    found: Flags = numbered & (odd | loose | (own.at(latest, loose.astype(np.int64)) == 1) | broken)
+    return found
+
+
+def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Numbers]:
+    """The columns that follow from those around a row."""
+    own = _Producers([rows[name] for name in _PRODUCER])
+    names = {text: number for number, text in enumerate(control.values("control"))}
+    commits, aborts = (rows["control"] == names.get(text, -1) for text in ("commit", "abort"))
+    data, produced, transactional = rows["control"] == NULL, rows["producer_id"] >= 0, rows["transactional"] == 1
+    decided = own.next_where(commits | aborts)
+    settled = own.at(decided, np.where(commits, _COMMIT, _ABORT))
+    outcome = np.where(rows["transactional"] == 0, _COMMIT, np.where(settled == NULL, _OPEN, settled))
+    next_first, previous = own.lowest_after(rows["first"]), own.before(rows["last"])
+    crossed = ((next_first != NULL) & (next_first <= rows["last"])) | ((previous != NULL) & (previous >= rows["first"]))
+    other = (own.after(rows["process"]) != rows["process"]) | (own.after(rows["operation"]) != rows["operation"])
+    follows = (own.after(rows["n"]) != NULL) & (own.after(rows["control"]) == NULL) & other
+    highest = own.highest_before(rows["epoch_max"])
+    back = (highest != NULL) & (highest > rows["epoch_min"])
+    stale = produced & ((rows["epoch_min"] < rows["epoch_max"]) | back)
+    odd = data & (((transactional | produced) & crossed) | (transactional & follows) | stale)
+    flags = {
+        "wrong": data & ((rows["amiss"] == 1) | odd | (outcome == _OPEN)),
+        "stale": stale,
+        "raises": produced & ((highest == NULL) | (rows["epoch_max"] > highest)),
+        "unjoined": _unjoined(rows, own, data, odd),
+    }
+    return {
+        "outcome": np.where(data, outcome, NULL),
+        "until": own.at(decided, rows["last"]),
+        **{name: flag.astype(np.int64) for name, flag in flags.items()},
+    }
+
+
+def _copies(rows: Columns, groups: Groups, went: NDArray[np.intp], outcome: Numbers) -> pa.RecordBatch | None:
+    """Partial fragments of copies with what became of them."""
+    copied = np.flatnonzero(rows["source_block"] != NULL)
+    if not len(copied):
+        return None
+    names = (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")
+    found = {name: rows[name][copied] for name in names} | {"outcome": outcome[went[groups.of_rows()[copied]]]}
+    found["kind"] = np.full(len(copied), COPIES_KIND, dtype=np.int64)
+    return record_batch(AROUND, found, texts_of(rows) | {"outcome": _OUTCOMES})
+
+
+def _kept(kind: int, packed: Iterable[tuple[int, bytes]], rows: int) -> Iterator[pa.RecordBatch]:
+    for batch in packed_rows(AROUND, packed):
+        columns = {"kind": pa.array([kind], pa.int32()), "rows": pa.array([rows], pa.int64())}
+        arrays = [columns.get(name, batch.column(name)) for name in AROUND.names]
+        yield pa.RecordBatch.from_arrays(arrays, schema=AROUND)
+
+
+def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+    """All partial fragments (`fold.FRAGMENTS`, packed) of some producers → rows of `AROUND`.
+
+    `buckets` is how many there are of operations.
+    """
+    whole = unpack(batches)
+    if whole is None:
+        return
+    held = Columns(whole)
+    groups = Groups([held[name] for name in FRAGMENT_KEYS])
+    rows, went = _merge(held, groups)
+    rows |= _look_around(rows, held)
+    steps = record_batch(STEPS, rows, texts_of(held))
+    yield from _kept(STEPS_KIND, [(0, pack(steps))], int(rows["n"].sum()))
+    yield from _kept(OPERATIONS_KIND, of_log(held, rows, rows["outcome"] == _COMMIT, buckets), 0)
+    copies = _copies(held, groups, went, rows["outcome"])
+    if copies is not None:
+        yield copies

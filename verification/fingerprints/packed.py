@@ -1,0 +1,59 @@
+"""Many rows of Arrow in one value of Spark's: what workers hand to workers.
+
+Spark would hold, exchange and copy each row and each of its values by itself; here it sees a number, by which it brings
+rows together, and bytes (Arrow's streaming format, compressed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from verification.fingerprints.hashing import Numbers, hash_longs
+
+#: `bucket` is equal for rows that belong together.
+PACKED = pa.schema([("bucket", pa.int32()), ("packed", pa.binary())])
+
+
+def buckets_of(keys: Iterable[Numbers], number: int) -> Numbers:
+    """For each row one of so many buckets, by its keys."""
+    found: Numbers = (hash_longs(*keys) % np.uint64(number)).astype(np.int64)
+    return found
+
+
+def pack(rows: pa.RecordBatch) -> bytes:
+    """Rows as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_batch(rows)
+    held: bytes = sink.getvalue().to_pybytes()
+    return held
+
+
+def packs(rows: pa.RecordBatch, buckets: Numbers) -> Iterator[tuple[int, bytes]]:
+    """Rows bucket by bucket, as bytes."""
+    order = np.argsort(buckets, kind="stable")
+    laid_out, named = rows.take(pa.array(order)), buckets[order]
+    starts = np.flatnonzero(np.diff(named, prepend=-1))
+    for start, end in zip(starts, np.append(starts[1:], len(named)), strict=True):
+        yield int(named[start]), pack(laid_out.slice(start, end - start))
+
+
+def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """All rows of some batches with a column `packed`, as one batch; None for none."""
+    parts = [pa.ipc.open_stream(value.as_buffer()).read_all() for batch in batches for value in batch.column("packed")]
+    table = pa.concat_tables(parts) if parts else None
+    if table is None or not table.num_rows:
+        return None
+    (whole,) = table.combine_chunks().to_batches()
+    return whole
+
+
+def packed_rows(schema: pa.Schema, packed: Iterable[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+    """One row of a schema for each pack, in which all but the pack is null."""
+    for bucket, held in packed:
+        columns = {"bucket": pa.array([bucket], pa.int32()), "packed": pa.array([held], pa.binary())}
+        arrays = [columns.get(field.name, pa.nulls(1, field.type)) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

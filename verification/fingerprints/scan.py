@@ -1,0 +1,101 @@
+"""Every row of a capture handed to workers in Arrow batches, and what they make of it as a frame.
+
+Where the Parquet lies on a file system that this machine sees, workers read it themselves, one row group after the other
+and only the columns that are asked for: Spark would turn columns into rows to hand them over, which costs several times
+what there is to do with them. Wherever else evidence lies (`hdfs://`, `s3a://`, a frame that was never a file) Spark reads
+it and hands the same batches to the same work. As with Spark's own reader, a `file:` path has to be the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Rows of a batch: of some twenty columns of longs it stays within what a core keeps at hand, and its fold is a tenth.
+BATCH_ROWS = 1 << 17
+#: Rows that make a task. A worker needs 65 ms for any task before it has seen a row, as much as for folding 80 000.
+TASK_ROWS = 2_000_000
+#: Columns whose texts are read as numbers in a dictionary: they have a handful of values.
+TEXTS = ("run", "topic", "identity_run", "kind", "control")
+
+#: Batches in, batches out; has to be picklable.
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """A capture as Spark's frame, and the files that it is made of where workers can read them themselves."""
+
+    frame: DataFrame
+    files: tuple[str, ...] = ()
+
+
+def parquet_files(folders: Iterable[Path]) -> tuple[str, ...]:
+    """The Parquet files of some folders of this machine."""
+    return tuple(str(path.resolve()) for folder in folders for path in sorted(folder.glob("*.parquet")))
+
+
+def rows_of(files: Iterable[str]) -> int:
+    """How many rows some files have, by their footers."""
+    import pyarrow.parquet as pq
+
+    return sum(int(pq.read_metadata(path).num_rows) for path in files)
+
+
+def tasks(rows: int) -> int:
+    """How many tasks share so many rows."""
+    return max(1, ceil(rows / TASK_ROWS))
+
+
+def _pieces(files: Sequence[str]) -> tuple[pa.Table, int]:
+    """Every row group of some files, and how many tasks they make."""
+    import pyarrow.parquet as pq
+
+    groups = [
+        (path, group, footer.row_group(group).num_rows)
+        for path in files
+        for footer in [pq.read_metadata(path)]
+        for group in range(footer.num_row_groups)
+    ]
+    table = pa.table(
+        {"path": pa.array([path for path, _, _ in groups]), "row_group": pa.array([each for _, each, _ in groups])}
+    )
+    return table, min(max(1, len(groups)), tasks(sum(rows for _, _, rows in groups)))
+
+
+def _read(pieces: Iterable[pa.RecordBatch], *, columns: tuple[str, ...], work: Work) -> Iterator[pa.RecordBatch]:
+    """The worker's side: row groups by name → their batches → what the work makes of them."""
+    yield from work(_batches(pieces, columns))
+
+
+def _batches(pieces: Iterable[pa.RecordBatch], columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    texts = [name for name in TEXTS if name in columns]
+    # One thread: Spark gives every task a core, and there are as many tasks.
+    how = {"batch_size": BATCH_ROWS, "columns": list(columns), "use_threads": False}
+    for piece in pieces:
+        for each in piece.to_pylist():
+            with pq.ParquetFile(each["path"], read_dictionary=texts) as file:
+                yield from file.iter_batches(row_groups=[each["row_group"]], **how)
+
+
+def scanned(capture: Capture, columns: tuple[str, ...], work: Work, schema: pa.Schema) -> DataFrame:
+    """What some work makes of the rows of a capture in these columns, as a frame of that schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    given = from_arrow_schema(schema)
+    if not capture.files:
+        return capture.frame.select(*columns).mapInArrow(work, given)
+    table, number = _pieces(capture.files)
+    pieces = capture.frame.sparkSession.createDataFrame(table).repartition(number)
+    return pieces.mapInArrow(partial(_read, columns=columns, work=work), given)

@@ -1,0 +1,110 @@
+"""The log folded: one row per fragment, then what follows each fragment in its producer's part of the partition.
+
+A **fragment** is what the log holds of one operation, by one producer, in one chunk of offsets of a partition. Whatever
+is not surely a record of this run (a control record, a foreign value, a record of another run) is a fragment by itself.
+Chunks keep a second copy, written much later, from making one fragment of all that stands in between. Columns of `steps`:
+
+    FRAGMENT, control, n, first, last      key, how many records, lowest and highest offset
+    epoch_max, sequence_max                of their producer
+    until                                  offset of the control record that decided it, null when none did
+    stale, raises                          an epoch below an earlier one; one above all earlier ones
+    unjoined                               its numbers may not follow (`numbering`)
+
+A fragment is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
+stands between its records, a record of somebody else follows a transaction without a control record in between, or an
+epoch went back. Of all others the next control record decides every record alike.
+
+Workers fold (`fold`), Spark brings together what is of one producer, and workers look around (`neighbours`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from verification.checks.places import PARTITION
+from verification.fingerprints.fold import BLOCK_BITS, CHUNK_BITS
+from verification.fingerprints.neighbours import AROUND, COPIES_KIND, OPERATIONS_KIND, STEPS, STEPS_KIND, look_around
+from verification.fingerprints.packed import PACKED
+from verification.fingerprints.picks import Pick, pick
+
+PRODUCER = (*PARTITION, "producer_id")
+FRAGMENT = (*PRODUCER, "transactional", "process", "operation", "chunk")
+#: What a copy was made of, in blocks of offsets, and the output that it was made for; null for what is no copy.
+COPIED = ("source_partition", "source_block", "output")
+OPERATION = ("run", "process", "operation")
+#: A fragment, and one number for it.
+KEYED = (*FRAGMENT, "key")
+
+#: Whether a row is surely a record of this run, of an operation that it names.
+SURE = "coalesce(valid and identity_run = run and process is not null and operation is not null, false)"
+_DATA = f"control is null and {SURE}"
+_KEYS = {
+    "process": f"case when {_DATA} then process end",
+    "operation": f"case when {_DATA} then operation end",
+    "chunk": f"case when {_DATA} then shiftright(offset, {CHUNK_BITS}) else offset end",
+}
+
+
+def fragment_key() -> Column:
+    """One number for the fragment of a row of the log; equal to `xxhash64` over FRAGMENT of a fold."""
+    return F.expr(f"xxhash64({', '.join(_KEYS.get(name, name) for name in FRAGMENT)})")
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    """The fragments (KEYED) of some rows of the log."""
+    names = [f"{_KEYS.get(name, name)} as {name}" for name in FRAGMENT]
+    return rows.select(*[F.expr(name) for name in names], fragment_key().alias("key"))
+
+
+def place_block(offset: str = "offset") -> str:
+    """The block of an offset, as SQL."""
+    return f"shiftright({offset}, {BLOCK_BITS})"
+
+
+#: How many packs of steps a task picks from, and how many tasks there are at least.
+BUCKETS_PER_TASK = 4
+TASKS_MIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of some runs, packed by producer, and how many `rows` of the log they are."""
+
+    packed: DataFrame
+    rows: int
+
+    def where(self, wanted: Pick) -> DataFrame:
+        """The steps that are wanted, in the columns above and `key`."""
+        found = self.packed.mapInArrow(
+            partial(pick, wanted=wanted, columns=tuple(STEPS.names)), from_arrow_schema(STEPS)
+        )
+        return found.withColumn("key", F.xxhash64(*FRAGMENT))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What workers made of the fragments: steps, what these count for operations (packed), and what was copied."""
+
+    steps: Steps
+    operations: DataFrame
+    copies: DataFrame
+
+
+def around(fragments: DataFrame, buckets: int) -> Around:
+    """What follows from what stands around the fragments of a folded log, which are packed in so many buckets."""
+    looked = partial(look_around, buckets=buckets)
+    found = fragments.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(AROUND)).localCheckpoint()
+    # Few rows by themselves, because they are asked often, and by few tasks, because that is quickly done.
+    few = max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
+    packed = found.where(f"kind = {STEPS_KIND}").select("packed", "rows").coalesce(few).localCheckpoint()
+    (held,) = packed.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
+    return Around(
+        steps=Steps(packed.select("packed"), int(held["n"])),
+        operations=found.where(f"kind = {OPERATIONS_KIND}").select(*PACKED.names),
+        copies=found.where(f"kind = {COPIES_KIND}").withColumn("key", F.xxhash64(*FRAGMENT)),
+    )
