@@ -44,7 +44,7 @@ STEPS = pa.schema(
     ]
 )
 #: What a task gives: `steps` (`rows` of the log in a pack), what they count for `operations`, or what was copied.
-KINDS = STEPS_KIND, OPERATIONS_KIND, COPIES_KIND = range(3)
+STEPS_KIND, OPERATIONS_KIND, COPIES_KIND = range(3)
 AROUND = pa.schema(
     [
         ("kind", pa.int32()),
