@@ -22,9 +22,9 @@ import pyarrow as pa
 from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import HALF, SEED, Numbers, hash_int, hash_longs
-from verification.fingerprints.packed import PACKED, buckets_of, packed_rows, packs
+from verification.fingerprints.packed import PACKED, buckets_of, joined, packed_rows, packs
 from verification.fingerprints.stretches import stretches_of
-from verification.fingerprints.suspects import of_capture
+from verification.fingerprints.suspects import of_capture, packed
 from verification.identity import NO_SOURCE
 
 #: Offsets per chunk, as a power of two: some thousand records of some dozen clients.
@@ -203,16 +203,10 @@ def fold_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets
             stretches = stretches_of(rows, claimed)
             if stretches is not None:
                 yield record_batch(FOLDED_LOG, stretches, texts_of(rows))
-    for some in _joined(fragments):
+    for some in joined(fragments):
         held = Columns(some)
         producers = buckets_of((held[name] for name in ("topic_index", "partition", "producer_id")), buckets)
         yield from packed_rows(FOLDED_LOG, packs(some, producers))
-
-
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Batches as one: a task's rows are packed together, so that packs are few."""
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
-    return joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,10 +243,12 @@ def fold_given(
 
     `of` says what the capture is held against (`suspects`); `inputs` are those whose copies are looked for.
     """
+    counted: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows:
             rows = Columns(batch)
-            yield from packed_rows(FOLDED_GIVEN, of_capture(rows, content_of(rows), of, buckets))
+            counted += of_capture(rows, content_of(rows), of)
             found = _inputs(rows, inputs)
             if found is not None:
                 yield record_batch(FOLDED_GIVEN, found, texts_of(rows))
+    yield from packed_rows(FOLDED_GIVEN, packed(counted, buckets))

@@ -19,7 +19,7 @@ from verification.fingerprints.fold import COPIED, FRAGMENT_KEYS, FRAGMENTS, low
 from verification.fingerprints.groups import Groups, starts
 from verification.fingerprints.hashing import Numbers
 from verification.fingerprints.packed import PACKED, pack, packed_rows, unpack
-from verification.fingerprints.suspects import of_log
+from verification.fingerprints.suspects import of_log, packed
 
 _PRODUCER = ("run", "topic_index", "partition", "producer_id")
 _MERGED = {
@@ -214,7 +214,7 @@ def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.
     rows |= _look_around(rows, held)
     steps = record_batch(STEPS, rows, texts_of(held))
     yield from _kept(STEPS_KIND, [(0, pack(steps))], int(rows["n"].sum()))
-    yield from _kept(OPERATIONS_KIND, of_log(held, rows, rows["outcome"] == _COMMIT, buckets), 0)
+    yield from _kept(OPERATIONS_KIND, packed(list(of_log(held, rows, rows["outcome"] == _COMMIT)), buckets), 0)
     copies = _copies(held, groups, went, rows["outcome"])
     if copies is not None:
         yield copies

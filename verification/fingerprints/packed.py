@@ -6,7 +6,7 @@ rows together, and bytes (Arrow's streaming format, compressed).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,12 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
     if table is None or not table.num_rows:
         return None
     (whole,) = table.combine_chunks().to_batches()
+    return whole
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Batches as one; none of none."""
+    whole: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
     return whole
 
 

@@ -9,7 +9,7 @@ Who counts yields partial rows (`OPERATIONS`), packed by operation; Spark brings
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow as pa
 from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import HALF, Numbers, hash_int
-from verification.fingerprints.packed import PACKED, buckets_of, packed_rows, packs, unpack
+from verification.fingerprints.packed import PACKED, buckets_of, joined, packed_rows, packs, unpack
 from verification.history import Outcome, Told
 
 OPERATION_KEYS = ("run", "process", "operation")
@@ -41,10 +41,10 @@ OPERATIONS = pa.schema(
 #: What is found: `operations` of which anything does not agree.
 SUSPECTS = pa.schema([OPERATIONS.field(name) for name in OPERATION_KEYS])
 #: Told, as numbers.
-_TOLD = {Told.COMMITTED: 1, Told.UNKNOWN: 2, Told.ABORTED: 3}
+_TOLD: dict[str, int] = {Told.COMMITTED: 1, Told.UNKNOWN: 2, Told.ABORTED: 3}
 
 
-def _packed(groups: Groups, rows: Columns, counted: Mapping[str, Numbers], buckets: int) -> Iterator[tuple[int, bytes]]:
+def _rows(groups: Groups, rows: Columns, counted: Mapping[str, Numbers]) -> pa.RecordBatch:
     """Partial rows of some operations; `counted` has a value for each group."""
     length = len(groups.starts)
     empty = {name: np.full(length, _NOTHING.get(name, 0), dtype=np.int64) for name in _SUMS}
@@ -52,11 +52,17 @@ def _packed(groups: Groups, rows: Columns, counted: Mapping[str, Numbers], bucke
     # Bits that look like null are bits.
     held = record_batch(SUSPECTS, keys, {"run": rows.encoded("run").dictionary})
     values = [pa.array(each.astype(np.int64)) for each in (empty | dict(counted)).values()]
-    batch = pa.RecordBatch.from_arrays([*held.columns, *values], schema=OPERATIONS)
-    yield from packs(batch, buckets_of((keys["process"], keys["operation"]), buckets))
+    return pa.RecordBatch.from_arrays([*held.columns, *values], schema=OPERATIONS)
 
 
-def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags, buckets: int) -> Iterator[tuple[int, bytes]]:
+def packed(counted: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, bytes]]:
+    """Partial rows in so many buckets by operation: all of a task together, so that packs are few."""
+    for batch in joined(counted):
+        rows = Columns(batch)
+        yield from packs(batch, buckets_of((rows["process"], rows["operation"]), buckets))
+
+
+def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags) -> Iterator[pa.RecordBatch]:
     """What fragments count; `steps` are the columns of `neighbours.STEPS`, whose texts are those of `rows`."""
     named = np.flatnonzero(steps["process"] != NULL)
     if not len(named):
@@ -69,10 +75,10 @@ def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags, bucket
     values |= {"kept_indexes": steps["indexes"], "kept_sum": steps["indexes_sum"], "kept": steps["n"]}
     counted |= {name: groups.reduce(_SUMS[name], np.where(kept, column[named], 0)) for name, column in values.items()}
     counted["wrong"] = groups.reduce(np.maximum, steps["wrong"][named])
-    yield from _packed(groups, rows, counted, buckets)
+    yield _rows(groups, rows, counted)
 
 
-def of_capture(rows: Columns, content: Numbers, of: str, buckets: int) -> Iterator[tuple[int, bytes]]:
+def of_capture(rows: Columns, content: Numbers, of: str) -> Iterator[pa.RecordBatch]:
     """What a reader was given counts against the log; `content` are the hashes of the rows (`fold.content_of`)."""
     kept = np.flatnonzero(rows.sure)
     if not len(kept):
@@ -85,48 +91,47 @@ def of_capture(rows: Columns, content: Numbers, of: str, buckets: int) -> Iterat
         f"{of}_content": groups.reduce(np.bitwise_xor, content[kept]),
         f"{of}_content_sum": -groups.reduce(np.add, content[kept] & HALF),
     }
-    yield from _packed(groups, rows, counted, buckets)
+    yield _rows(groups, rows, counted)
 
 
-def of_acks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """What was acknowledged (`sources.schema.ACKS`)."""
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        rows = Columns(batch)
-        told = {text: number for number, text in enumerate(rows.values("outcome"))}
-        kept = np.flatnonzero(rows["outcome"] == told.get(Outcome.OK, -1))
-        if len(kept):
-            groups = Groups([rows[name][kept] for name in OPERATION_KEYS])
-            hashes = hash_int(rows["index"][kept]).view(np.int64)
-            counted = {"acked": groups.counts(), "acked_indexes": groups.reduce(np.bitwise_xor, hashes)}
-            counted["acked_sum"] = groups.reduce(np.add, hashes & HALF)
-            yield from packed_rows(PACKED, _packed(groups, rows, counted, buckets))
+def _acked(rows: Columns) -> Iterator[pa.RecordBatch]:
+    told = {text: number for number, text in enumerate(rows.values("outcome"))}
+    kept = np.flatnonzero(rows["outcome"] == told.get(Outcome.OK, -1))
+    if len(kept):
+        groups = Groups([rows[name][kept] for name in OPERATION_KEYS])
+        hashes = hash_int(rows["index"][kept]).view(np.int64)
+        counted = {"acked": groups.counts(), "acked_indexes": groups.reduce(np.bitwise_xor, hashes)}
+        yield _rows(groups, rows, counted | {"acked_sum": groups.reduce(np.add, hashes & HALF)})
 
 
 #: What is read of the history, of `checks.operations`.
 TOLD = (*OPERATION_KEYS, "told", "plain", "size", "superseded_ns")
 
 
+def _told(rows: Columns) -> Iterator[pa.RecordBatch]:
+    groups = Groups([rows[name] for name in OPERATION_KEYS])
+    # A null is no name; the last of the list is for it.
+    numbers = np.array([_TOLD.get(text or "", 0) for text in rows.values("told")] + [0], dtype=np.int64)
+    values = {
+        "known": np.ones(len(rows), dtype=np.int64),
+        "told": numbers[np.where(rows["told"] == NULL, len(numbers) - 1, rows["told"])],
+        "plain": (rows["plain"] == 1).astype(np.int64),
+        "size": np.maximum(rows["size"], 0),
+        "superseded": (rows["superseded_ns"] != NULL).astype(np.int64),
+    }
+    yield _rows(groups, rows, {name: groups.reduce(np.maximum, each) for name, each in values.items()})
+
+
+def of_acks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+    """What was acknowledged (`sources.schema.ACKS`), packed."""
+    counted = [each for batch in batches if batch.num_rows for each in _acked(Columns(batch))]
+    yield from packed_rows(PACKED, packed(counted, buckets))
+
+
 def of_history(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """What clients were told (`TOLD`)."""
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        rows = Columns(batch)
-        groups = Groups([rows[name] for name in OPERATION_KEYS])
-        # A null is no name; the last of the list is for it.
-        numbers = np.array([_TOLD.get(Told(text), 0) for text in rows.values("told") if text] + [0], dtype=np.int64)
-        told = numbers[np.where(rows["told"] == NULL, len(numbers) - 1, rows["told"])]
-        values = {
-            "known": np.ones(len(rows), dtype=np.int64),
-            "told": told,
-            "plain": (rows["plain"] == 1).astype(np.int64),
-            "size": np.maximum(rows["size"], 0),
-            "superseded": (rows["superseded_ns"] != NULL).astype(np.int64),
-        }
-        counted = {name: groups.reduce(np.maximum, each) for name, each in values.items()}
-        yield from packed_rows(PACKED, _packed(groups, rows, counted, buckets))
+    """What clients were told (`TOLD`), packed."""
+    counted = [each for batch in batches if batch.num_rows for each in _told(Columns(batch))]
+    yield from packed_rows(PACKED, packed(counted, buckets))
 
 
 def _whole(of: Mapping[str, Numbers]) -> Flags:
