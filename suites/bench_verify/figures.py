@@ -172,12 +172,13 @@ def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
         f"{size.planted} violations of {size.kinds} kinds in {size.setting.records:,} records".replace(",", " ")
         for size in sizes
     )
-    last = sizes[-1].setting
+    last = next((size.setting for size in reversed(sizes) if TEXTBOOK in size.judged), sizes[-1].setting)
+    most = f"{last.records:,} records".replace(",", " ")
     facts = [
         *lines,
         f"planted and found by all: {planted}",
         f"Spark's settings of the product: `{_told(last.spark())}`, and its class archive, as after any run",
-        f"of the textbook at {last.records:,} records: `{_told(last.textbook_spark())}`".replace(",", " ", 1),
+        f"Spark's settings of the textbook at {most}: `{_told(last.textbook_spark())}`, and the same archive",
     ]
     text = [
         _HEAD,

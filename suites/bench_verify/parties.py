@@ -22,6 +22,9 @@ from verification.verdict import ExitCode
 LARGE = 10_000_000
 
 
+_JVM = "spark.driver.extraJavaOptions"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """What all parties are given alike."""
@@ -39,9 +42,8 @@ class Setting:
         chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": "3g"}
         if self.records >= LARGE:
             # All records go through code of the JVM: both compilers, partitions that fit.
-            jvm = ["-XX:+UseParallelGC -Xss4m -XX:ReservedCodeCacheSize=256m", *spark_archive.sharing_options()]
             chosen |= {
-                "spark.driver.extraJavaOptions": " ".join(jvm),
+                _JVM: "-XX:+UseParallelGC -Xss4m -XX:ReservedCodeCacheSize=256m",
                 "spark.sql.adaptive.enabled": "true",
                 "spark.sql.shuffle.partitions": str(max(8 * self.threads, self.records // 1_000_000)),
             }
@@ -61,7 +63,11 @@ def _product(setting: Setting, _: Path) -> list[str]:
 
 
 def _textbook(setting: Setting, found: Path) -> list[str]:
-    options = [f"{key}={value}" for key, value in setting.textbook_spark().items()]
+    settings = setting.textbook_spark()
+    if _JVM in settings:
+        # The class archive comes with the session's own options otherwise.
+        settings[_JVM] = " ".join([settings[_JVM], *spark_archive.sharing_options()])
+    options = [f"{key}={value}" for key, value in settings.items()]
     return _module("suites.bench_verify.textbook", str(setting.directory.root), str(found), *options)
 
 
