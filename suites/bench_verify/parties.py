@@ -20,8 +20,9 @@ from verification.verdict import ExitCode
 
 #: From so many records on, what a process costs before it has read anything no longer decides.
 LARGE = 10_000_000
-
-
+#: Heaps of Spark's driver, which is all there is of a local Spark. Of 4 GiB the product's workers have some, and all else
+#: is for Python and the JVM itself.
+PRODUCT_HEAP, TEXTBOOK_HEAP = "2g", "3g"
 _JVM = "spark.driver.extraJavaOptions"
 
 
@@ -35,11 +36,11 @@ class Setting:
 
     def spark(self) -> dict[str, str]:
         """The product's settings of Spark; those of `verification.session` else."""
-        return {"spark.master": f"local[{self.threads}]", "spark.driver.memory": "2g"}
+        return {"spark.master": f"local[{self.threads}]", "spark.driver.memory": PRODUCT_HEAP}
 
     def textbook_spark(self) -> dict[str, str]:
         """The textbook's settings of Spark: what does it good where its own way needs another than the product's."""
-        chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": "3g"}
+        chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": TEXTBOOK_HEAP}
         if self.records >= LARGE:
             # All records go through code of the JVM: both compilers, partitions that fit.
             chosen |= {

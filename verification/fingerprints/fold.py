@@ -26,6 +26,7 @@ from verification.fingerprints.packed import PACKED, buckets_of, joined, packed_
 from verification.fingerprints.stretches import stretches_of
 from verification.fingerprints.suspects import of_capture, packed
 from verification.identity import NO_SOURCE
+from verification.sources import columns
 
 #: Offsets per chunk, as a power of two: some thousand records of some dozen clients.
 CHUNK_BITS = 12
@@ -33,30 +34,14 @@ CHUNK_BITS = 12
 BLOCK_BITS = 6
 BLOCK_MAX = (1 << BLOCK_BITS) - 1
 _PLACE = ("run", "topic_index", "partition")
-_CONTENT = ("valid", "digest", "identity_digest", "identity_run")
+#: What nothing is folded of.
+_UNREAD = frozenset({"topic", "timestamp_ms", "leader_epoch", "kind"})
 #: What is read of the log, and of a capture.
-LOGGED = (
-    *_PLACE,
-    "offset",
-    "producer_id",
-    "producer_epoch",
-    "sequence",
-    "control",
-    "transactional",
-    "process",
-    "operation",
-    "index",
-    "count",
-    "intended_topic_index",
-    "intended_partition",
-    "send_order",
-    "source_partition",
-    "source_offset",
-    *_CONTENT,
-)
-GIVEN = (*_PLACE, "offset", "process", "operation", *_CONTENT)
+LOGGED = tuple(name for name in columns.LOG if name not in _UNREAD)
+GIVEN = (*_PLACE, "offset", "identity_run", "process", "operation", *columns.CONTENT)
 
 FRAGMENT_KEYS = (*_PLACE, "producer_id", "transactional", "process", "operation", "chunk", "control")
+#: What a copy was made of, in blocks of offsets, and the output that it was made for; null for what is no copy.
 COPIED = ("source_partition", "source_block", "output")
 #: The columns of a partial fragment; `int32` and `string` are those of `sources.schema`.
 FRAGMENTS = pa.schema(

@@ -34,8 +34,6 @@ from verification.fingerprints.picks import Pick, pick
 
 PRODUCER = (*PARTITION, "producer_id")
 FRAGMENT = (*PRODUCER, "transactional", "process", "operation", "chunk")
-#: What a copy was made of, in blocks of offsets, and the output that it was made for; null for what is no copy.
-COPIED = ("source_partition", "source_block", "output")
 OPERATION = ("run", "process", "operation")
 #: A fragment, and one number for it.
 KEYED = (*FRAGMENT, "key")
@@ -66,7 +64,8 @@ def place_block(offset: str = "offset") -> str:
     return f"shiftright({offset}, {BLOCK_BITS})"
 
 
-#: How many packs of steps a task picks from, and how many tasks there are at least.
+#: How many packs of steps a task picks from, because picking takes less than starting a task (`scan.TASK_ROWS`), and how
+#: many tasks there are at least, for two cores.
 BUCKETS_PER_TASK = 4
 TASKS_MIN = 2
 
