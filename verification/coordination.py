@@ -81,22 +81,29 @@ def _initialised(operation: Operation) -> bool:
     return ended_ok and operation.transactional_id is not None
 
 
+def wall_clock_ns(run: RunEvidence) -> int | None:
+    """The wall clock at the run's own time 0, which dates the brokers' records; None where theirs may be another one."""
+    if run.experiment.runtime not in SHARED_CLOCK:
+        return None
+    try:
+        anchor = datetime.fromisoformat(run.history.wall_clock_anchor)
+    except ValueError:
+        return None
+    return round(anchor.timestamp() * 1_000_000) * 1_000 - run.history.anchor_ns
+
+
 def failing_ms(run: RunEvidence) -> Window | None:
     """From when to when (wall-clock milliseconds) the append of a record may have failed; None for never."""
     faults = run.history.of(FaultRecord)
     if not faults:
         return None
-    if run.experiment.runtime not in SHARED_CLOCK:
-        return EVER
-    try:
-        anchor_ms = int(datetime.fromisoformat(run.history.wall_clock_anchor).timestamp() * 1000)
-    except ValueError:
+    zero_ns = wall_clock_ns(run)
+    if zero_ns is None:
         return EVER
     recovered = [each.ended_ns for each in run.history.of(Phase) if each.name == RECOVERY and not each.note]
     waited_ms = int((run.experiment.transaction_timeout_s or TIMEOUT_S) * 1000)
-    shift_ms = anchor_ms - run.history.anchor_ns // NS_PER_MS
-    from_ms = shift_ms + min(each.began_ns for each in faults) // NS_PER_MS - waited_ms
-    return (from_ms, shift_ms + max(recovered) // NS_PER_MS if recovered else EVER[1])
+    from_ms = (zero_ns + min(each.began_ns for each in faults)) // NS_PER_MS - waited_ms
+    return (from_ms, (zero_ns + max(recovered)) // NS_PER_MS if recovered else EVER[1])
 
 
 def illegal_transitions(frame: Iterable[Row]) -> Iterator[RawViolation]:
