@@ -16,7 +16,7 @@ from itertools import groupby, takewhile, zip_longest
 
 from verification.evidence import RunEvidence
 from verification.experiment import TopicRole
-from verification.history import NO_LEADER, Action, FaultRecord, Operation, Outcome, ProcessRecord, Sample
+from verification.history import NO_LEADER, UNSEEN, Action, FaultRecord, Operation, Outcome, ProcessRecord, Sample
 
 NS = 1_000_000_000
 #: Partitions are sampled twice a second, so what a sample says may have been so this long before.
@@ -72,6 +72,17 @@ def leaderless(evidence: RunEvidence, place: Place) -> list[Leaderless]:
 def answered(evidence: RunEvidence, place: Place) -> tuple[Sample, ...]:
     """The samples of one partition in which its leader said where it ends."""
     return tuple(each for each in at_place(evidence, place) if min(each.high_watermark, each.last_stable_offset) >= 0)
+
+
+def nobody_seen(evidence: RunEvidence, place: Place, from_ns: int, until_ns: int) -> bool:
+    """Whether no leader answered between two moments, and the last look by the second one named none.
+
+    There was none, or nobody could say; while nobody can, a look that saw the same as the one before is no sample.
+    """
+    if any(from_ns <= each.at_ns <= until_ns for each in answered(evidence, place)):
+        return False
+    looks = [each for each in at_place(evidence, place) if each.at_ns <= until_ns]
+    return bool(looks) and looks[-1].leader in (NO_LEADER, UNSEEN)
 
 
 def abandoned_ns(evidence: RunEvidence) -> tuple[int, ...]:

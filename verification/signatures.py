@@ -4,10 +4,17 @@ A name is given by evidence and by nothing else; release and anomaly alone prove
 look the same. A violation without the signature stays unnamed.
 
 `marker-dropped-while-leaderless` (KB-16) asks for three things at once: a partition of the transaction holds its data
-without a marker of its own (see `without_marker`); that partition
-was without a leader by the brokers' own metadata, which a leader that does not answer is not, between the moment when
-the end of the transaction was asked for and `MARKER_S` after its answer; and the coordinator has nothing open for the
-transactional id any more. Markers are written after the answer, therefore the span beyond it.
+without a marker of its own (see `without_marker`); nobody led that partition when the marker was to be sent; and the
+coordinator has nothing open for the transactional id any more. That nobody led it is shown in one of two ways:
+
+* by the brokers' own metadata it was without a leader, which a leader that does not answer is not, between the moment when
+  the end of the transaction was asked for and `MARKER_S` after its answer (markers are written after the answer);
+* the coordinator's own log says that it was done with the transaction, which had that partition, before anybody was seen to
+  lead it: from the asking until then no leader of it answered, and the last look by then named none, because there was
+  none or because nobody could say, as while all brokers start.
+
+What is doubtful about the second way: who was not seen may have led nevertheless, in between. A marker that was written to
+such a leader and lost with it looks the same.
 
 `refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and before that one of
 its requests had arrived late, after its own transaction, and was not appended although the leader had begun to verify it:
@@ -24,12 +31,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from verification import known_bugs
+from verification.completions import completed_ns
 from verification.evidence import RunEvidence
 from verification.folding import Partition, RawViolation
 from verification.history import FaultRecord, Operation
 from verification.known_bugs import KnownBug, Signature
 from verification.requirements.errors import ReleaseError
-from verification.samples import leaderless
+from verification.samples import leaderless, nobody_seen
 
 #: How long after EndTxn was answered a marker may still be under way: a coordinator that was restarted loads its
 #: partition and sends what it finds in Prepare within seconds.
@@ -81,13 +89,26 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
     state = states.get(ended.transactional_id or "")
     if state is None or state in RUNNING:
         return False
-    began = ended.decided_ns
-    until = (ended.completed_ns or began) + int(MARKER_S * NS)
+    asked_ns = ended.decided_ns
+    until_ns = (ended.completed_ns or asked_ns) + int(MARKER_S * NS)
     return any(
-        span.began_ns <= until and (span.until_ns is None or span.until_ns > began)
+        _leaderless_between(evidence, partition, asked_ns, until_ns)
+        or _completed_unseen(evidence, partition, asked_ns, completed_ns(evidence, ended, partition))
         for partition in without_marker(evidence, ended)
+    )
+
+
+def _leaderless_between(evidence: RunEvidence, partition: Partition, asked_ns: int, until_ns: int) -> bool:
+    """The first way: the metadata named no leader while the marker was to be sent."""
+    return any(
+        span.began_ns <= until_ns and (span.until_ns is None or span.until_ns > asked_ns)
         for span in leaderless(evidence, partition)
     )
+
+
+def _completed_unseen(evidence: RunEvidence, partition: Partition, asked_ns: int, done_ns: int | None) -> bool:
+    """The second way: the coordinator was done before anybody was seen to lead."""
+    return done_ns is not None and nobody_seen(evidence, partition, asked_ns, done_ns)
 
 
 #: What a leader answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
