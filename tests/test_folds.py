@@ -18,6 +18,7 @@ from verification.fingerprints.hashing import hash_int, hash_long, hash_longs
 from verification.fingerprints.packed import buckets_of, packs, unpack
 from verification.fingerprints.picks import Overlapping, Reached
 from verification.fingerprints.scan import Capture, scanned
+from verification.fingerprints.sieve import By, wanted
 from verification.fingerprints.suspects import OPERATIONS
 from verification.sources.columns import TYPES
 
@@ -199,7 +200,7 @@ def test_steps_know_what_decided_them(seed: int) -> None:
 def test_what_is_reached_lies_between_what_is_sought_and_what_decided_it(seed: int) -> None:
     """Of the same producer; with nothing sought only what is not surely of this run is."""
     batch, rows = _steps(seed)
-    nothing = np.zeros(0, dtype=np.uint64)
+    nothing = wanted(By.OPERATION, None)
     found = Reached(nothing, nothing)(Columns(batch))
     names = ("run", "topic_index", "partition", "producer_id")
     for row, reached in zip(rows, found, strict=True):

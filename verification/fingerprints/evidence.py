@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from verification.evidence import RunEvidence
 from verification.fingerprints.scan import Capture, Work, parquet_files, rows_of, scanned
+from verification.fingerprints.sieve import Sieve
 from verification.frames import FRAME_SCHEMAS, Frames
 
 #: Acknowledgements of some processes (run, process), perhaps of some of their operations only (OPERATION), in the columns
@@ -44,12 +45,17 @@ class Evidence:
         """How many parts the rows that belong together are brought together in: each is held in memory."""
         return max(BUCKETS_MIN, self.rows // BUCKET_ROWS)
 
-    def scanned(self, name: str, columns: tuple[str, ...], work: Work, schema: pa.Schema | None = None) -> DataFrame:
-        """What some work makes of every row of a capture; without a schema it gives rows in the same columns."""
-        capture = Capture(frame=getattr(self.frames, name), files=self.files.get(name, ()))
-        if schema is None:
-            schema = to_arrow_schema(StructType([FRAME_SCHEMAS[name][column] for column in columns]))
-        return scanned(capture, columns, work, schema)
+    def _capture(self, name: str) -> Capture:
+        return Capture(frame=getattr(self.frames, name), files=self.files.get(name, ()))
+
+    def scanned(self, name: str, columns: tuple[str, ...], work: Work, schema: pa.Schema) -> DataFrame:
+        """What some work makes of every row of a capture."""
+        return scanned(self._capture(name), columns, work, schema)
+
+    def sieved(self, name: str, sieve: Sieve) -> DataFrame:
+        """The rows of a capture that are let through, in the sieve's columns."""
+        fields = [FRAME_SCHEMAS[name][column] for column in sieve.columns]
+        return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
 
 
 def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:

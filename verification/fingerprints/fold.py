@@ -30,6 +30,7 @@ from verification.sources import columns
 
 #: Offsets per chunk, as a power of two: some thousand records of some dozen clients.
 CHUNK_BITS = 12
+CHUNK_MAX = (1 << CHUNK_BITS) - 1
 #: Offsets per block, as a power of two: a block's offsets are the bits of one long.
 BLOCK_BITS = 6
 BLOCK_MAX = (1 << BLOCK_BITS) - 1

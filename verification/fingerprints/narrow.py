@@ -66,7 +66,7 @@ def _captured(evidence: Evidence, name: str, wanted: Sought, blocks: DataFrame, 
     operations = wanted.operations.withColumn("is_sought", F.lit(True))
     within = blocks.distinct().withColumn("is_within", F.lit(True))
     return (
-        evidence.scanned(name, GIVEN, sieve)
+        evidence.sieved(name, sieve)
         .withColumn("block", F.expr(place_block()))
         .join(F.broadcast(operations), list(OPERATION), "left")
         .join(F.broadcast(within), list(BLOCK), "left")
@@ -81,7 +81,7 @@ def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Frames,
     keys = F.broadcast(these.select("key").distinct())
     fragments = Sieve(LOGGED, {By.FRAGMENT: sought(By.FRAGMENT, these)})
     log = (
-        evidence.scanned("log", LOGGED, fragments)
+        evidence.sieved("log", fragments)
         .withColumn("key", fragment_key())
         .join(keys, "key", "left_semi")
         .drop("key")

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from verification.fingerprints.columns import NULL, Columns, Flags
 from verification.fingerprints.groups import starts
-from verification.fingerprints.hashing import Hashes, Numbers, hash_longs
+from verification.fingerprints.hashing import hash_longs
 from verification.fingerprints.packed import unpack
-from verification.fingerprints.sieve import By, matching
+from verification.fingerprints.sieve import By, Wanted, matching
+from verification.fingerprints.spans import Spans, meeting, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +62,7 @@ class Named:
     """Those of some fragments or of some producers."""
 
     by: By
-    wanted: Hashes
+    wanted: Wanted
 
     def __call__(self, rows: Columns) -> Flags:
         """By hash."""
@@ -72,18 +73,15 @@ class Named:
 class Overlapping:
     """Those that stand between some offsets of a partition; `lowest` and `highest` rise, by the partition's hash."""
 
-    spans: Mapping[int, tuple[Numbers, Numbers]]
+    spans: Mapping[int, Spans]
 
     def __call__(self, rows: Columns) -> Flags:
         """By partition."""
         places = hash_longs(rows.stable("run"), rows["topic_index"], rows["partition"]).view(np.int64)
         found = np.zeros(len(rows), dtype=bool)
-        for place, (lowest, highest) in self.spans.items():
+        for place, spans in self.spans.items():
             there = np.flatnonzero(places == place)
-            at = np.searchsorted(highest, rows["first"][there])
-            met = at < len(lowest)
-            met[met] = lowest[at[met]] <= rows["last"][there][met]
-            found[there] = met
+            found[there] = meeting(spans, rows["first"][there], rows["last"][there])
         return found
 
 
@@ -94,15 +92,9 @@ def overlapping(frame: DataFrame) -> Overlapping:
         return Overlapping({})
     rows = Columns(batches[0])
     places = hash_longs(rows.stable("run"), rows["topic_index"], rows["partition"]).view(np.int64)
-    order = np.lexsort((rows["lowest"], places))
-    heads = starts([places[order]])
-    spans = {}
-    for some in np.split(order, heads[1:]):
-        lowest, highest = rows["lowest"][some], np.maximum.accumulate(rows["highest"][some])
-        # Those that overlap are one, so that both ends rise.
-        apart = np.flatnonzero(np.insert(lowest[1:] > highest[:-1], 0, True))
-        spans[int(places[some[0]])] = lowest[apart], highest[np.append(apart[1:] - 1, len(some) - 1)]
-    return Overlapping(spans)
+    order = np.argsort(places, kind="stable")
+    parts = np.split(order, starts([places[order]])[1:])
+    return Overlapping({int(places[some[0]]): merged(rows["lowest"][some], rows["highest"][some]) for some in parts})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +104,8 @@ class Reached:
     Sought are whole operations, single fragments, and whatever is not surely of its run.
     """
 
-    operations: Hashes
-    fragments: Hashes
+    operations: Wanted
+    fragments: Wanted
 
     def __call__(self, rows: Columns) -> Flags:
         """By the highest offset that anything sought before a step reaches to."""

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from verification.fingerprints.spans import Holds, RowGroup
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -56,20 +58,28 @@ def tasks(rows: int) -> int:
     return max(1, ceil(rows / TASK_ROWS))
 
 
-def _pieces(files: Sequence[str]) -> tuple[pa.Table, int]:
-    """Every row group of some files, and how many tasks they make."""
+def row_groups(path: str) -> Iterator[RowGroup]:
+    """The row groups of a file, by its footer."""
     import pyarrow.parquet as pq
 
+    footer = pq.read_metadata(path)
+    places = {footer.schema.column(place).path: place for place in range(footer.num_columns)}
+    yield from (RowGroup(footer.row_group(number), places) for number in range(footer.num_row_groups))
+
+
+def _pieces(files: Sequence[str], holds: Holds) -> tuple[pa.Table, int]:
+    """The row groups of some files that may hold what is sought, and how many tasks they make."""
     groups = [
-        (path, group, footer.row_group(group).num_rows)
+        (path, number, int(group.metadata.num_rows))
         for path in files
-        for footer in [pq.read_metadata(path)]
-        for group in range(footer.num_row_groups)
+        for number, group in enumerate(row_groups(path))
+        if holds(group)
     ]
-    table = pa.table(
-        {"path": pa.array([path for path, _, _ in groups]), "row_group": pa.array([each for _, each, _ in groups])}
-    )
-    return table, min(max(1, len(groups)), tasks(sum(rows for _, _, rows in groups)))
+    columns = {
+        "path": pa.array([path for path, _, _ in groups], pa.string()),
+        "row_group": pa.array([number for _, number, _ in groups], pa.int64()),
+    }
+    return pa.table(columns), min(max(1, len(groups)), tasks(sum(rows for _, _, rows in groups)))
 
 
 def _read(pieces: Iterable[pa.RecordBatch], *, columns: tuple[str, ...], work: Work) -> Iterator[pa.RecordBatch]:
@@ -89,13 +99,22 @@ def _batches(pieces: Iterable[pa.RecordBatch], columns: tuple[str, ...]) -> Iter
                 yield from file.iter_batches(row_groups=[each["row_group"]], **how)
 
 
-def scanned(capture: Capture, columns: tuple[str, ...], work: Work, schema: pa.Schema) -> DataFrame:
-    """What some work makes of the rows of a capture in these columns, as a frame of that schema."""
+def _every(_: RowGroup) -> bool:
+    return True
+
+
+def scanned(
+    capture: Capture, columns: tuple[str, ...], work: Work, schema: pa.Schema, holds: Holds = _every
+) -> DataFrame:
+    """What some work makes of the rows of a capture in these columns, as a frame of that schema.
+
+    It need not be given the rows of a row group that does not hold what it looks for.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     given = from_arrow_schema(schema)
     if not capture.files:
         return capture.frame.select(*columns).mapInArrow(work, given)
-    table, number = _pieces(capture.files)
+    table, number = _pieces(capture.files, holds)
     pieces = capture.frame.sparkSession.createDataFrame(table).repartition(number)
     return pieces.mapInArrow(partial(_read, columns=columns, work=work), given)

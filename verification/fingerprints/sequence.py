@@ -74,7 +74,7 @@ def sent(evidence: Evidence, stretches: DataFrame, claimed: frozenset[str]) -> D
     chunks = f"explode(sequence(shiftright(first, {CHUNK_BITS}), shiftright(last, {CHUNK_BITS}))) as chunk"
     sieve = Sieve(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})
     within = F.broadcast(stretches)
-    rows = evidence.scanned("log", _READ, sieve).where(_THERE)
+    rows = evidence.sieved("log", sieve).where(_THERE)
     rows = rows.where(F.col("run").isin(*claimed) | F.expr("producer_id >= 0 and sequence >= 0")).alias("row")
     same = [f"row.{name} = stretch.{name}" for name in WRITER]
     condition = " and ".join([*same, "row.offset between stretch.first and stretch.last"])

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from verification.fingerprints.columns import Columns, Flags
-from verification.fingerprints.fold import BLOCK_BITS, CHUNK_BITS, fragment_keys
+from verification.fingerprints.columns import NULL, Columns, Flags
+from verification.fingerprints.fold import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, CHUNK_MAX, fragment_keys
 from verification.fingerprints.groups import starts
 from verification.fingerprints.hashing import Hashes, Numbers, hash_longs
+from verification.fingerprints.spans import RowGroup, Whereabouts, whereabouts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,16 +53,46 @@ def _made(rows: Columns, by: By) -> Mapping[str, Numbers]:
     return {"chunk": rows["offset"] >> CHUNK_BITS} if by is By.WRITER else {}
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is sought: hashes, sorted, and where in a capture it stands, None where that is not known."""
+
+    hashes: Hashes
+    whereabouts: Whereabouts | None = None
+
+
+def _whereabouts(by: By, rows: Columns) -> Whereabouts | None:
+    if by is By.OPERATION:
+        return whereabouts(rows, ("process",), "operation", rows["operation"], rows["operation"])
+    if by is By.PRODUCER:
+        return None
+    if by is By.BLOCK:
+        first = rows["block"] << BLOCK_BITS
+        last = first + BLOCK_MAX
+    else:
+        # Whatever is a fragment by itself has its offset for a chunk.
+        alone = rows["process"] == NULL
+        first = np.where(alone, rows["chunk"], rows["chunk"] << CHUNK_BITS)
+        last = np.where(alone, first, first + CHUNK_MAX)
+    return whereabouts(rows, ("topic_index", "partition"), "offset", first, last)
+
+
+def wanted(by: By, what: pa.RecordBatch | None) -> Wanted:
+    """What is sought, of a batch with at least its columns; None for nothing."""
+    if what is None or not what.num_rows:
+        return Wanted(np.zeros(0, dtype=np.uint64))
+    rows = Columns(what)
+    return Wanted(np.unique(hash_longs(*_numbered(rows, by.columns, {}))), _whereabouts(by, rows))
+
+
+def sought(by: By, frame: DataFrame) -> Wanted:
+    """What is sought, of a frame with at least its columns."""
+    batches = frame.select(*by.columns).distinct().toArrow().combine_chunks().to_batches()
+    return wanted(by, batches[0] if batches else None)
+
+
 #: Hashes are looked up in a table by their first bits before they are searched for: nearly none is there.
 _TABLE_BITS = 18
-
-
-def sought(by: By, frame: DataFrame) -> Hashes:
-    """The hashes of what is sought, of a frame with at least its columns; sorted."""
-    batches = frame.select(*by.columns).distinct().toArrow().combine_chunks().to_batches()
-    if not batches or not batches[0].num_rows:
-        return np.zeros(0, dtype=np.uint64)
-    return np.unique(hash_longs(*_numbered(Columns(batches[0]), by.columns, {})))
 
 
 def among(hashes: Hashes, wanted: Hashes) -> Flags:
@@ -77,11 +108,11 @@ def among(hashes: Hashes, wanted: Hashes) -> Flags:
     return found
 
 
-def matching(rows: Columns, by: By, wanted: Hashes, made: Mapping[str, Numbers]) -> Flags:
+def matching(rows: Columns, by: By, what: Wanted, made: Mapping[str, Numbers]) -> Flags:
     """Rows that are wanted; those that are alike stand together, so one of each is asked."""
     keys = _numbered(rows, by.columns, made)
     heads = starts(keys)
-    found = among(hash_longs(*(key[heads] for key in keys)), wanted)
+    found = among(hash_longs(*(key[heads] for key in keys)), what.hashes)
     every: Flags = np.repeat(found, np.diff(heads, append=len(keys[0])))
     return every
 
@@ -94,8 +125,17 @@ class Sieve:
     """
 
     columns: tuple[str, ...]
-    wanted: Mapping[By, Hashes]
+    wanted: Mapping[By, Wanted]
     unsure: bool = False
+
+    def holds(self, group: RowGroup) -> bool:
+        """Whether any row of a row group may be let through."""
+        if self.unsure and not group.sure:
+            return True
+        return any(
+            len(each.hashes) > 0 and (each.whereabouts is None or group.meets(each.whereabouts))
+            for each in self.wanted.values()
+        )
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows that are let through."""
@@ -103,8 +143,8 @@ class Sieve:
             if batch.num_rows:
                 rows = Columns(batch)
                 passing = ~rows.sure if self.unsure else np.zeros(len(rows), dtype=bool)
-                for by, hashes in self.wanted.items():
-                    passing |= matching(rows, by, hashes, _made(rows, by))
+                for by, each in self.wanted.items():
+                    passing |= matching(rows, by, each, _made(rows, by))
                 if passing.any():
                     yield self._plain(batch.filter(pa.array(passing)))
 
