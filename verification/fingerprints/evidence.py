@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -39,6 +39,11 @@ class Evidence:
     acks: Acks
     rows: int = 0
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the frames."""
+        return self.frames.log.sparkSession
 
     @property
     def buckets(self) -> int:

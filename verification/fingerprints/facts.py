@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -29,6 +29,7 @@ from verification.fingerprints.steps import KEYED, OPERATION, Steps, around, pla
 from verification.fingerprints.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
 from verification.frames import Frames
 from verification.interpreting import interpreted
+from verification.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,7 @@ class Doubts:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
         found = narrowed(self.evidence, self.folds.steps, _near(self, findings.wanted(spark, folded)))
         with interpreted(spark, found.rows):
-            return places(found.frames, self.operations).localCheckpoint()
+            return places(found.frames, _met(found, self.operations)).localCheckpoint()
 
 
 def _processes(frame: DataFrame) -> list[tuple[str, int]]:
@@ -111,13 +112,19 @@ def folds(evidence: Evidence, claimed: frozenset[str]) -> Folds:
     """One look at every row of the evidence."""
     buckets = evidence.buckets
     work = partial(fold.fold_log, claimed=claimed, buckets=buckets)
-    log = evidence.scanned("log", fold.LOGGED, work, fold.FOLDED_LOG).localCheckpoint()
-    wanted = inputs(evidence.frames)
-    given = {}
-    for name, of, sought_inputs in (("uncommitted", "read", ()), ("committed", "given", wanted)):
-        each = partial(fold.fold_given, of=of, buckets=buckets, inputs=sought_inputs)
-        given[name] = evidence.scanned(name, fold.GIVEN, each, fold.FOLDED_GIVEN).localCheckpoint()
-    looked = around(log.where("packed is not null").select(*PACKED.names), buckets)
+
+    def folded(name: str, of: str) -> DataFrame:
+        wanted = inputs(evidence.frames) if name == "committed" else ()
+        each = partial(fold.fold_given, of=of, buckets=buckets, inputs=wanted)
+        return evidence.scanned(name, fold.GIVEN, each, fold.FOLDED_GIVEN).localCheckpoint()
+
+    with side_by_side(evidence.spark) as others:
+        folding = {
+            name: others.submit(folded, name, of) for name, of in (("uncommitted", "read"), ("committed", "given"))
+        }
+        log = evidence.scanned("log", fold.LOGGED, work, fold.FOLDED_LOG).localCheckpoint()
+        looked = around(log.where("packed is not null").select(*PACKED.names), buckets)
+        given = {name: each.result() for name, each in folding.items()}
     counted = looked.operations
     for frame in given.values():
         counted = counted.unionByName(frame.where("packed is not null").select(*PACKED.names))
@@ -157,15 +164,12 @@ class _Looked:
 
 
 def _looked(evidence: Evidence, claimed: frozenset[str], folded: Folds) -> _Looked:
-    out = out_of_order(folded.stretches).localCheckpoint()
-    rows = None if out.isEmpty() else sent(evidence, out, claimed)
-    blocks = doubtful_blocks(evidence.frames, folded.copies, folded.inputs)
-    return _Looked(
-        blocks=blocks.localCheckpoint(),
-        claimed=claimed,
-        sent=rows,
-        numbers=doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint(),
-    )
+    with side_by_side(evidence.spark) as others:
+        blocks = others.submit(doubtful_blocks(evidence.frames, folded.copies, folded.inputs).localCheckpoint)
+        out = out_of_order(folded.stretches).localCheckpoint()
+        rows = None if out.isEmpty() else sent(evidence, out, claimed)
+        numbers = doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint()
+        return _Looked(blocks=blocks.result(), claimed=claimed, sent=rows, numbers=numbers)
 
 
 def derive(
@@ -176,14 +180,17 @@ def derive(
     `prepared` is called before workers are needed, and returns when they are there.
     """
     frames = evidence.frames
-    known = operations(frames).localCheckpoint()
     claimed = claiming(frames)
-    prepared()
-    folded = folds(evidence, claimed)
-    # Whatever the history counts: it need not say how many records an append has.
-    plain = _processes(known.where("plain"))
-    suspect = suspects(folded, known, evidence.acks(plain, None)).distinct().localCheckpoint()
-    looked = _looked(evidence, claimed, folded)
+    with side_by_side(evidence.spark) as others:
+        knowing = others.submit(operations(frames).localCheckpoint)
+        prepared()
+        folded = folds(evidence, claimed)
+        looking = others.submit(_looked, evidence, claimed, folded)
+        known = knowing.result()
+        # Whatever the history counts: it need not say how many records an append has.
+        plain = _processes(known.where("plain"))
+        suspect = suspects(folded, known, evidence.acks(plain, None)).distinct().localCheckpoint()
+        looked = looking.result()
     if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
         return None
     keys, own = _of_blocks(frames, folded, looked.blocks)
@@ -205,6 +212,28 @@ def derive(
 
 
 def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> Facts:
+    with side_by_side(evidence.spark) as others:
+        held = others.submit(_held, evidence, known, found, looked.blocks)
+        numbers = None if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
+        ordered = None if looked.sent is None else sequences(looked.sent, looked.claimed, every)
+        facts = held.result()
+    none = facts.places.where("false")
+    ordered = none if ordered is None else ordered
+    return replace(
+        facts, ordered=ordered, sequenced=none if numbers is None else numbers, rows=found.rows + ordered.count()
+    )
+
+
+def _met(found: Narrowed, known: DataFrame) -> DataFrame:
+    """What is known of the operations that are sought, or named by rows that were read: few, of all that there are."""
+    read = (found.frames.log, found.frames.uncommitted, found.frames.committed)
+    names = [frame.select(*OPERATION) for frame in (found.sought.operations, *read)]
+    every = reduce(DataFrame.unionByName, names).distinct()
+    return known.join(F.broadcast(every), list(OPERATION), "left_semi").localCheckpoint()
+
+
+def _held(evidence: Evidence, known: DataFrame, found: Narrowed, blocks: DataFrame) -> Facts:
+    """Places and records of what was sought; the places of copies and of their inputs."""
     frames = evidence.frames
     doubtful = F.broadcast(found.sought.operations)
     theirs = replace(
@@ -213,22 +242,17 @@ def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: Steps, 
         acks=evidence.acks(_processes(doubtful), doubtful).join(doubtful, list(OPERATION), "left_semi"),
     )
     with interpreted(known.sparkSession, found.rows):
-        held = places(found.frames, known).localCheckpoint()
+        met = _met(found, known)
+        held = places(found.frames, met).localCheckpoint()
         whole = held.join(doubtful.withColumn("is_doubtful", F.lit(True)), list(OPERATION), "left").where(
             "is_doubtful or not genuine or control is not null or process is null or operation is null"
         )
         by_place = whole.drop("is_doubtful").localCheckpoint()
-        by_record = records(theirs, by_place, known).localCheckpoint()
-        copied = about(frames, held, looked.blocks).localCheckpoint()
-    none = by_place.where("false")
-    ordered = none if looked.sent is None else sequences(looked.sent, looked.claimed, every)
-    sequenced = none if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
-    return Facts(
-        frames=frames,
-        places=by_place,
-        records=by_record,
-        ordered=ordered,
-        sequenced=sequenced,
-        copied=copied,
-        rows=found.rows + ordered.count(),
-    )
+        return Facts(
+            frames=frames,
+            places=by_place,
+            records=records(theirs, by_place, met).localCheckpoint(),
+            ordered=by_place,
+            sequenced=by_place,
+            copied=about(frames, held, blocks).localCheckpoint(),
+        )

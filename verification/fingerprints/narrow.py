@@ -19,6 +19,7 @@ from verification.fingerprints.picks import Reached, overlapping
 from verification.fingerprints.sieve import By, Sieve, sought
 from verification.fingerprints.steps import KEYED, OPERATION, SURE, Steps, fragment_key, place_block
 from verification.frames import Frames
+from verification.side_by_side import side_by_side
 
 _CAPTURES = ("committed", "uncommitted")
 #: A block of offsets.
@@ -76,24 +77,28 @@ def _captured(evidence: Evidence, name: str, wanted: Sought, blocks: DataFrame, 
     )
 
 
-def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Frames, DataFrame]:
-    """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
+def _logged(evidence: Evidence, these: DataFrame) -> DataFrame:
+    """Rows of the log that are of these steps."""
     keys = F.broadcast(these.select("key").distinct())
     fragments = Sieve(LOGGED, {By.FRAGMENT: sought(By.FRAGMENT, these)})
-    log = (
-        evidence.sieved("log", fragments)
-        .withColumn("key", fragment_key())
-        .join(keys, "key", "left_semi")
-        .drop("key")
-        .localCheckpoint()
-    )
+    rows = evidence.sieved("log", fragments).withColumn("key", fragment_key())
+    return rows.join(keys, "key", "left_semi").drop("key")
+
+
+def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Frames, DataFrame]:
+    """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
     blocks = wanted.blocks
     if wanted.beside_markers:
         markers = these.where("control is not null").selectExpr(*PARTITION, f"{place_block('first')} as block")
         blocks = blocks.unionByName(markers)
     theirs = {By.OPERATION: sought(By.OPERATION, wanted.operations), By.BLOCK: sought(By.BLOCK, blocks)}
     sieve = Sieve(GIVEN, theirs, unsure=True)
-    given = {name: _captured(evidence, name, wanted, blocks, sieve).localCheckpoint() for name in _CAPTURES}
+    with side_by_side(evidence.spark) as others:
+        reading = {
+            name: others.submit(_captured(evidence, name, wanted, blocks, sieve).localCheckpoint) for name in _CAPTURES
+        }
+        log = _logged(evidence, these).localCheckpoint()
+        given = {name: each.result() for name, each in reading.items()}
     own = [given[name].where("is_own").select(*PLACE) for name in _CAPTURES]
     known = log.join(F.broadcast(wanted.operations.withColumn("is_sought", F.lit(True))), list(OPERATION), "left")
     accounted = known.where(f"is_sought or control is not null or not {SURE}").select(*PLACE)
