@@ -13,9 +13,10 @@ import pytest
 
 from verification.fingerprints import fold, neighbours
 from verification.fingerprints.columns import NULL, Columns
+from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, COPIED, FRAGMENT_KEYS
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import hash_int, hash_long, hash_longs
-from verification.fingerprints.packed import buckets_of, packs, unpack
+from verification.fingerprints.packed import Kind, buckets_of, packs, unpack
 from verification.fingerprints.picks import Overlapping, Reached
 from verification.fingerprints.scan import Capture, scanned
 from verification.fingerprints.sieve import By, wanted
@@ -80,9 +81,9 @@ def _fragment(row: Row) -> Row:
         **{name: row[name] for name in ("run", "topic_index", "partition", "producer_id", "transactional", "control")},
         "process": row["process"] if mine else None,
         "operation": row["operation"] if mine else None,
-        "chunk": row["offset"] >> fold.CHUNK_BITS if mine else row["offset"],
+        "chunk": row["offset"] >> CHUNK_BITS if mine else row["offset"],
         "source_partition": row["source_partition"] if copy else None,
-        "source_block": row["source_offset"] >> fold.BLOCK_BITS if copy else None,
+        "source_block": row["source_offset"] >> BLOCK_BITS if copy else None,
         "output": row["intended_topic_index"] if copy and mine else None,
     }
 
@@ -112,7 +113,7 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
     found = _packed(fold.fold_log([whole], frozenset(), 3))
     assert len(found) == len(expected)
     for each in found:
-        key = {name: each[name] for name in (*fold.FRAGMENT_KEYS, *fold.COPIED)}
+        key = {name: each[name] for name in (*FRAGMENT_KEYS, *COPIED)}
         mine = expected[str(sorted(key.items(), key=str))]["rows"]
         assert each["n"] == len(mine)
         assert (each["first"], each["last"]) == (min(row["offset"] for row in mine), max(row["offset"] for row in mine))
@@ -121,7 +122,7 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
         numbers = [row["sequence"] for row in mine if row["sequence"] is not None]
         assert (each["sequence_min"], each["sequence_max"]) == (min(numbers, default=None), max(numbers, default=None))
         if each["source_block"] is not None:
-            bits = {row["source_offset"] & fold.BLOCK_MAX for row in mine}
+            bits = {row["source_offset"] & BLOCK_MAX for row in mine}
             assert each["sources"] & ((1 << 64) - 1) == sum(1 << bit for bit in bits)
     assert any(each["sources"] == NULL for each in found if each["source_block"] is not None)
     parts = _packed(fold.fold_log([_batch(rows[at : at + 50]) for at in range(0, len(rows), 50)], frozenset(), 3))
@@ -178,7 +179,7 @@ def _steps(seed: int) -> tuple[pa.RecordBatch, list[Row]]:
     """Steps as a worker lays them out, of a log."""
     folded = list(fold.fold_log([_batch(_log(seed))], frozenset(), 1))
     around = list(neighbours.look_around([each.filter(each.column("packed").is_valid()) for each in folded], 1))
-    (held,) = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == neighbours.STEPS_KIND]
+    (held,) = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.STEPS]
     steps = _whole(held)
     return steps, steps.to_pylist()
 
@@ -232,7 +233,7 @@ def test_operations_are_counted_in_one_schema() -> None:
     """What the log counts for operations is complete: a null would be taken for bits."""
     folded = list(fold.fold_log([_batch(_log(3))], frozenset(), 1))
     around = list(neighbours.look_around([each.filter(each.column("packed").is_valid()) for each in folded], 1))
-    packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == neighbours.OPERATIONS_KIND]
+    packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.OPERATIONS]
     for held in packed:
         whole = _whole(held)
         assert whole.schema == OPERATIONS

@@ -197,6 +197,7 @@ TAGS: dict[str, type[Any]] = {
     "settled": Settled,
 }
 _TAG_OF = {entry: tag for tag, entry in TAGS.items()}
+_FIELDS = {entry: frozenset(field.name for field in fields(entry)) for entry in _TAG_OF}
 _ENUMS: dict[str, type[StrEnum]] = {"action": Action, "outcome": Outcome, "intent": Intent}
 Chosen = TypeVar("Chosen")
 
@@ -245,15 +246,15 @@ def footer_line(count: int) -> str:
 
 def _entry(body: dict[str, Any]) -> Entry:
     entry_type = TAGS[body.pop("type")]
-    known = {field.name for field in fields(entry_type)}
-    values: dict[str, Any] = {name: value for name, value in body.items() if name in known}
-    for name, enum in _ENUMS.items():
-        if name in values and entry_type is Operation:
-            values[name] = enum(values[name])
+    known = _FIELDS[entry_type]
+    values = body if body.keys() <= known else {name: value for name, value in body.items() if name in known}
+    if entry_type is Operation:
+        for name in _ENUMS.keys() & values:
+            values[name] = _ENUMS[name](values[name])
     if "inputs" in values:
         values["inputs"] = tuple(InputRange(**each) for each in values["inputs"])
-    for name in ("processes", "partitions"):
-        if name in values and entry_type is FaultRecord:
+    if entry_type is FaultRecord:
+        for name in values.keys() & {"processes", "partitions"}:
             values[name] = tuple(values[name])
     entry: Entry = entry_type(**values)
     return entry
@@ -264,7 +265,8 @@ def _bodies(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                body = json.loads(line)
+                # Of bytes it would ask each line anew in which encoding it is.
+                body = json.loads(line.decode())
             except ValueError as error:
                 raise UnfitHistoryError(f"{path}: line {number} is not JSON ({error}); the run was cut") from error
             if not isinstance(body, dict) or "type" not in body:

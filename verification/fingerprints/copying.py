@@ -1,37 +1,32 @@
-"""Copies against their inputs, by blocks of 64 input offsets: which offsets were copied is one long per block and output.
+"""Copies against their inputs, by blocks of 64 input offsets (`blocks`): which offsets were copied is one long per block.
 
 A block is doubtful when an output holds an input of it twice, when an input that was delivered lacks outputs, or when
-something was copied at or beyond the offset that the group committed. This is exact: a set of offsets, not a sum.
+something was copied at or beyond the offset that the group committed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.copies import committed_offsets
-from verification.fingerprints.fold import BLOCK_BITS, Input
+from verification.fingerprints.blocks import BLOCKS, DOUBTFUL, SOURCE, Copying, Input, doubtful
+from verification.fingerprints.fragments import BLOCK_BITS
+from verification.fingerprints.picks import Pick
+from verification.fingerprints.steps import picked
 from verification.frames import Frames
 from verification.identity import NO_SOURCE
 
-#: A block of inputs.
-SOURCE = ("run", "source_partition", "source_block")
 
-
-def _outputs(copies: DataFrame) -> DataFrame:
-    """Committed copies: per block of inputs and output how many, of which inputs, and the highest of them."""
-    return (
-        copies.where("output is not null and outcome = 'commit'")
-        .groupBy(*SOURCE, "output")
-        .agg(F.sum("n").alias("n"), F.expr("bit_or(sources)").alias("sources"), F.max("source_max").alias("highest"))
-    )
-
-
-def inputs(frames: Frames) -> tuple[Input, ...]:
-    """The partitions of the inputs of every run that copies, and how far each group came in them."""
-    copying = frames.runs.where("fan_out is not null").select("run")
-    rows = committed_offsets(frames).join(F.broadcast(copying), "run", "left_semi").toArrow().to_pylist()
-    return tuple(
+def copying(frames: Frames) -> Copying:
+    """What is said of the runs that copy."""
+    fan_out = frames.runs.where("fan_out is not null").select("run", "fan_out")
+    rows = fan_out.join(committed_offsets(frames), "run", "left").toArrow().to_pylist()
+    inputs = tuple(
         Input(
             run=row["run"],
             topic_index=row["input_topic_index"],
@@ -39,35 +34,26 @@ def inputs(frames: Frames) -> tuple[Input, ...]:
             committed_offset=row["committed_offset"],
         )
         for row in rows
+        if row["committed_offset"] is not None
     )
+    return Copying(fan_out={row["run"]: row["fan_out"] for row in rows}, inputs=inputs)
 
 
-def doubtful_blocks(frames: Frames, copies: DataFrame, wanted: DataFrame) -> DataFrame:
-    """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy.
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """What was copied, and what was delivered to be copied, in packs by block; how many `tasks` look at all of them."""
 
-    `copies` is what was copied (`steps.Around`), `wanted` what was delivered of the inputs, as bits per block
-    (`fold.fold_given`).
-    """
-    fan_out = F.broadcast(frames.runs.where("fan_out is not null").select("run", "fan_out"))
-    offsets = committed_offsets(frames)
-    outputs = _outputs(copies).join(fan_out, "run").drop("fan_out")
-    beyond = (
-        outputs.join(offsets, ["run", "source_partition"], "left")
-        .where("n != bit_count(sources) or highest >= coalesce(committed_offset, 0)")
-        .select(*SOURCE)
-    )
-    short = (
-        wanted.withColumnRenamed("partition", "source_partition")
-        .groupBy(*SOURCE)
-        .agg(F.expr("bit_or(wanted)").alias("wanted"))
-        .join(fan_out, "run")
-        .join(outputs.select(*SOURCE, "sources"), list(SOURCE), "left")
-        .groupBy(*SOURCE, "fan_out")
-        .agg(F.expr("count_if(coalesce(wanted & ~sources, -1L) = 0)").alias("complete"))
-        .where("complete < fan_out")
-        .select(*SOURCE)
-    )
-    return beyond.unionByName(short).distinct()
+    packed: DataFrame
+    tasks: int
+
+    def copies(self, wanted: Pick) -> DataFrame:
+        """The fragments of copies that are wanted, in the columns of `blocks.BLOCKS` and `key`."""
+        return picked(self.packed, wanted, BLOCKS).where("n is not null")
+
+    def doubtful(self, said: Copying) -> DataFrame:
+        """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy."""
+        together = self.packed.repartition(self.tasks, "bucket")
+        return together.mapInArrow(partial(doubtful, copying=said), from_arrow_schema(DOUBTFUL))
 
 
 def input_blocks(frames: Frames, blocks: DataFrame) -> DataFrame:

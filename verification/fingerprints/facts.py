@@ -17,15 +17,17 @@ from verification.checks.operations import operations
 from verification.checks.places import PARTITION, places
 from verification.checks.records import records
 from verification.fingerprints import fold
-from verification.fingerprints.copying import SOURCE, about, doubtful_blocks, input_blocks, inputs
+from verification.fingerprints.blocks import Copying
+from verification.fingerprints.copying import Blocks, about, copying, input_blocks
 from verification.fingerprints.evidence import Evidence
-from verification.fingerprints.fold import BLOCK_BITS, BLOCK_MAX
+from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX
 from verification.fingerprints.narrow import Narrowed, Sought, narrowed, reached
 from verification.fingerprints.numbering import doubtful, unsequenced
-from verification.fingerprints.packed import PACKED
-from verification.fingerprints.picks import Raising, overlapping
+from verification.fingerprints.packed import KINDS, PACKED, Kind
+from verification.fingerprints.picks import Named, Raising, overlapping
 from verification.fingerprints.sequence import claiming, disordered, out_of_order, sent, sequences
-from verification.fingerprints.steps import KEYED, OPERATION, Steps, around, place_block
+from verification.fingerprints.sieve import By, sought
+from verification.fingerprints.steps import KEYED, OPERATION, Steps, around, few, of_kind, place_block
 from verification.fingerprints.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
 from verification.frames import Frames
 from verification.interpreting import interpreted
@@ -68,10 +70,9 @@ def _processes(frame: DataFrame) -> list[tuple[str, int]]:
 def _near(doubts: Doubts, examples: DataFrame) -> Sought:
     """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
     at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
-    copies = doubts.folds.copies
-    here = copies.join(at, list(PARTITION)).where("first <= at and last >= at")
-    sources = F.broadcast(here.select(*SOURCE).distinct())
-    alike = copies.join(sources, list(SOURCE), "left_semi").where("process is not null")
+    copied = doubts.folds.blocks
+    here = copied.copies(overlapping(at.selectExpr(*PARTITION, "at as lowest", "at as highest")))
+    alike = copied.copies(Named(By.SOURCE, sought(By.SOURCE, here))).where("process is not null")
     named = examples.where("process is not null and operation is not null").select(*OPERATION)
     ends = (place_block(f"at {sign} {findings.AROUND}") for sign in "-+")
     blocks = f"explode(array_distinct(array({', '.join(ends)}))) as block"
@@ -86,7 +87,7 @@ def _near(doubts: Doubts, examples: DataFrame) -> Sought:
 
 def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The steps (KEYED) with copies or inputs of some blocks, and the blocks of the inputs' own places."""
-    copies = folded.copies.where("output is not null").join(F.broadcast(blocks), list(SOURCE), "left_semi")
+    copies = folded.blocks.copies(Named(By.SOURCE, sought(By.SOURCE, blocks))).where("output is not null")
     own = input_blocks(frames, blocks).localCheckpoint()
     lowest = f"shiftleft(block, {BLOCK_BITS})"
     spans = own.selectExpr(*PARTITION, f"{lowest} as lowest", f"{lowest} + {BLOCK_MAX} as highest")
@@ -95,15 +96,15 @@ def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folds:
-    """All evidence folded: steps of the log, what was copied, stretches of its writers, and inputs that were given.
+    """All evidence folded: steps of the log, what was copied and was to be, and stretches of the log's writers.
 
     `operations` is what the log and the captures count for operations, packed.
     """
 
     steps: Steps
-    copies: DataFrame
+    blocks: Blocks
+    said: Copying
     stretches: DataFrame
-    inputs: DataFrame
     operations: DataFrame
     buckets: int
 
@@ -114,26 +115,24 @@ def folds(evidence: Evidence, claimed: frozenset[str]) -> Folds:
     work = partial(fold.fold_log, claimed=claimed, buckets=buckets)
 
     def folded(name: str, of: str) -> DataFrame:
-        wanted = inputs(evidence.frames) if name == "committed" else ()
+        wanted = saying.result().inputs if of == "given" else ()
         each = partial(fold.fold_given, of=of, buckets=buckets, inputs=wanted)
-        return evidence.scanned(name, fold.GIVEN, each, fold.FOLDED_GIVEN).localCheckpoint()
+        return evidence.scanned(name, fold.GIVEN, each, KINDS).localCheckpoint()
 
     with side_by_side(evidence.spark) as others:
-        folding = {
-            name: others.submit(folded, name, of) for name, of in (("uncommitted", "read"), ("committed", "given"))
-        }
+        saying = others.submit(copying, evidence.frames)
+        folding = [others.submit(folded, *each) for each in (("uncommitted", "read"), ("committed", "given"))]
         log = evidence.scanned("log", fold.LOGGED, work, fold.FOLDED_LOG).localCheckpoint()
         looked = around(log.where("packed is not null").select(*PACKED.names), buckets)
-        given = {name: each.result() for name, each in folding.items()}
-    counted = looked.operations
-    for frame in given.values():
-        counted = counted.unionByName(frame.where("packed is not null").select(*PACKED.names))
+        given = [one.result() for one in folding]
+    parts = [looked.operations, *(of_kind(frame, Kind.OPERATIONS) for frame in given)]
+    copied = looked.blocks.unionByName(of_kind(given[1], Kind.BLOCKS))
     return Folds(
         steps=looked.steps,
-        copies=looked.copies,
+        blocks=Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets)),
+        said=saying.result(),
         stretches=log.where("packed is null").localCheckpoint(),
-        inputs=given["committed"].where("packed is null").localCheckpoint(),
-        operations=counted,
+        operations=reduce(DataFrame.unionByName, parts),
         buckets=buckets,
     )
 
@@ -165,7 +164,7 @@ class _Looked:
 
 def _looked(evidence: Evidence, claimed: frozenset[str], folded: Folds) -> _Looked:
     with side_by_side(evidence.spark) as others:
-        blocks = others.submit(doubtful_blocks(evidence.frames, folded.copies, folded.inputs).localCheckpoint)
+        blocks = others.submit(folded.blocks.doubtful(folded.said).localCheckpoint)
         out = out_of_order(folded.stretches).localCheckpoint()
         rows = None if out.isEmpty() else sent(evidence, out, claimed)
         numbers = doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint()

@@ -2,7 +2,7 @@
 
 The log is folded to one row per **fragment** and block of inputs that it was copied from (`fold_log`, see `steps`), and to
 one per **stretch**, what the batch holds of one writer in one partition (`sequence`). A capture is folded to one row per
-operation and, where a group's inputs are in it, one per block of them (`fold_given`, see `suspects` and `copying`). A
+operation and, where a group's inputs are in it, one per block of them (`fold_given`, see `suspects` and `blocks`). A
 batch's rows are partial: whoever needs one row for each merges them by the same keys, with sum, XOR, lowest and highest.
 
 A record's hash is chained over its place and digests, so two values that change places change it. Sums take half a hash,
@@ -14,26 +14,21 @@ Everything here runs in workers, free of pyspark, and is given whatever rows the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from verification.fingerprints import blocks, suspects
+from verification.fingerprints.blocks import Input
 from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import HALF, SEED, Numbers, hash_int, hash_longs
-from verification.fingerprints.packed import PACKED, buckets_of, joined, packed_rows, packs
+from verification.fingerprints.packed import KINDS, PACKED, Kind, packed, packed_rows
 from verification.fingerprints.stretches import stretches_of
-from verification.fingerprints.suspects import of_capture, packed
 from verification.identity import NO_SOURCE
 from verification.sources import columns
 
-#: Offsets per chunk, as a power of two: some thousand records of some dozen clients.
-CHUNK_BITS = 12
-CHUNK_MAX = (1 << CHUNK_BITS) - 1
-#: Offsets per block, as a power of two: a block's offsets are the bits of one long.
-BLOCK_BITS = 6
-BLOCK_MAX = (1 << BLOCK_BITS) - 1
 _PLACE = ("run", "topic_index", "partition")
 #: What nothing is folded of.
 _UNREAD = frozenset({"topic", "timestamp_ms", "leader_epoch", "kind"})
@@ -41,30 +36,6 @@ _UNREAD = frozenset({"topic", "timestamp_ms", "leader_epoch", "kind"})
 LOGGED = tuple(name for name in columns.LOG if name not in _UNREAD)
 GIVEN = (*_PLACE, "offset", "identity_run", "process", "operation", *columns.CONTENT)
 
-FRAGMENT_KEYS = (*_PLACE, "producer_id", "transactional", "process", "operation", "chunk", "control")
-#: What a copy was made of, in blocks of offsets, and the output that it was made for; null for what is no copy.
-COPIED = ("source_partition", "source_block", "output")
-#: The columns of a partial fragment; `int32` and `string` are those of `sources.schema`.
-FRAGMENTS = pa.schema(
-    [
-        ("run", pa.string()),
-        *[(name, pa.int32()) for name in ("topic_index", "partition")],
-        ("producer_id", pa.int64()),
-        ("transactional", pa.bool_()),
-        ("process", pa.int32()),
-        ("operation", pa.int64()),
-        ("chunk", pa.int64()),
-        ("control", pa.string()),
-        ("source_partition", pa.int32()),
-        ("source_block", pa.int64()),
-        ("output", pa.int32()),
-        *[(name, pa.int64()) for name in ("n", "first", "last", "content", "content_sum", "indexes", "indexes_sum")],
-        ("index_max", pa.int32()),
-        ("amiss", pa.bool_()),
-        *[(name, pa.int32()) for name in ("epoch_min", "epoch_max", "sequence_min", "sequence_max")],
-        *[(name, pa.int64()) for name in ("shift_min", "shift_max", "sources", "source_max")],
-    ]
-)
 #: A folded log: packed fragments, or a stretch.
 FOLDED_LOG = pa.schema(
     [
@@ -73,15 +44,6 @@ FOLDED_LOG = pa.schema(
         *[(name, pa.int32()) for name in ("topic_index", "partition", "process")],
         *[(name, pa.int64()) for name in ("first", "last", "order_min", "order_max")],
         ("rising", pa.bool_()),
-    ]
-)
-#: A folded capture: packed operations, or a block of inputs.
-FOLDED_GIVEN = pa.schema(
-    [
-        *PACKED,
-        ("run", pa.string()),
-        *[(name, pa.int32()) for name in ("topic_index", "partition")],
-        *[(name, pa.int64()) for name in ("source_block", "wanted")],
     ]
 )
 
@@ -189,52 +151,22 @@ def fold_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets
             stretches = stretches_of(rows, claimed)
             if stretches is not None:
                 yield record_batch(FOLDED_LOG, stretches, texts_of(rows))
-    for some in joined(fragments):
-        held = Columns(some)
-        producers = buckets_of((held[name] for name in ("topic_index", "partition", "producer_id")), buckets)
-        yield from packed_rows(FOLDED_LOG, packs(some, producers))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """A partition of a group's input topic, and the offset that the group committed there."""
-
-    run: str
-    topic_index: int
-    partition: int
-    committed_offset: int
-
-
-def _inputs(rows: Columns, inputs: Iterable[Input]) -> dict[str, Numbers] | None:
-    """What was delivered below the group's offsets, as bits per block."""
-    runs = {value: number for number, value in enumerate(rows.values("run"))}
-    below = np.zeros(len(rows), dtype=bool)
-    for each in inputs:
-        if each.run in runs:
-            there = (rows["topic_index"] == each.topic_index) & (rows["partition"] == each.partition)
-            below |= there & (rows["run"] == runs[each.run]) & (rows["offset"] < each.committed_offset)
-    kept = np.flatnonzero(below)
-    if not len(kept):
-        return None
-    offset = rows["offset"][kept]
-    groups = Groups([*(rows[name][kept] for name in _PLACE), offset >> BLOCK_BITS])
-    wanted = groups.reduce(np.bitwise_or, np.int64(1) << (offset & BLOCK_MAX))
-    return dict(zip((*_PLACE, "source_block"), groups.keys, strict=True)) | {"wanted": wanted}
+    yield from packed_rows(FOLDED_LOG, packed(fragments, ("topic_index", "partition", "producer_id"), buckets))
 
 
 def fold_given(
     batches: Iterable[pa.RecordBatch], of: str, buckets: int, inputs: tuple[Input, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a capture (`GIVEN`) → rows of `FOLDED_GIVEN`, operations in so many buckets.
+    """Batches of a capture (`GIVEN`) → packs (`packed.KINDS`) of operations and of blocks, in so many buckets.
 
     `of` says what the capture is held against (`suspects`); `inputs` are those whose copies are looked for.
     """
     counted: list[pa.RecordBatch] = []
+    delivered: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows:
             rows = Columns(batch)
-            counted += of_capture(rows, content_of(rows), of)
-            found = _inputs(rows, inputs)
-            if found is not None:
-                yield record_batch(FOLDED_GIVEN, found, texts_of(rows))
-    yield from packed_rows(FOLDED_GIVEN, packed(counted, buckets))
+            counted += suspects.of_capture(rows, content_of(rows), of)
+            delivered += blocks.of_inputs(rows, inputs)
+    yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=Kind.OPERATIONS)
+    yield from packed_rows(KINDS, blocks.packed(delivered, buckets), kind=Kind.BLOCKS)

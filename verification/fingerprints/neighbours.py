@@ -1,8 +1,8 @@
 """What follows each fragment in its producer's part of a partition, in numpy columns: the worker's side of `steps`.
 
 A task is given all partial fragments of some producers, puts together what are parts of one, lays them out by producer and
-offset, and looks up and down from each. It gives the steps (in the columns that `steps` names) in one pack, what they count
-for operations in others (`suspects`), and what was copied as rows.
+offset, and looks up and down from each. It gives the steps (in the columns that `steps` names) in one pack, and in others
+what they count for operations (`suspects`) and what was copied (`blocks`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from verification.checks.numbering import NUMBER_MAX
+from verification.fingerprints import blocks, suspects
 from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
-from verification.fingerprints.fold import COPIED, FRAGMENT_KEYS, FRAGMENTS, lowest, texts_of
+from verification.fingerprints.fold import lowest, texts_of
+from verification.fingerprints.fragments import FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.groups import Groups, starts
 from verification.fingerprints.hashing import Numbers
-from verification.fingerprints.packed import PACKED, pack, packed_rows, unpack
-from verification.fingerprints.suspects import of_log, packed
+from verification.fingerprints.packed import KINDS, Kind, pack, packed_rows, unpack
 
 _PRODUCER = ("run", "topic_index", "partition", "producer_id")
 _MERGED = {
@@ -43,18 +44,6 @@ STEPS = pa.schema(
         *[(name, pa.bool_()) for name in _FLAGS],
     ]
 )
-#: What a task gives: `steps` (`rows` of the log in a pack), what they count for `operations`, or what was copied.
-STEPS_KIND, OPERATIONS_KIND, COPIES_KIND = range(3)
-AROUND = pa.schema(
-    [
-        ("kind", pa.int32()),
-        *PACKED,
-        ("rows", pa.int64()),
-        *[FRAGMENTS.field(name) for name in (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")],
-        ("outcome", pa.string()),
-    ]
-)
-_OUTCOMES = pa.array(["commit", "abort", "open"])
 _COMMIT, _ABORT, _OPEN = range(3)
 
 
@@ -182,28 +171,10 @@ def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Number
     }
 
 
-def _copies(rows: Columns, groups: Groups, went: NDArray[np.intp], outcome: Numbers) -> pa.RecordBatch | None:
-    """Partial fragments of copies with what became of them."""
-    copied = np.flatnonzero(rows["source_block"] != NULL)
-    if not len(copied):
-        return None
-    names = (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")
-    found = {name: rows[name][copied] for name in names} | {"outcome": outcome[went[groups.of_rows()[copied]]]}
-    found["kind"] = np.full(len(copied), COPIES_KIND, dtype=np.int64)
-    return record_batch(AROUND, found, texts_of(rows) | {"outcome": _OUTCOMES})
-
-
-def _kept(kind: int, packed: Iterable[tuple[int, bytes]], rows: int) -> Iterator[pa.RecordBatch]:
-    for batch in packed_rows(AROUND, packed):
-        columns = {"kind": pa.array([kind], pa.int32()), "rows": pa.array([rows], pa.int64())}
-        arrays = [columns.get(name, batch.column(name)) for name in AROUND.names]
-        yield pa.RecordBatch.from_arrays(arrays, schema=AROUND)
-
-
 def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """All partial fragments (`fold.FRAGMENTS`, packed) of some producers → rows of `AROUND`.
+    """All partial fragments (`FRAGMENTS`, packed) of some producers → packs (`packed.KINDS`) of what they are.
 
-    `buckets` is how many there are of operations.
+    That is steps, what these count for operations, and what was copied; of both there are so many `buckets`.
     """
     whole = unpack(batches)
     if whole is None:
@@ -212,9 +183,10 @@ def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.
     groups = Groups([held[name] for name in FRAGMENT_KEYS])
     rows, went = _merge(held, groups)
     rows |= _look_around(rows, held)
+    committed = rows["outcome"] == _COMMIT
     steps = record_batch(STEPS, rows, texts_of(held))
-    yield from _kept(STEPS_KIND, [(0, pack(steps))], int(rows["n"].sum()))
-    yield from _kept(OPERATIONS_KIND, packed(list(of_log(held, rows, rows["outcome"] == _COMMIT)), buckets), 0)
-    copies = _copies(held, groups, went, rows["outcome"])
-    if copies is not None:
-        yield copies
+    counted = list(suspects.of_log(held, rows, committed))
+    copies = list(blocks.of_copies(held, committed[went[groups.of_rows()]], texts_of(held)))
+    yield from packed_rows(KINDS, [(0, pack(steps))], kind=Kind.STEPS, rows=int(rows["n"].sum()))
+    yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=Kind.OPERATIONS)
+    yield from packed_rows(KINDS, blocks.packed(copies, buckets), kind=Kind.BLOCKS)

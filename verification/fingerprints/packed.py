@@ -7,14 +7,28 @@ rows together, and bytes (Arrow's streaming format, compressed).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
 
+from verification.fingerprints.columns import Columns
 from verification.fingerprints.hashing import Numbers, hash_longs
 
 #: `bucket` is equal for rows that belong together.
 PACKED = pa.schema([("bucket", pa.int32()), ("packed", pa.binary())])
+
+
+class Kind(IntEnum):
+    """What the rows of a pack are, where a task makes several."""
+
+    STEPS = 0
+    OPERATIONS = 1
+    BLOCKS = 2
+
+
+#: Packs of several kinds; `rows` is how many rows of the log are in one of steps.
+KINDS = pa.schema([("kind", pa.int32()), *PACKED, ("rows", pa.int64())])
 
 
 def buckets_of(keys: Iterable[Numbers], number: int) -> Numbers:
@@ -51,15 +65,17 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
     return whole
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Batches as one; none of none."""
-    whole: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
-    return whole
+def packed(parts: Sequence[pa.RecordBatch], keys: Iterable[str], buckets: int) -> Iterator[tuple[int, bytes]]:
+    """Rows in so many buckets by some columns: all of a task together, so that packs are few."""
+    whole: list[pa.RecordBatch] = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else []
+    for batch in whole:
+        rows = Columns(batch)
+        yield from packs(batch, buckets_of((rows[name] for name in keys), buckets))
 
 
-def packed_rows(schema: pa.Schema, packed: Iterable[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-    """One row of a schema for each pack, in which all but the pack is null."""
-    for bucket, held in packed:
-        columns = {"bucket": pa.array([bucket], pa.int32()), "packed": pa.array([held], pa.binary())}
-        arrays = [columns.get(field.name, pa.nulls(1, field.type)) for field in schema]
+def packed_rows(schema: pa.Schema, packs: Iterable[tuple[int, bytes]], **said: int) -> Iterator[pa.RecordBatch]:
+    """One row of a schema for each pack, with what is said of all; the rest is null."""
+    for bucket, held in packs:
+        values = {"bucket": bucket, "packed": held, **said}
+        arrays = [pa.array([values.get(field.name)], field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

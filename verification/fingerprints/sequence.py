@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.places import PARTITION
 from verification.fingerprints.evidence import Evidence
-from verification.fingerprints.fold import CHUNK_BITS
+from verification.fingerprints.fragments import CHUNK_BITS
 from verification.fingerprints.picks import Named
 from verification.fingerprints.sieve import By, Sieve, sought
 from verification.fingerprints.steps import PRODUCER, SURE, Steps, keyed

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from verification.fingerprints.columns import NULL, Columns, Flags
-from verification.fingerprints.fold import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, CHUNK_MAX, fragment_keys
+from verification.fingerprints.fold import fragment_keys
+from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, CHUNK_MAX
 from verification.fingerprints.groups import starts
 from verification.fingerprints.hashing import Hashes, Numbers, hash_longs
 from verification.fingerprints.spans import RowGroup, Whereabouts, whereabouts
@@ -32,6 +33,7 @@ class By(StrEnum):
     OPERATION = "run process operation"
     BLOCK = "run topic_index partition block"
     WRITER = "run topic_index partition process chunk"
+    SOURCE = "run source_partition source_block"
 
     @property
     def columns(self) -> list[str]:
@@ -64,7 +66,7 @@ class Wanted:
 def _whereabouts(by: By, rows: Columns) -> Whereabouts | None:
     if by is By.OPERATION:
         return whereabouts(rows, ("process",), "operation", rows["operation"], rows["operation"])
-    if by is By.PRODUCER:
+    if by in (By.PRODUCER, By.SOURCE):
         return None
     if by is By.BLOCK:
         first = rows["block"] << BLOCK_BITS

@@ -22,14 +22,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.places import PARTITION
-from verification.fingerprints.fold import BLOCK_BITS, CHUNK_BITS
-from verification.fingerprints.neighbours import AROUND, COPIES_KIND, OPERATIONS_KIND, STEPS, STEPS_KIND, look_around
-from verification.fingerprints.packed import PACKED
+from verification.fingerprints.fragments import BLOCK_BITS, CHUNK_BITS
+from verification.fingerprints.neighbours import STEPS, look_around
+from verification.fingerprints.packed import KINDS, PACKED, Kind
 from verification.fingerprints.picks import Pick, pick
 
 PRODUCER = (*PARTITION, "producer_id")
@@ -70,6 +71,12 @@ BUCKETS_PER_TASK = 4
 TASKS_MIN = 2
 
 
+def picked(packed: DataFrame, wanted: Pick, schema: pa.Schema) -> DataFrame:
+    """The rows of some packs that are wanted, of fragments in the columns of a schema, and `key`."""
+    found = packed.mapInArrow(partial(pick, wanted=wanted, columns=tuple(schema.names)), from_arrow_schema(schema))
+    return found.withColumn("key", F.xxhash64(*FRAGMENT))
+
+
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The steps of some runs, packed by producer, and how many `rows` of the log they are."""
@@ -79,31 +86,36 @@ class Steps:
 
     def where(self, wanted: Pick) -> DataFrame:
         """The steps that are wanted, in the columns above and `key`."""
-        found = self.packed.mapInArrow(
-            partial(pick, wanted=wanted, columns=tuple(STEPS.names)), from_arrow_schema(STEPS)
-        )
-        return found.withColumn("key", F.xxhash64(*FRAGMENT))
+        return picked(self.packed, wanted, STEPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What workers made of the fragments: steps, what these count for operations (packed), and what was copied."""
+    """What workers made of the fragments: steps, and packs of what these count for operations, and of copies."""
 
     steps: Steps
     operations: DataFrame
-    copies: DataFrame
+    blocks: DataFrame
+
+
+def few(buckets: int) -> int:
+    """How many tasks look at packs in so many buckets, where that is quickly done."""
+    return max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
+
+
+def of_kind(packs: DataFrame, kind: Kind) -> DataFrame:
+    """Those packs among some (`packed.KINDS`)."""
+    return packs.where(f"kind = {kind}").select(*PACKED.names)
 
 
 def around(fragments: DataFrame, buckets: int) -> Around:
     """What follows from what stands around the fragments of a folded log, which are packed in so many buckets."""
     looked = partial(look_around, buckets=buckets)
-    found = fragments.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(AROUND)).localCheckpoint()
-    # Few rows by themselves, because they are asked often, and by few tasks, because that is quickly done.
-    few = max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
-    packed = found.where(f"kind = {STEPS_KIND}").select("packed", "rows").coalesce(few).localCheckpoint()
-    (held,) = packed.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
+    found = fragments.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
+    (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
     return Around(
-        steps=Steps(packed.select("packed"), int(held["n"])),
-        operations=found.where(f"kind = {OPERATIONS_KIND}").select(*PACKED.names),
-        copies=found.where(f"kind = {COPIES_KIND}").withColumn("key", F.xxhash64(*FRAGMENT)),
+        # By themselves, because they are asked often.
+        steps=Steps(of_kind(found, Kind.STEPS).coalesce(few(buckets)).localCheckpoint(), int(held["n"])),
+        operations=of_kind(found, Kind.OPERATIONS),
+        blocks=of_kind(found, Kind.BLOCKS),
     )

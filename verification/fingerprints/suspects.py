@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from verification.fingerprints import packed as packs
 from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import HALF, Numbers, hash_int
-from verification.fingerprints.packed import PACKED, buckets_of, joined, packed_rows, packs, unpack
+from verification.fingerprints.packed import PACKED, packed_rows, unpack
 from verification.history import Outcome, Told
 
 OPERATION_KEYS = ("run", "process", "operation")
@@ -56,10 +57,8 @@ def _rows(groups: Groups, rows: Columns, counted: Mapping[str, Numbers]) -> pa.R
 
 
 def packed(counted: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """Partial rows in so many buckets by operation: all of a task together, so that packs are few."""
-    for batch in joined(counted):
-        rows = Columns(batch)
-        yield from packs(batch, buckets_of((rows["process"], rows["operation"]), buckets))
+    """Partial rows in so many buckets by operation."""
+    yield from packs.packed(counted, ("process", "operation"), buckets)
 
 
 def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags) -> Iterator[pa.RecordBatch]:
