@@ -175,26 +175,54 @@ def _whole(held: bytes) -> pa.RecordBatch:
     return whole
 
 
-def _steps(seed: int) -> tuple[pa.RecordBatch, list[Row]]:
-    """Steps as a worker lays them out, of a log."""
+def _looked_around(seed: int) -> dict[int, pa.RecordBatch]:
+    """What a worker makes of the fragments of a log, by kind."""
     folded = list(fold.fold_log([_batch(_log(seed))], frozenset(), 1))
     around = list(neighbours.look_around([each.filter(each.column("packed").is_valid()) for each in folded], 1))
-    (held,) = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.STEPS]
-    steps = _whole(held)
+    return {row["kind"]: _whole(row["packed"]) for each in around for row in each.to_pylist()}
+
+
+def _steps(seed: int) -> tuple[pa.RecordBatch, list[Row]]:
+    """Steps as a worker lays them out, of a log."""
+    steps = _looked_around(seed)[Kind.STEPS]
     return steps, steps.to_pylist()
+
+
+_PRODUCER = ("run", "topic_index", "partition", "producer_id")
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_steps_know_what_decided_them(seed: int) -> None:
-    """The next commit or abort of the same producer there, and whether an epoch rose or went back."""
+    """The next commit or abort of the same producer there."""
     _, rows = _steps(seed)
-    names = ("run", "topic_index", "partition", "producer_id")
     for at, row in enumerate(rows):
-        same = [other for other in rows if all(other[name] == row[name] for name in names)]
+        same = [other for other in rows if all(other[name] == row[name] for name in _PRODUCER)]
         later = [other for other in rows[at + 1 :] if other in same and other["control"] in ("commit", "abort")]
         assert row["until"] == (later[0]["last"] if later else None)
-        before = [other["epoch_max"] for other in rows[:at] if other in same]
-        assert row["raises"] is (row["producer_id"] >= 0 and (not before or row["epoch_max"] > max(before)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_raised_an_epoch_that_went_back_is_named(seed: int) -> None:
+    """Each that is above all earlier ones of a producer with an epoch that is below an earlier one."""
+    log, found = _log(seed), _looked_around(seed)
+    stale = {
+        tuple(row[name] for name in _PRODUCER)
+        for at, row in enumerate(log)
+        for other in log[:at]
+        if row["producer_id"] >= 0
+        and all(other[name] == row[name] for name in _PRODUCER)
+        and other["offset"] < row["offset"]
+        and other["producer_epoch"] > row["producer_epoch"]
+    }
+    highest: dict[tuple[Any, ...], int] = {}
+    expected = []
+    for row in found[Kind.STEPS].to_pylist():
+        producer = tuple(row[name] for name in _PRODUCER)
+        if producer in stale and row["epoch_max"] > highest.get(producer, -1):
+            expected.append({name: row[name] for name in neighbours.NAMED.names})
+        highest[producer] = max(highest.get(producer, -1), row["epoch_max"])
+    assert found[Kind.RAISING].to_pylist() == expected
+    assert expected
 
 
 @pytest.mark.parametrize("seed", range(3))

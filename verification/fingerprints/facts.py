@@ -24,7 +24,7 @@ from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX
 from verification.fingerprints.narrow import Narrowed, Sought, narrowed, reached
 from verification.fingerprints.numbering import doubtful, unsequenced
 from verification.fingerprints.packed import KINDS, PACKED, Kind
-from verification.fingerprints.picks import Named, Raising, overlapping
+from verification.fingerprints.picks import Named, overlapping
 from verification.fingerprints.sequence import claiming, disordered, out_of_order, sent, sequences
 from verification.fingerprints.sieve import By, sought
 from verification.fingerprints.steps import KEYED, OPERATION, Steps, around, few, of_kind, place_block
@@ -193,7 +193,7 @@ def derive(
     if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
         return None
     keys, own = _of_blocks(frames, folded, looked.blocks)
-    every = keys.unionByName(folded.steps.where(Raising()).select(*KEYED)).unionByName(looked.numbers)
+    every = keys.unionByName(folded.steps.raising).unionByName(looked.numbers)
     wanted = Sought(operations=suspect, steps=every.dropDuplicates(["key"]).localCheckpoint(), blocks=own)
     these = reached(folded.steps, wanted)
     (read,) = these.agg(F.expr("coalesce(sum(n), 0L) as n")).toArrow().to_pylist()

@@ -35,15 +35,11 @@ _MERGED = {
     **{f"{name}_max": np.maximum for name in ("epoch", "sequence", "shift")},
 }
 _LOWEST = ("first", "epoch_min", "sequence_min", "shift_min")
-_FLAGS = ("stale", "raises", "unjoined")
+_KEPT = (*FRAGMENT_KEYS, "n", "first", "last", "epoch_max", "sequence_max")
 #: What is kept of a step.
-STEPS = pa.schema(
-    [
-        *[FRAGMENTS.field(name) for name in (*FRAGMENT_KEYS, "n", "first", "last", "epoch_max", "sequence_max")],
-        ("until", pa.int64()),
-        *[(name, pa.bool_()) for name in _FLAGS],
-    ]
-)
+STEPS = pa.schema([*[FRAGMENTS.field(name) for name in _KEPT], ("until", pa.int64())])
+#: What is said of a step that is looked at in any case.
+NAMED = pa.schema([FRAGMENTS.field(name) for name in FRAGMENT_KEYS if name != "control"])
 _COMMIT, _ABORT, _OPEN = range(3)
 
 
@@ -82,6 +78,11 @@ class _Producers:
     def after(self, values: Numbers) -> Numbers:
         """The value of the row after."""
         return self.at(self.place + 1, values)
+
+    def any(self, condition: Flags) -> Flags:
+        """Whether something holds for any row of the producer."""
+        found: Flags = np.bincount(self.segment, weights=condition)[self.segment] > 0
+        return found
 
     def highest_before(self, values: Numbers) -> Numbers:
         """The highest of all rows before; nulls are lower than anything."""
@@ -158,10 +159,11 @@ def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Number
     back = (highest != NULL) & (highest > rows["epoch_min"])
     stale = produced & ((rows["epoch_min"] < rows["epoch_max"]) | back)
     odd = data & (((transactional | produced) & crossed) | (transactional & follows) | stale)
+    raises = produced & ((highest == NULL) | (rows["epoch_max"] > highest))
     flags = {
         "wrong": data & ((rows["amiss"] == 1) | odd | (outcome == _OPEN)),
-        "stale": stale,
-        "raises": produced & ((highest == NULL) | (rows["epoch_max"] > highest)),
+        # Wherever the producer's epoch went back later.
+        "raising": raises & own.any(stale),
         "unjoined": _unjoined(rows, own, data, odd),
     }
     return {
@@ -188,5 +190,10 @@ def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.
     counted = list(suspects.of_log(held, rows, committed))
     copies = list(blocks.of_copies(held, committed[went[groups.of_rows()]], texts_of(held)))
     yield from packed_rows(KINDS, [(0, pack(steps))], kind=Kind.STEPS, rows=int(rows["n"].sum()))
+    for kind, flag in ((Kind.RAISING, "raising"), (Kind.UNJOINED, "unjoined")):
+        chosen = np.flatnonzero(rows[flag])
+        if len(chosen):
+            named = record_batch(NAMED, {name: rows[name][chosen] for name in NAMED.names}, texts_of(held))
+            yield from packed_rows(KINDS, [(0, pack(named))], kind=kind)
     yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=Kind.OPERATIONS)
     yield from packed_rows(KINDS, blocks.packed(copies, buckets), kind=Kind.BLOCKS)

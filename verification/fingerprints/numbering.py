@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.numbering import NUMBERING, numbered
 from verification.checks.places import PARTITION
-from verification.fingerprints.picks import Named, Unjoined
+from verification.fingerprints.picks import Named
 from verification.fingerprints.sieve import By, sought
 from verification.fingerprints.steps import KEYED, PRODUCER, Steps, fragment_key
 
@@ -40,7 +40,7 @@ def _after(steps: Steps, keys: DataFrame) -> DataFrame:
 
 def doubtful(steps: Steps, disordered: DataFrame | None) -> DataFrame:
     """The steps (KEYED) whose records have to be looked at; `disordered` are those in which send orders do not rise."""
-    keys = steps.where(Unjoined()).select(*KEYED)
+    keys = steps.unjoined
     if disordered is not None:
         # Nothing is known of records without numbers, in whatever order they stand.
         loose = (

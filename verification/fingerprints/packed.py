@@ -25,6 +25,8 @@ class Kind(IntEnum):
     STEPS = 0
     OPERATIONS = 1
     BLOCKS = 2
+    RAISING = 3
+    UNJOINED = 4
 
 
 #: Packs of several kinds; `rows` is how many rows of the log are in one of steps.
@@ -71,6 +73,13 @@ def packed(parts: Sequence[pa.RecordBatch], keys: Iterable[str], buckets: int) -
     for batch in whole:
         rows = Columns(batch)
         yield from packs(batch, buckets_of((rows[name] for name in keys), buckets))
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of packs."""
+    whole = unpack(batches)
+    if whole is not None:
+        yield whole
 
 
 def packed_rows(schema: pa.Schema, packs: Iterable[tuple[int, bytes]], **said: int) -> Iterator[pa.RecordBatch]:

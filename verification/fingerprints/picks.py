@@ -36,28 +36,6 @@ class Pick(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Unjoined:
-    """Those whose numbers may not follow."""
-
-    def __call__(self, rows: Columns) -> Flags:
-        """By their flag."""
-        found: Flags = rows["unjoined"] == 1
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Raising:
-    """Those that raised the epoch, wherever it went back later."""
-
-    def __call__(self, rows: Columns) -> Flags:
-        """By the flags of all steps of a producer."""
-        heads = starts([rows[name] for name in _PRODUCER])
-        back = np.logical_or.reduceat(rows["stale"] == 1, heads)
-        found: Flags = (rows["raises"] == 1) & np.repeat(back, np.diff(heads, append=len(rows)))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Named:
     """Those of some fragments or of some producers."""
 

@@ -7,10 +7,9 @@ Chunks keep a second copy, written much later, from making one fragment of all t
     FRAGMENT, control, n, first, last      key, how many records, lowest and highest offset
     epoch_max, sequence_max                of their producer
     until                                  offset of the control record that decided it, null when none did
-    stale, raises                          an epoch below an earlier one; one above all earlier ones
-    unjoined                               its numbers may not follow (`numbering`)
 
-A fragment is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
+A fragment is **stale** when it has an epoch below an earlier one, **unjoined** when its numbers may not follow
+(`numbering`). It is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
 stands between its records, a record of somebody else follows a transaction without a control record in between, or an
 epoch went back. Of all others the next control record decides every record alike.
 
@@ -29,8 +28,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.places import PARTITION
 from verification.fingerprints.fragments import BLOCK_BITS, CHUNK_BITS
-from verification.fingerprints.neighbours import STEPS, look_around
-from verification.fingerprints.packed import KINDS, PACKED, Kind
+from verification.fingerprints.neighbours import NAMED, STEPS, look_around
+from verification.fingerprints.packed import KINDS, PACKED, Kind, unpacked
 from verification.fingerprints.picks import Pick, pick
 
 PRODUCER = (*PARTITION, "producer_id")
@@ -79,10 +78,15 @@ def picked(packed: DataFrame, wanted: Pick, schema: pa.Schema) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of some runs, packed by producer, and how many `rows` of the log they are."""
+    """The steps of some runs, packed by producer, and how many `rows` of the log they are.
+
+    Known (KEYED) are those that raised the epoch of a producer whose epoch went back later, and the unjoined ones.
+    """
 
     packed: DataFrame
     rows: int
+    raising: DataFrame
+    unjoined: DataFrame
 
     def where(self, wanted: Pick) -> DataFrame:
         """The steps that are wanted, in the columns above and `key`."""
@@ -108,14 +112,26 @@ def of_kind(packs: DataFrame, kind: Kind) -> DataFrame:
     return packs.where(f"kind = {kind}").select(*PACKED.names)
 
 
+def _named(packs: DataFrame) -> DataFrame:
+    """The steps that some packs name (KEYED)."""
+    named = packs.coalesce(1).mapInArrow(unpacked, from_arrow_schema(NAMED))
+    return named.withColumn("key", F.xxhash64(*FRAGMENT)).select(*KEYED)
+
+
 def around(fragments: DataFrame, buckets: int) -> Around:
     """What follows from what stands around the fragments of a folded log, which are packed in so many buckets."""
     looked = partial(look_around, buckets=buckets)
     found = fragments.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
     (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
-    return Around(
+    steps = Steps(
         # By themselves, because they are asked often.
-        steps=Steps(of_kind(found, Kind.STEPS).coalesce(few(buckets)).localCheckpoint(), int(held["n"])),
+        packed=of_kind(found, Kind.STEPS).coalesce(few(buckets)).localCheckpoint(),
+        rows=int(held["n"]),
+        raising=_named(of_kind(found, Kind.RAISING)),
+        unjoined=_named(of_kind(found, Kind.UNJOINED)),
+    )
+    return Around(
+        steps=steps,
         operations=of_kind(found, Kind.OPERATIONS),
         blocks=of_kind(found, Kind.BLOCKS),
     )
