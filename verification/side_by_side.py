@@ -6,9 +6,10 @@ has nothing to do with it, would wait. Spark runs whatever jobs there are at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: As many as have ever something to do at once here.
 THREADS = 3
+#: How often those who were told to stop are told again: a job is not to be found before it is planned.
+AGAIN_S = 0.3
 
 
 @contextmanager
@@ -25,6 +28,23 @@ def side_by_side(spark: SparkSession) -> Iterator[ThreadPoolExecutor]:
         try:
             yield pool
         except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            spark.interruptAll()
+            with _stopping(spark.interruptAll):
+                pool.shutdown(cancel_futures=True)
             raise
+
+
+@contextmanager
+def _stopping(interrupt: Callable[[], object]) -> Iterator[None]:
+    """Meanwhile jobs are interrupted, by another thread: this one's connection to the JVM broke off within an answer."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(AGAIN_S):
+            with suppress(Exception):
+                interrupt()
+
+    threading.Thread(target=tell, name="spark-interrupt", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()

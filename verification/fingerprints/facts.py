@@ -58,8 +58,9 @@ class Doubts:
     def around(self, spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
         found = narrowed(self.evidence, self.folds.steps, _near(self, findings.wanted(spark, folded)))
+        met = _met(found, self.operations)
         with interpreted(spark, found.rows):
-            return places(found.frames, _met(found, self.operations)).localCheckpoint()
+            return places(found.frames, met).localCheckpoint()
 
 
 def _processes(frame: DataFrame) -> list[tuple[str, int]]:
@@ -240,8 +241,9 @@ def _held(evidence: Evidence, known: DataFrame, found: Narrowed, blocks: DataFra
         operations=frames.operations.join(doubtful, list(OPERATION), "left_semi"),
         acks=evidence.acks(_processes(doubtful), doubtful).join(doubtful, list(OPERATION), "left_semi"),
     )
+    # Of all operations that there are, which are many: compiled.
+    met = _met(found, known)
     with interpreted(known.sparkSession, found.rows):
-        met = _met(found, known)
         held = places(found.frames, met).localCheckpoint()
         whole = held.join(doubtful.withColumn("is_doubtful", F.lit(True)), list(OPERATION), "left").where(
             "is_doubtful or not genuine or control is not null or process is null or operation is null"
