@@ -1,7 +1,8 @@
-"""What the commands beside pytest have in common: bad usage ends with 4 and an interruption with 5.
+"""What the commands beside pytest have in common: bad usage ends with 4, an interruption and an error of ours with 5.
 
-Both follow the one table of exit codes in `verification.verdict`. argparse would end bad usage with 2, which here means
-inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130.
+All follow the one table of exit codes in `verification.verdict`. argparse would end bad usage with 2, which here means
+inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130, and after any other exception with 1, which here
+says that a violation was found.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -32,5 +34,8 @@ def end_with(main: Callable[[], int], *, program: str, kept: str) -> NoReturn:
         code = int(main())
     except KeyboardInterrupt:
         print(f"{program}: interrupted; {kept}.", file=sys.stderr)  # noqa: T201 - the voice of a command
+        code = int(ExitCode.ENVIRONMENT)
+    except Exception:  # noqa: BLE001 - it is shown, as Python would
+        traceback.print_exc()
         code = int(ExitCode.ENVIRONMENT)
     sys.exit(code)

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from verification.captured import LOG_ROW, MARKER, LogRow, Place, in_order, unreadable
-from verification.errors import UnfitEvidenceError
+from verification.errors import SessionError, UnfitEvidenceError
+from verification.said import in_a_line, jvm_ended
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +84,8 @@ def bring(spark: SparkSession, uri: str, into: Path) -> Copy:
     """Copy what is not captures of the run at `uri` into a directory of its name below `into`.
 
     Raises UnfitEvidenceError when nothing is there, when it cannot be read or written, when a file arrives with another
-    length, and when the directory exists: what lies in it would be taken for evidence of this run.
+    length, and when the directory exists: what lies in it would be taken for evidence of this run. Raises SessionError when
+    Spark ends meanwhile.
     """
     base = _as_hadoop_reads(uri)
     target = into / PurePosixPath(base).name
@@ -151,10 +153,20 @@ def _told(place: str) -> Iterator[None]:
     except UnfitEvidenceError:
         raise
     except Exception as error:
-        lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
-        # py4j's first line says which call it was, the second one what happened.
-        said = next((line for line in lines if not line.startswith("An error occurred while calling")), repr(error))
-        raise UnfitEvidenceError(f"{place} cannot be read: {said}") from error
+        if jvm_ended(error):
+            raise SessionError(in_a_line(error)) from error
+        raise UnfitEvidenceError(f"{place} cannot be read: {in_a_line(error)}{_advice(str(error))}") from error
+
+
+def _advice(said: str) -> str:
+    """What there is to do when a session has no, or half a, connector to a file system."""
+    if 'for scheme "s3"' in said:
+        return "; Hadoop calls it s3a://"
+    if re.search(r"ClassNotFoundException|NoClassDefFoundError|No FileSystem for scheme", said):
+        return (
+            "; the session needs its connector, which --spark spark.jars.packages=… brings (docs/writing/pipeline.md)"
+        )
+    return ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,19 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verification import coordination, findings, signatures, verdict_file
-from verification.coverage import coverage
-from verification.decision import Judged, decide
+from verification import coordination, findings, verdict_file
+from verification.conclusion import CAPTURES, Around, conclude, tried
 from verification.errors import UnfitEvidenceError
 from verification.evidence import RunEvidence, check_distinct, read_run
 from verification.fingerprints.choice import Way, fits
 from verification.folding import Folded, RawViolation, fold
 from verification.interpreting import interpreted
 from verification.layout import RunDirectory
-from verification.verdict import Finding, ScenarioVerdict, Verdict
-from verification.witness import witness
+from verification.said import in_a_line
+from verification.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,9 +43,6 @@ LOG = logging.getLogger(__name__)
 #: Rows of the captures of all runs that are judged in one job. A whole night, 119 runs with 4.3 million of them, is more
 #: than a JVM of 1 GB, which is Spark's default, can group: it broke after six minutes.
 ROWS_TOGETHER = 500_000
-CAPTURES = ("log", "uncommitted", "committed")
-#: The places around the examples of a finding, by (run, anomaly).
-Around = Mapping[tuple[str, str], list[dict[str, Any]]]
 #: The places that findings are shown among, given the findings by run.
 Places = Callable[[Mapping[str, Folded]], "DataFrame"]
 
@@ -77,10 +73,6 @@ def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolatio
         row |= {"anomaly": Anomaly(row["anomaly"]), "places": tuple(row["places"] or ())}
         found.setdefault(run, []).append(RawViolation(**row))
     return found
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
 def _doubtful(
@@ -127,7 +119,7 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = Fa
     try:
         facts, places = _looked_at(spark, runs, folded)
     except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
-        return Checked(violations={}, crashed=(f"the evidence could not be loaded: {_first_line(error)}",))
+        return Checked(violations={}, crashed=(f"the evidence could not be loaded: {in_a_line(error)}",))
     try:
         return Checked(violations=collect(facts, checks), places=places, rows=facts.rows)
     except Exception:
@@ -139,17 +131,16 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = Fa
             for run, violations in collect(facts, [each]).items():
                 found.setdefault(run, []).extend(violations)
         except Exception as error:  # noqa: BLE001 - a crashed check is an ERROR of ours, never a verdict on the subject
-            crashed.append(f"check {each.name} crashed: {_first_line(error)}")
+            crashed.append(f"check {each.name} crashed: {in_a_line(error)}")
     return Checked(violations=found, crashed=tuple(crashed), places=places, rows=facts.rows)
 
 
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
     """All violations of a run, those of its transaction log included, and what crashed."""
-    found = list(checked.violations.get(run.run, ()))
-    try:
-        return [*found, *coordination.illegal_transitions(coordination.rows(run))], checked.crashed
-    except Exception as error:  # noqa: BLE001 - as above
-        return found, (*checked.crashed, f"check illegal-transition crashed: {_first_line(error)}")
+    steps, broke = tried(
+        "check illegal-transition crashed", lambda: list(coordination.illegal_transitions(coordination.rows(run)))
+    )
+    return [*checked.violations.get(run.run, ()), *(steps or ())], (*checked.crashed, *broke)
 
 
 def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:
@@ -164,48 +155,6 @@ def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdic
     )
 
 
-def _findings(evidence: RunEvidence, folded: Folded, around: Around) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(
-            anomaly=str(anomaly),
-            count=len(violations),
-            examples=tuple(findings.named(evidence, each) for each in findings.examples(violations)),
-            consequences=len(folded.consequences.get(anomaly, ())),
-            known_bug=signatures.recognise(evidence, violations),
-            witness=witness(evidence, findings.examples(violations)[0], around.get((evidence.run, str(anomaly)), ())),
-        )
-        for anomaly, violations in folded.primary.items()
-    )
-
-
-def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
-    """How much evidence there was, from the files' own footers."""
-    from verification.history import Operation
-
-    counted = [("operations", len(evidence.history.of(Operation)))]
-    counted += [(name, evidence.captured.count(name)) for name in CAPTURES if evidence.captured.present(name)]
-    if evidence.transaction_log is not None:
-        counted.append(("transaction log", len(evidence.transaction_log.entries)))
-    return tuple(counted)
-
-
-def _decide(evidence: RunEvidence, folded: Folded, around: Around, crashed: tuple[str, ...]) -> ScenarioVerdict:
-    try:
-        covered = coverage(evidence)
-    except Exception as error:  # noqa: BLE001 - counting is ours; its failure must not hide what was found
-        covered, crashed = (), (*crashed, f"coverage could not be counted: {_first_line(error)}")
-    return decide(
-        Judged(
-            experiment=evidence.experiment,
-            findings=_findings(evidence, folded, around),
-            coverage=covered,
-            crashed=crashed,
-            counts=_counts(evidence),
-            log_unjudged=coordination.unjudged(evidence),
-        )
-    )
-
-
 def _written(directory: RunDirectory, verdict: ScenarioVerdict) -> ScenarioVerdict:
     if directory.root.is_dir():
         verdict_file.write(directory.verdicts, verdict)
@@ -213,7 +162,7 @@ def _written(directory: RunDirectory, verdict: ScenarioVerdict) -> ScenarioVerdi
 
 
 def _around(spark: SparkSession, checked: Checked, found: Mapping[str, Folded]) -> Around:
-    if checked.places is None:
+    if checked.places is None or not any(each.primary for each in found.values()):
         return {}
     places = checked.places(found)
     with interpreted(spark, checked.rows):
@@ -226,11 +175,11 @@ def _judge_together(
     checked = check(spark, runs, folded=folded)
     walked = {run.run: _walk(run, checked) for run in runs}
     found = {run: fold(violations) for run, (violations, _) in walked.items()}
-    shown = any(each.primary for each in found.values())
-    around = _around(spark, checked, found) if shown else {}
+    around, unseen = tried("no records could be shown", lambda: _around(spark, checked, found))
     for run in runs:
-        findings.write(run, found[run.run], around)
-        yield run.run, _decide(run, found[run.run], around, walked[run.run][1])
+        findings.write(run, found[run.run], around or {})
+        lacking = unseen if found[run.run].primary else ()
+        yield run.run, conclude(run, found[run.run], around or {}, (*walked[run.run][1], *lacking))
 
 
 def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
