@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from tests.hdfs_server import hdfs
 from tests.planted_cases import CASES, MIXED, anomalies, mixed
 from tests.planted_files import write
 from tests.whole_commands import ROOT
+from verification import distant
 from verification.__main__ import main
 from verification.distant import is_uri, local_path, spelled_alike
 from verification.errors import UnfitEvidenceError
@@ -80,13 +82,17 @@ def test_a_whole_run_is_judged_where_only_spark_sees_it(spark: SparkSession, tmp
 
 
 @pytest.mark.spark
-def test_what_is_asked_of_captures_has_one_answer(spark: SparkSession, tmp_path: Path) -> None:
-    """Counts, ends, columns and producers, from the files and from Spark."""
+@pytest.mark.parametrize("large", [distant.LARGE_BYTES, 0])
+def test_what_is_asked_of_captures_has_one_answer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    """Counts, ends, columns and producers, from the files and from Spark; whether a file counts as large or not."""
     from verification.captured import LocalCaptured
     from verification.distant import DistantCaptured
     from verification.evidence import read_run
     from verification.rows import all_rows
 
+    monkeypatch.setattr(distant, "LARGE_BYTES", large)
     for name in ("clean", "without_log"):
         run = write(CASES[name](name)[0], tmp_path / name)
         here, there = LocalCaptured(run), DistantCaptured(spark, f"{mounted(spark, tmp_path, 'asked')}/{name}")
@@ -148,10 +154,22 @@ def test_damage_elsewhere_is_an_error_and_no_verdict(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("harm", [cut_parquet, foreign_parquet])
+def test_damage_of_large_files_is_told_alike(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[RunDirectory], None]
+) -> None:
+    """Where Spark reads the footers."""
+    monkeypatch.setattr(distant, "LARGE_BYTES", 0)
+    run = write(CASES["clean"]("clean")[0], tmp_path / "run")
+    harm(run)
+    captured = distant.DistantCaptured(spark, f"{mounted(spark, tmp_path, 'large')}/run")
+    with pytest.raises(UnfitEvidenceError, match=r"part-\S*parquet is not readable Parquet"):
+        captured.count("committed")
+
+
+@pytest.mark.spark
 def test_half_a_copy_has_no_name(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy that ends before its last file leaves nothing behind, so that it can be made again into the same directory."""
-    from verification import distant
-
     run = write(CASES["clean"]("clean")[0], tmp_path / "run")
     uri = mounted(spark, tmp_path, "half") + "/run"
     whole = distant._contents

@@ -97,7 +97,7 @@ class LocalCaptured:
         return self.directory.root / name
 
 
-def unreadable(path: str, error: Exception) -> str:
+def unreadable(path: str, error: Exception | str) -> str:
     """What is said of a file that is no Parquet."""
     return f"{path} is not readable Parquet ({error}); the file is cut or foreign"
 

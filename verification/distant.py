@@ -1,11 +1,12 @@
-"""Evidence on a file system that Spark reads and this process does not: `hdfs://`, and whatever else Hadoop knows.
+"""Evidence on a file system that Spark reads and this process does not: `hdfs://`, `s3a://`, whatever Hadoop knows.
 
 What is small, and what is read line by line here anyway, is copied (`COPIED`). The captures stay where they are:
 executors read them in place, and questions about them are jobs. Nothing is asked but through Spark's own readers, which
 a session on a cluster and a Connect server have alike, with the settings and the credentials that the session has.
 
-`binaryFile` gives a file as one value: one of 2 GB or more cannot be copied, and Spark says so. Of Parquet files only
-the footers come here, but executors read the whole of each file once for it.
+`binaryFile` gives a file as one value, of which the JVM holds several copies: one of 70 MB takes a heap of 1 GB, and one of
+2 GB or more cannot be copied at all. Of Parquet files only the footers come here. For that executors read the whole of
+each small file, all of them in one job; what is in the footers of large ones Spark's Parquet reader says, in two jobs each.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from verification.said import in_a_line, jvm_ended
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame, SparkSession
 
 #: `file:/a` is one too; a drive of Windows has one letter before its colon.
@@ -48,6 +48,8 @@ COPIED = frozenset(
 )
 #: What a Parquet file begins and ends with.
 _MAGIC = b"PAR1"
+#: Parquet files from this size on are not read whole for their footers.
+LARGE_BYTES = 16 << 20
 
 
 def is_uri(text: str) -> bool:
@@ -169,17 +171,32 @@ def _advice(said: str) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """What is asked of a Parquet file's."""
+
+    schema: pa.Schema
+    rows: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DistantCaptured:
     """The captures of the scenario at `source`; what it answers is kept, because every question is a job."""
 
     spark: SparkSession
     source: str
-    _footers: dict[str, dict[str, pq.FileMetaData]] = field(default_factory=dict)
+    _present: dict[str, bool] = field(default_factory=dict)
+    _footers: dict[str, dict[str, _Footer]] = field(default_factory=dict)
     _rows: dict[tuple[int, int], tuple[LogRow, ...]] = field(default_factory=dict)
 
     def present(self, name: str) -> bool:
-        """Whether the marker is there: Spark refuses paths that do not exist, and reads hidden files as nothing."""
+        """Whether the marker is there."""
+        if name not in self._present:
+            self._present[name] = self._ask_present(name)
+        return self._present[name]
+
+    def _ask_present(self, name: str) -> bool:
+        """Spark refuses paths that do not exist, and reads hidden files as nothing."""
         from pyspark.errors import AnalysisException
 
         folder = f"{self.source}/{name}"
@@ -195,11 +212,11 @@ class DistantCaptured:
     def schemas(self, name: str) -> Iterator[tuple[str, pa.Schema]]:
         """From the footers; raises UnfitEvidenceError for a file that has none."""
         for path, footer in self._footers_of(name).items():
-            yield path, footer.schema.to_arrow_schema()
+            yield path, footer.schema
 
     def count(self, name: str) -> int:
         """From the footers."""
-        return sum(int(footer.num_rows) for footer in self._footers_of(name).values())
+        return sum(footer.rows for footer in self._footers_of(name).values())
 
     def last_offsets(self, name: str) -> dict[Place, int]:
         """One job."""
@@ -222,28 +239,49 @@ class DistantCaptured:
     def _read(self, name: str) -> DataFrame:
         return self.spark.read.parquet(f"{self.source}/{name}")
 
-    def _footers_of(self, name: str) -> dict[str, pq.FileMetaData]:
+    def _footers_of(self, name: str) -> dict[str, _Footer]:
         if name not in self._footers:
-            self._footers[name] = dict(self._ask_footers(name))
+            self._footers[name] = dict(self._ask_footers(f"{self.source}/{name}"))
         return self._footers[name]
 
-    def _ask_footers(self, name: str) -> Iterable[tuple[str, pq.FileMetaData]]:
+    def _ask_footers(self, folder: str) -> Iterator[tuple[str, _Footer]]:
         """A footer's last eight bytes are its own length, little-endian, and the magic (parquet-format, File format)."""
-        import pyarrow.parquet as pq
         from pyspark.sql import functions as F  # noqa: N812
 
         digits = ", ".join(f"hex(substring(content, length(content) - {place}, 1))" for place in (4, 5, 6, 7))
         first = f"length(content) - cast(conv(concat({digits}), 16, 10) as bigint) - 7"
         tail = F.expr(f"substring(content, cast(greatest(1, {first}) as int))").alias("tail")
-        folder = f"{self.source}/{name}"
+        none = F.lit(None).cast("binary").alias("tail")
         with _told(folder):
             files = _files(self.spark, folder).where(F.col("path").endswith(".parquet"))
-            found: list[dict[str, Any]] = _rows_of(files.select("path", tail).orderBy("path"))
-        for row in found:
+            # The reader of files is told of this bound, and leaves alone what lies above it.
+            small = files.where(F.col("length") < LARGE_BYTES).select("path", tail)
+            large = files.where(F.col("length") >= LARGE_BYTES).select("path", none)
+            found = _rows_of(small.unionByName(large))
+        for path, held in sorted((row["path"], row["tail"]) for row in found):
+            yield path, _footer_in(path, held) if held is not None else self._footer_by_spark(path)
+
+    def _footer_by_spark(self, path: str) -> _Footer:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        with _told(path):
             try:
-                yield row["path"], pq.ParquetFile(BytesIO(_MAGIC + row["tail"])).metadata
-            except (OSError, ValueError) as error:
-                raise UnfitEvidenceError(unreadable(row["path"], error)) from error
+                frame = self.spark.read.parquet(path)
+                return _Footer(to_arrow_schema(frame.schema), frame.count())
+            except Exception as error:
+                if "is not a Parquet file" in str(error):
+                    raise UnfitEvidenceError(unreadable(path, in_a_line(error))) from error
+                raise
+
+
+def _footer_in(path: str, tail: bytes) -> _Footer:
+    import pyarrow.parquet as pq
+
+    try:
+        read = pq.ParquetFile(BytesIO(_MAGIC + tail)).metadata
+    except (OSError, ValueError) as error:
+        raise UnfitEvidenceError(unreadable(path, error)) from error
+    return _Footer(read.schema.to_arrow_schema(), int(read.num_rows))
 
 
 def _rows_of(frame: DataFrame) -> list[dict[str, Any]]:
