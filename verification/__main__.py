@@ -5,9 +5,9 @@ and `findings/` are written anew. With `--reference` the plain-Python reference 
 Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
 takes no Spark either, and writes nothing, because whoever shows a script judges it.
 
-A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` was tried). Then `--into DIR` names where verdicts and
-findings are written, beside copies of the small files, so that `python -m reports DIR/NAME` shows them; the captures stay
-where they are (`verification.distant`).
+A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` and `s3a://…` were tried). Then `--into DIR` names
+where verdicts and findings are written, beside copies of the small files, so that `python -m reports DIR/NAME` shows
+them; the captures stay where they are (`verification.distant`).
 
 `python -m verification segments DIR…` compares the replicas in the data directories of stopped brokers
 (`verification.replicas.command`).
