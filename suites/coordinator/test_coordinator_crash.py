@@ -31,6 +31,8 @@ def test_controller_crash_while_committing(run: Run) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        schedule=(Step(fault=CrashBroker(Controller()), hold_s=3),),
+        # The controller that follows gives every broker a new session, the dead one too: until that one is fenced, up to 7 s
+        # after the blow, all clients wait, and what they try is tried after it.
+        schedule=(Step(fault=CrashBroker(Controller()), hold_s=6),),
         floors=(*FLOORS, *TRANSACTIONS),
     )
