@@ -21,7 +21,6 @@ from verification.fingerprints.groups import Groups, starts
 from verification.fingerprints.hashing import Numbers
 from verification.fingerprints.packed import unpack
 
-_PLACE = ("run", "topic_index", "partition")
 #: A block of inputs.
 SOURCE = ("run", "source_partition", "source_block")
 _COPY = (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")
@@ -74,7 +73,11 @@ def of_copies(rows: Columns, committed: Flags, texts: Mapping[str, pa.Array]) ->
 
 
 def _grouped(keys: Sequence[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows in an order in which those with the same keys stand together, and where each such group starts in it."""
+    """Rows in an order in which those with the same keys stand together, and where each such group starts in it.
+
+    Sorted by the keys themselves: `Groups` sorts by hashes of them and may give a group in parts, which does for partial
+    sums and not for a verdict.
+    """
     order = np.lexsort(keys)
     return order, starts([key[order] for key in keys])
 
