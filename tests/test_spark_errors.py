@@ -17,7 +17,7 @@ from verification.evidence import read_run
 from verification.folding import fold
 from verification.reference import judge_rows
 from verification.rows import all_rows
-from verification.said import in_a_line
+from verification.spark_errors import in_a_line
 from verification.verdict import ExitCode, Verdict
 
 PLACE = "s3a://bucket/run"

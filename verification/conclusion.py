@@ -13,7 +13,7 @@ from verification.coverage import coverage
 from verification.decision import Judged, decide
 from verification.evidence import RunEvidence
 from verification.folding import Folded
-from verification.said import in_a_line
+from verification.spark_errors import in_a_line
 from verification.verdict import Finding, ScenarioVerdict
 from verification.witness import witness
 

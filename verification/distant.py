@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from verification.captured import LOG_ROW, MARKER, LogRow, Place, in_order, unreadable
 from verification.errors import SessionError, UnfitEvidenceError
-from verification.said import in_a_line, jvm_ended
+from verification.spark_errors import in_a_line, jvm_ended
 
 if TYPE_CHECKING:
     import pyarrow as pa

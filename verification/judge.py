@@ -27,7 +27,7 @@ from verification.fingerprints.choice import Way, fits
 from verification.folding import Folded, RawViolation, fold
 from verification.interpreting import interpreted
 from verification.layout import RunDirectory
-from verification.said import in_a_line
+from verification.spark_errors import in_a_line
 from verification.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
