@@ -18,9 +18,10 @@ from verification.fingerprints import blocks, suspects
 from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
 from verification.fingerprints.fold import lowest, texts_of
 from verification.fingerprints.fragments import FRAGMENT_KEYS, FRAGMENTS
-from verification.fingerprints.groups import Groups, starts
+from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import Numbers
 from verification.fingerprints.packed import KINDS, Kind, pack, packed_rows, unpack
+from verification.fingerprints.producers import COMMIT, OPEN, Producers, decided, outcomes
 
 _PRODUCER = ("run", "topic_index", "partition", "producer_id")
 _MERGED = {
@@ -40,7 +41,6 @@ _KEPT = (*FRAGMENT_KEYS, "n", "first", "last", "epoch_max", "sequence_max")
 STEPS = pa.schema([*[FRAGMENTS.field(name) for name in _KEPT], ("until", pa.int64())])
 #: What is said of a step that is looked at in any case.
 NAMED = pa.schema([FRAGMENTS.field(name) for name in FRAGMENT_KEYS if name != "control"])
-_COMMIT, _ABORT, _OPEN = range(3)
 
 
 def _merge(rows: Columns, groups: Groups) -> tuple[dict[str, Numbers], NDArray[np.intp]]:
@@ -55,65 +55,6 @@ def _merge(rows: Columns, groups: Groups) -> tuple[dict[str, Numbers], NDArray[n
     return {name: column[order] for name, column in found.items()}, went
 
 
-class _Producers:
-    """Rows laid out by producer: what stands before and after each among those of its own."""
-
-    def __init__(self, keys: list[Numbers]) -> None:
-        heads = starts(keys)
-        lengths = np.diff(heads, append=len(keys[0]))
-        self.segment = np.repeat(np.arange(len(heads)), lengths)
-        self.start = np.repeat(heads, lengths)
-        self.end = np.repeat(heads + lengths, lengths)
-        self.place = np.arange(len(keys[0]))
-
-    def at(self, places: Numbers, values: Numbers) -> Numbers:
-        """The values at some places, null where a place is not one of the producer's."""
-        own = (places >= self.start) & (places < self.end)
-        return np.where(own, values[np.where(own, places, 0)], NULL)
-
-    def before(self, values: Numbers) -> Numbers:
-        """The value of the row before."""
-        return self.at(self.place - 1, values)
-
-    def after(self, values: Numbers) -> Numbers:
-        """The value of the row after."""
-        return self.at(self.place + 1, values)
-
-    def any(self, condition: Flags) -> Flags:
-        """Whether something holds for any row of the producer."""
-        found: Flags = np.bincount(self.segment, weights=condition)[self.segment] > 0
-        return found
-
-    def highest_before(self, values: Numbers) -> Numbers:
-        """The highest of all rows before; nulls are lower than anything."""
-        return _highest_before(values, self.segment)
-
-    def lowest_after(self, values: Numbers) -> Numbers:
-        """The lowest of all rows after, of values that are never null."""
-        found = _highest_before(-values[::-1], self.segment[-1] - self.segment[::-1])[::-1]
-        return np.where(found == NULL, NULL, -found)
-
-    def next_where(self, condition: Flags) -> Numbers:
-        """The place of the next row after for which something holds; beyond the producer's own where there is none."""
-        places = np.where(condition, self.place, len(self.place))
-        nearest = np.minimum.accumulate(places[::-1])[::-1]
-        return np.append(nearest[1:], len(self.place))
-
-    def latest_where(self, condition: Flags) -> Numbers:
-        """The place of the latest row before for which something holds; -1 or another producer's where there is none."""
-        places = np.where(condition, self.place, -1)
-        return np.insert(np.maximum.accumulate(places)[:-1], 0, -1)
-
-
-def _highest_before(values: Numbers, segment: Numbers) -> Numbers:
-    """Segments one after the other; ranks instead of values, so that a segment and a rank make one long."""
-    distinct, rank = np.unique(values, return_inverse=True)
-    running = np.maximum.accumulate(segment * len(distinct) + rank)
-    earlier = np.insert(running[:-1], 0, -1)
-    found: Numbers = np.where(earlier // len(distinct) == segment, distinct[earlier % len(distinct)], NULL)
-    return found
-
-
 def _loose(rows: dict[str, Numbers], data: Flags) -> Flags:
     """Not surely one number after the other. Of rows without numbers, or without send orders, nothing is sure."""
     unstepped = (rows["shift_min"] == NULL) | (rows["shift_min"] < rows["shift_max"])
@@ -124,7 +65,7 @@ def _loose(rows: dict[str, Numbers], data: Flags) -> Flags:
     return found
 
 
-def _unjoined(rows: dict[str, Numbers], own: _Producers, data: Flags, odd: Flags) -> Flags:
+def _unjoined(rows: dict[str, Numbers], own: Producers, data: Flags, odd: Flags) -> Flags:
     """Whose numbers may not begin where those of the producer's latest fragment in its highest epoch so far ended."""
     loose = _loose(rows, data)
     epochs = np.where(data, rows["epoch_max"], NULL)
@@ -144,13 +85,10 @@ def _unjoined(rows: dict[str, Numbers], own: _Producers, data: Flags, odd: Flags
 
 def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Numbers]:
     """The columns that follow from those around a row."""
-    own = _Producers([rows[name] for name in _PRODUCER])
-    names = {text: number for number, text in enumerate(control.values("control"))}
-    commits, aborts = (rows["control"] == names.get(text, -1) for text in ("commit", "abort"))
+    own = Producers([rows[name] for name in _PRODUCER])
     data, produced, transactional = rows["control"] == NULL, rows["producer_id"] >= 0, rows["transactional"] == 1
-    decided = own.next_where(commits | aborts)
-    settled = own.at(decided, np.where(commits, _COMMIT, _ABORT))
-    outcome = np.where(rows["transactional"] == 0, _COMMIT, np.where(settled == NULL, _OPEN, settled))
+    ending = decided(own, rows["control"], control.values("control"))
+    outcome = outcomes(own, ending, rows["transactional"])
     next_first, previous = own.lowest_after(rows["first"]), own.before(rows["last"])
     crossed = ((next_first != NULL) & (next_first <= rows["last"])) | ((previous != NULL) & (previous >= rows["first"]))
     other = (own.after(rows["process"]) != rows["process"]) | (own.after(rows["operation"]) != rows["operation"])
@@ -161,14 +99,14 @@ def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Number
     odd = data & (((transactional | produced) & crossed) | (transactional & follows) | stale)
     raises = produced & ((highest == NULL) | (rows["epoch_max"] > highest))
     flags = {
-        "wrong": data & ((rows["amiss"] == 1) | odd | (outcome == _OPEN)),
+        "wrong": data & ((rows["amiss"] == 1) | odd | (outcome == OPEN)),
         # Wherever the producer's epoch went back later.
         "raising": raises & own.any(stale),
         "unjoined": _unjoined(rows, own, data, odd),
     }
     return {
         "outcome": np.where(data, outcome, NULL),
-        "until": own.at(decided, rows["last"]),
+        "until": own.at(ending.place, rows["last"]),
         **{name: flag.astype(np.int64) for name, flag in flags.items()},
     }
 
@@ -185,7 +123,7 @@ def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.
     groups = Groups([held[name] for name in FRAGMENT_KEYS])
     rows, went = _merge(held, groups)
     rows |= _look_around(rows, held)
-    committed = rows["outcome"] == _COMMIT
+    committed = rows["outcome"] == COMMIT
     steps = record_batch(STEPS, rows, texts_of(held))
     counted = list(suspects.of_log(held, rows, committed))
     copies = list(blocks.of_copies(held, committed[went[groups.of_rows()]], texts_of(held)))
