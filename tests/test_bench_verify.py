@@ -9,12 +9,24 @@ from pathlib import Path
 import pytest
 
 from suites.bench.ratio import Unit
+from suites.bench_verify.__main__ import plan_of
 from suites.bench_verify.errors import DisagreementError, EvidenceSizeError, PartyError
 from suites.bench_verify.evidence import Made, make
 from suites.bench_verify.figures import Size, bounds, page, ratios, seen
 from suites.bench_verify.footprint import Footprint, measured
 from suites.bench_verify.found import Found, agree, kinds, of_violations, read, write
-from suites.bench_verify.parties import DUCKDB, PARTIES, POLARS, PRODUCT, TEXTBOOK, Judged, Party, Setting, require
+from suites.bench_verify.parties import (
+    DUCKDB,
+    PARTIES,
+    POLARS,
+    PRODUCT,
+    SMALL,
+    TEXTBOOK,
+    Judged,
+    Party,
+    Setting,
+    require,
+)
 from suites.bench_verify.plan import Plan
 from verification.anomalies import Anomaly
 from verification.evidence import read_run
@@ -62,6 +74,17 @@ def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int) ->
     agree("the reference", of_violations(judge_rows(all_rows(read_run(directory)))), result.planted)
     assert set(kinds(result.planted)) == set(Anomaly) - NOT_SHOWN
     assert 0.9 * 8_000 < result.records < 1.1 * 8_000
+
+
+def test_where_nothing_is_planted_nothing_is_wrong(tmp_path: Path) -> None:
+    """Not at the end either: no transaction is left open, no group lags, and every partition is stable."""
+    directory, result = made(tmp_path / "run", small(rounds=0))
+    evidence = read_run(directory)
+    assert (result.planted, judge_rows(all_rows(evidence))) == ((), [])
+    assert evidence.captures.open_producers == ()
+    assert all(end.last_stable_offset == end.high_watermark for end in evidence.captures.ends)
+    assert 0.9 * 8_000 < result.records < 1.1 * 8_000
+    assert plan_of(SMALL, 1).rounds == 0 < plan_of(SMALL + 1, 1).rounds
 
 
 def test_blocks_hold_no_more_than_they_may() -> None:
@@ -176,8 +199,10 @@ def size(records: int, *, product: float, duckdb: float, textbook: float, gib: f
 
 
 def test_bounds_are_judged_where_start_up_no_longer_decides() -> None:
-    """Below 10^7 records nothing is promised; from there on each bound holds or is said not to."""
+    """Of 10^5 records seconds are promised, and ratios from 10^7 on; each bound holds or is said not to."""
     assert bounds([size(1_000_000, product=20, duckdb=1, textbook=30)]) == []
+    (quick,), (slow,) = (bounds([size(SMALL, product=took, duckdb=1, textbook=30)]) for took in (8, 8.1))
+    assert (quick.holds, slow.holds, slow.seen) == (True, False, 8.1)
     small_one = size(1_000_000, product=10, duckdb=4, textbook=50)
     good = bounds([small_one, size(10_000_000, product=60, duckdb=25, textbook=300)])
     assert [each.holds for each in good] == [True, True, True, True]

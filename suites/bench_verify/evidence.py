@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -139,14 +139,17 @@ def experiment(plan: Plan) -> Experiment:
     )
 
 
-def captures(carried: Carried, lagging: int) -> Captures:
-    """What the cluster would say at quiescence: one transaction is left open, one partition's LSO stands without it."""
+def captures(carried: Carried, lagging: int | None) -> Captures:
+    """What the cluster would say at quiescence: one transaction is left open, one partition's LSO stands without it.
+
+    Nothing of that, and no group that lags, where it is not said up to which offset it does.
+    """
     ends = []
     for (topic_index, partition), end in np.ndenumerate(carried.ends):
         stable = int(end)
-        if (topic_index, partition) == (OUTPUTS[-1], PARTITIONS - 1):
+        if lagging is not None and (topic_index, partition) == (OUTPUTS[-1], PARTITIONS - 1):
             stable -= OPEN_RECORDS
-        if (topic_index, partition) == STUCK:
+        if lagging is not None and (topic_index, partition) == STUCK:
             stable -= 1
         ends.append(
             PartitionEnd(
@@ -158,7 +161,8 @@ def captures(carried: Carried, lagging: int) -> Captures:
             )
         )
     offsets = [int(each) for each in carried.ends[INPUT]]
-    offsets[LAGGING] = lagging
+    if lagging is not None:
+        offsets[LAGGING] = lagging
     left = int(carried.ends[OUTPUTS[-1], PARTITIONS - 1]) - OPEN_RECORDS
     number = columns.producer_id(LEAVER)
     opened = OpenProducer(
@@ -168,12 +172,17 @@ def captures(carried: Carried, lagging: int) -> Captures:
         producer_epoch=1,
         first_offset=left,
     )
-    return Captures(
+    quiet = Captures(
         ends=tuple(ends),
         group_offsets=tuple(
             GroupOffset(group=GROUP, topic=TOPICS[INPUT][0], partition=partition, offset=offset)
             for partition, offset in enumerate(offsets)
         ),
+    )
+    if lagging is None:
+        return quiet
+    return replace(
+        quiet,
         coordinator_states=(
             CoordinatorState(transactional_id="t-30", state="Empty", producer_id=number, producer_epoch=1),
         ),
@@ -207,9 +216,15 @@ class Maker:
         advance(self.carried, rows)
         self.planted += self.copying.spoil(self.carried, rows, rounds)
 
-    def last(self) -> int:
-        """The copies that are still to be made, and a transaction that stays open; where the group's offset lags."""
+    def last(self) -> int | None:
+        """The copies that are still to be made, and a transaction that stays open; where the group's offset lags.
+
+        Where nothing is planted the copies alone, and None.
+        """
         copied = self._copies()
+        if not self.plan.rounds:
+            self._write(lay_out(copied, self.carried), frozenset())
+            return None
         slot = int(copied["slot"].max(initial=0)) + 1
         rows = lay_out(joined([copied, left_open(slot)]), self.carried)
         self.planted += self.copying.found(rows)

@@ -52,6 +52,8 @@ class Fate(IntEnum):
 class Plan:
     """What is made: about `records` data records, with `rounds` plants of each kind, the same for the same `seed`.
 
+    Without any round everything is in order, the end included.
+
     `per_transaction` records are written by one transaction; `block_records` is how many are held in memory at once.
     """
 
