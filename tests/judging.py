@@ -36,7 +36,7 @@ def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawVi
     """Every violation that the Spark checks and the walk of transaction logs find, by run."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
-    from verification.judge import collect
+    from verification.collecting import collect
 
     every = list(plants)
     found = collect(derive(frames(spark, every)), CHECKS)

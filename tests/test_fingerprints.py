@@ -82,9 +82,9 @@ def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
     from verification import findings
     from verification.checks import CHECKS
     from verification.checks.facts import derive
+    from verification.collecting import collect
     from verification.fingerprints import facts as fingerprints
     from verification.fingerprints.evidence import Evidence
-    from verification.judge import collect
 
     whole = derive(evidence)
     found = collect(whole, CHECKS)

@@ -34,6 +34,7 @@ class Jobs:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[bool, list[str]]] = []
         monkeypatch.setattr(judging, "check", self.check)
+        monkeypatch.setattr(judging, "in_order", lambda *_: frozenset[str]())
 
     def check(self, _: SparkSession, runs: Sequence[RunEvidence], *, folded: bool) -> Checked:
         self.asked.append((folded, [run.run for run in runs]))

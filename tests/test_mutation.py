@@ -14,13 +14,15 @@ from suites.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
 from suites.judge_mutants.__main__ import SEED as KEPT_SEED
 from verification.anomalies import Anomaly
 from verification.evidence import read_run
+from verification.fingerprints.accord import doubt
 from verification.folding import fold
 from verification.mutation.base import RUNS, Base, bases, place_of
-from verification.mutation.batch import judged
+from verification.mutation.batch import acquitted, judged
 from verification.mutation.cut import cut
+from verification.mutation.held import held
 from verification.mutation.making import MUTATORS, mutants
 from verification.mutation.mutant import Mutant
-from verification.mutation.score import Judgement, Score, judgement, lines, page
+from verification.mutation.score import Judgement, Score, judgement, lines, page, summary
 from verification.reference import judge_rows
 from verification.rows import all_rows
 from verification.verdict import ExitCode
@@ -116,12 +118,24 @@ def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
     assert any(guilty.mutator in line and "| 1 |" in line for line in lines(score, MUTATORS))
 
 
+def test_folds_that_acquit_the_guilty_are_shown_up(made: list[Mutant]) -> None:
+    """Who is acquitted without a look at the records and breaks something is a mistake, whatever the judges found."""
+    guilty = next(mutant for mutant in made if mutant.breaks)
+    score = Score()
+    score.add(guilty, judge_rows(guilty.rows), acquitted=True)
+    assert [(each.judge, each.judgement) for each in score.mistakes] == [("the folds", Judgement.ESCAPED)]
+    assert summary(score).endswith("the folds acquitted 0 of those that break nothing, and 1 of the others")
+
+
 def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
     """What is kept is the score of a judge that is right about each of a thousand mutants that are made today."""
     score = Score()
+    quiet = 0
     for mutant in mutants(_bases(), each=EACH, seed=KEPT_SEED):
         score.judged[mutant.mutator, judgement(mutant.breaks, mutant.breaks)] += 1
         score.broken.setdefault(mutant.mutator, Counter())[mutant.breaks] += 1
+        quiet += not mutant.breaks and mutant.rows["runs"][0]["has_log"] and doubt(held(mutant.rows)) is None
+    score.unread[False] = quiet
     assert sum(score.judged.values()) >= 1_000
     assert PAGE.read_text(encoding="utf-8") == page(score, MUTATORS, _bases(), seed=KEPT_SEED, command=COMMAND)
 
@@ -137,8 +151,9 @@ def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.
 def test_spark_is_right_about_every_mutator(spark: SparkSession, made: list[Mutant]) -> None:
     """One job: the checks convict exactly the mutants that break something, of exactly that."""
     score = Score()
-    found = judged(spark, made)
+    found, unread = judged(spark, made), acquitted(spark, made)
     for mutant in made:
-        score.add(mutant, found.get(mutant.name, ()))
+        score.add(mutant, found.get(mutant.name, ()), acquitted=mutant.name in unread)
     assert [str(mistake) for mistake in score.mistakes] == []
     assert score.disagreements == []
+    assert score.unread[False] > len(made) // 6

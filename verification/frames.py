@@ -21,6 +21,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from verification.distant import spelled_alike
 from verification.evidence import RunEvidence
 from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
+from verification.layout import RunDirectory
 from verification.rows import Rows, small_rows
 from verification.sources import schema as schemas
 
@@ -208,10 +209,14 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
     return rows.join(declared, ["run", "observer_index"]).withColumns(columns).select(*schemas.OBSERVATIONS.names)
 
 
-def load(spark: SparkSession, runs: Sequence[RunEvidence], *, with_acks: bool = True) -> Frames:
+#: Frames with a row per record.
+BULK = frozenset({"acks", "observations", "log", "uncommitted", "committed"})
+
+
+def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[str] = BULK) -> Frames:
     """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`).
 
-    Without acknowledgements that frame is empty: it is for who reads those of some operations alone (`acks`).
+    Of `BULK` those that are not asked for are empty: they are for who reads some of their rows, or none.
     """
     small: Rows = {}
     for run in runs:
@@ -219,12 +224,17 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence], *, with_acks: bool = 
             small.setdefault(name, []).extend(rows)
     directories = [run.directory for run in runs]
     with_log = [run.directory for run in runs if run.experiment.has_log]
+
+    def captured(name: str, of: Sequence[RunDirectory]) -> DataFrame:
+        folders = [each.location(each.root / name) for each in of] if name in bulk else []
+        return _captured(spark, folders, FRAME_SCHEMAS[name])
+
     held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
     return Frames(
         **held,
-        acks=acks(spark, runs, None if with_acks else ()),
-        observations=_observations(spark, runs, held["observers"]),
-        log=_captured(spark, [each.location(each.log) for each in with_log], schemas.LOG),
-        uncommitted=_captured(spark, [each.location(each.uncommitted) for each in with_log], schemas.DELIVERED),
-        committed=_captured(spark, [each.location(each.committed) for each in directories], schemas.DELIVERED),
+        acks=acks(spark, runs, None if "acks" in bulk else ()),
+        observations=_observations(spark, runs if "observations" in bulk else (), held["observers"]),
+        log=captured("log", with_log),
+        uncommitted=captured("uncommitted", with_log),
+        committed=captured("committed", directories),
     )

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verification import coordination, findings, verdict_file
+from verification.acquitting import in_order
+from verification.collecting import collect
 from verification.conclusion import CAPTURES, Around, conclude, tried
 from verification.errors import UnfitEvidenceError
 from verification.evidence import RunEvidence, check_distinct, read_run
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from verification.captured import Captured
-    from verification.checks import Check
     from verification.checks.facts import Facts
     from verification.fingerprints.facts import Doubts
     from verification.frames import Frames
@@ -60,21 +61,6 @@ class Checked:
     rows: int | None = field(default=None, compare=False)
 
 
-def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
-    """Every violation that these checks find, by run; one job."""
-    from verification.anomalies import Anomaly
-    from verification.checks import united
-
-    found: dict[str, list[RawViolation]] = {}
-    with interpreted(facts.places.sparkSession, facts.rows):
-        rows = united(facts, checks).toArrow().to_pylist()
-    for row in rows:
-        run = row.pop("run")
-        row |= {"anomaly": Anomaly(row["anomaly"]), "places": tuple(row["places"] or ())}
-        found.setdefault(run, []).append(RawViolation(**row))
-    return found
-
-
 def _doubtful(
     spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames, prepared: Callable[[], None]
 ) -> Doubts | None:
@@ -98,12 +84,12 @@ def _doubtful(
 def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], folded: bool) -> tuple[Facts, Places]:
     """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
     from verification.checks.facts import derive
-    from verification.frames import acks, load
+    from verification.frames import BULK, acks, load
     from verification.shipping import prepare
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="workers") as pool:
         preparing = pool.submit(prepare, spark) if folded else None
-        frames = load(spark, runs, with_acks=not folded)
+        frames = load(spark, runs, bulk=BULK - {"acks"} if folded else BULK)
         doubts = _doubtful(spark, runs, frames, preparing.result) if preparing is not None else None
     if doubts is not None:
         return doubts.facts, partial(doubts.around, spark)
@@ -182,6 +168,13 @@ def _judge_together(
         yield run.run, conclude(run, found[run.run], around or {}, (*walked[run.run][1], *lacking))
 
 
+def _acquitted(run: RunEvidence) -> tuple[str, ScenarioVerdict]:
+    """The verdict on a run in which nothing was found."""
+    nothing = fold(())
+    findings.write(run, nothing, {})
+    return run.run, conclude(run, nothing, {}, ())
+
+
 def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
     """Runs that one job can hold, in their order; one that is larger by itself is alone."""
     some: list[RunEvidence] = []
@@ -197,12 +190,20 @@ def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
         yield some
 
 
-def _jobs(runs: Sequence[RunEvidence], way: Way) -> Iterator[tuple[list[RunEvidence], bool]]:
-    """The runs of each job, and whether it goes by fingerprints first."""
+def _looked_for(
+    spark: SparkSession, runs: Sequence[RunEvidence], way: Way
+) -> Iterator[tuple[list[RunEvidence], Iterable[tuple[str, ScenarioVerdict]]]]:
+    """The runs of each job, and their verdicts: what is in order, then the others, then what goes by fingerprints first."""
     folded = [run for run in runs if fits(run, way)]
     names = {run.run for run in folded}
-    yield from ((some, False) for some in _batches(run for run in runs if run.run not in names))
-    yield from ((some, True) for some in _batches(folded))
+    small = [run for run in runs if run.run not in names]
+    quiet = in_order(spark, small) if way is Way.BY_SIZE else frozenset[str]()
+    if quiet:
+        yield [run for run in small if run.run in quiet], map(_acquitted, (run for run in small if run.run in quiet))
+    for some in _batches(run for run in small if run.run not in quiet):
+        yield some, _judge_together(spark, some, folded=False)
+    for some in _batches(folded):
+        yield some, _judge_together(spark, some, folded=True)
 
 
 def _captured(spark: SparkSession, directory: RunDirectory) -> Captured | None:
@@ -224,8 +225,9 @@ def judge(
 ) -> list[ScenarioVerdict]:
     """Judge the evidence of some scenarios and write `verdicts.json` and `findings/` into each.
 
-    They are judged in one job, or in several where there is more than `ROWS_TOGETHER` of it. Large runs are judged in jobs
-    of their own, by fingerprints first (`verification.fingerprints`); `way` says so of all or of none, for comparison.
+    Those in which everything agrees are acquitted together (`acquitting`). The others are judged in one job, or in several
+    where there is more than `ROWS_TOGETHER` of it. Large runs are judged in jobs of their own, by fingerprints first
+    (`verification.fingerprints`); `way` says so of all or of none, for comparison.
     `ahead` is the evidence of those that were read already, by their roots. `tell` is given every verdict once it is
     written.
 
@@ -249,8 +251,8 @@ def judge(
             fit[evidence.run] = number, evidence
         except UnfitEvidenceError as error:
             ended(number, _unfit(directory, error))
-    for runs, folded in _jobs([evidence for _, evidence in fit.values()], way):
-        judged = dict(_judge_together(spark, runs, folded=folded))
+    for runs, judging in _looked_for(spark, [evidence for _, evidence in fit.values()], way):
+        judged = dict(judging)
         # The runs were judged together: each is charged its share.
         now = time.monotonic()
         for run, verdict in judged.items():

@@ -19,7 +19,7 @@ from suites.config import ROOT
 from verification.command_line import Parser, end_with
 from verification.errors import SessionError, UnfitEvidenceError
 from verification.mutation.base import RUNS, Base, bases
-from verification.mutation.batch import judged
+from verification.mutation.batch import acquitted, judged
 from verification.mutation.making import MUTATORS, mutants
 from verification.mutation.score import Score, lines, page, summary
 from verification.verdict import ExitCode
@@ -51,9 +51,9 @@ def _scored(clean: Sequence[Base], *, each: int, seed: int) -> Score:
     score = Score()
     made = mutants(clean, each=each, seed=seed)
     while several := tuple(islice(made, BATCH)):
-        found = judged(spark, several)
+        found, unread = judged(spark, several), acquitted(spark, several)
         for mutant in several:
-            score.add(mutant, found.get(mutant.name, ()))
+            score.add(mutant, found.get(mutant.name, ()), acquitted=mutant.name in unread)
         print(f"{sum(score.judged.values())} mutants judged after {time.monotonic() - began:.0f} s", flush=True)
     return score
 

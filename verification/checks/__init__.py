@@ -54,12 +54,16 @@ def _copies(experiment: Experiment) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check, the anomaly that it finds, and whether an experiment can show it at all (else its plan is left out)."""
+    """A check, the anomaly that it finds, and whether an experiment can show it at all (else its plan is left out).
+
+    `beside` is true of those that find something where no place and no record is in question (`facts.beside`).
+    """
 
     name: str
     anomaly: Anomaly
     find: Callable[[Facts], DataFrame]
     applies: Callable[[Experiment], bool] = _has_log
+    beside: bool = False
 
 
 CHECKS: tuple[Check, ...] = (
@@ -91,13 +95,14 @@ CHECKS: tuple[Check, ...] = (
     Check(name="broken-sequence", anomaly=Anomaly.BROKEN_SEQUENCE, find=sequences.broken_sequence),
     Check(name="nonmonotonic-poll", anomaly=Anomaly.NONMONOTONIC_POLL, find=polls.nonmonotonic_poll, applies=_always),
     Check(name="poll-skip", anomaly=Anomaly.POLL_SKIP, find=polls.poll_skip),
-    Check(name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction),
-    Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso),
+    Check(name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction, beside=True),
+    Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso, beside=True),
     Check(
         name="stranded-producer",
         anomaly=Anomaly.STRANDED_PRODUCER,
         find=survival.stranded_producer,
         applies=_claims_survival,
+        beside=True,
     ),
 )
 

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from verification.checks.operations import operations
 from verification.checks.places import places
 from verification.checks.records import records
-from verification.frames import Frames
+from verification.frames import Frames, local
+from verification.sources.schema import PLACES, RECORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,4 +42,13 @@ def derive(frames: Frames) -> Facts:
     by_record = records(frames, by_place, by_operation).localCheckpoint()
     return Facts(
         frames=frames, places=by_place, records=by_record, ordered=by_place, sequenced=by_place, copied=by_place
+    )
+
+
+def beside(frames: Frames) -> Facts:
+    """The facts where no place and no record is in question: what the other frames show remains."""
+    spark = frames.runs.sparkSession
+    none = local(spark, [], PLACES)
+    return Facts(
+        frames=frames, places=none, records=local(spark, [], RECORDS), ordered=none, sequenced=none, copied=none, rows=0
     )

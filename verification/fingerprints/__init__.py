@@ -10,6 +10,9 @@ each writer (`sequence`). Producers' own numbers follow from both folds of the l
 doubtful Spark sees packs of bytes (`packed`); of them workers pick what is asked for (`picks`), and of the evidence they
 let through what is to be read again (`sieve`).
 
+Of a small run one worker holds everything, and it is enough that nothing is in doubt (`acquittal`, `accord`); what live
+observers were given is held against the log there as well (`observed`).
+
 The checks themselves are not repeated here. They are given the frames of what is left in doubt (`narrow`), and remain the
 one definition of every anomaly. What they find of operations that are not in doubt is dropped by dropping those places,
 as they may be there in part only. Why nothing is missed, anomaly by anomaly:
@@ -34,7 +37,9 @@ as they may be there in part only. Why nothing is missed, anomaly by anomaly:
     reordered-write        offsets that do not rise with the send orders of a writer in a partition, exactly
     broken-sequence        numbers that are not as many as they span, out of step with send orders, or not joined to the
                            producer's fragment before, and fragments whose send orders do not rise: exactly (`numbering`)
-    early-read, and whatever live observers were given: such runs are not judged this way (`choice`)
+    early-read, and whatever live observers were given: large runs that have any are not judged this way (`choice`); small
+                           ones are in doubt unless each observer was given what the log holds for it, in its order, up to
+                           the last, and if it reads committed records none before its operation decided
 
 A record that is odd or open makes its whole operation suspect, and a place that is given what the log does not hold there
 makes everything suspect that may stand there. A missed anomaly therefore takes hashes that agree by chance in 64 bits of

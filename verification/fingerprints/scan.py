@@ -88,15 +88,19 @@ def _read(pieces: Iterable[pa.RecordBatch], *, columns: tuple[str, ...], work: W
 
 
 def _batches(pieces: Iterable[pa.RecordBatch], columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    for piece in pieces:
+        for each in piece.to_pylist():
+            yield from batches_of(each["path"], columns, [each["row_group"]])
+
+
+def batches_of(path: str, columns: tuple[str, ...], row_groups: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, or of some of its row groups, in these columns."""
     import pyarrow.parquet as pq
 
     texts = [name for name in TEXTS if name in columns]
-    # One thread: Spark gives every task a core, and there are as many tasks.
-    how = {"batch_size": BATCH_ROWS, "columns": list(columns), "use_threads": False}
-    for piece in pieces:
-        for each in piece.to_pylist():
-            with pq.ParquetFile(each["path"], read_dictionary=texts) as file:
-                yield from file.iter_batches(row_groups=[each["row_group"]], **how)
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        # One thread: Spark gives every task a core, and there are as many tasks.
+        yield from file.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=list(columns), use_threads=False)
 
 
 def _every(_: RowGroup) -> bool:

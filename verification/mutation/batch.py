@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from verification.coordination import illegal_transitions
+from verification.fingerprints.accord import doubt
 from verification.mutation.base import Base
+from verification.mutation.held import held
 from verification.mutation.mutant import Mutant
 from verification.rows import Row
 
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
     from verification.folding import RawViolation
     from verification.frames import Frames
-
-#: Frames with a row per record: put together by Spark. The others are small and sent as they are.
-BULK = ("log", "committed", "uncommitted", "observations", "acks")
 
 
 def _renamed(row: Row, base: Base, run: str) -> Row:
@@ -87,8 +86,9 @@ def _small(spark: SparkSession, mutants: Sequence[Mutant], frame: str, schema: S
 
 def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
     """The evidence of some mutants, each a run of its own."""
-    from verification.frames import FRAME_SCHEMAS, Frames
+    from verification.frames import BULK, FRAME_SCHEMAS, Frames
 
+    # What has a row per record is put together by Spark. The others are small and sent as they are.
     bases = list({each.base.name: each.base for each in mutants}.values())
     held = {
         name: _bulk(spark, bases, mutants, name) if name in BULK else _small(spark, mutants, name, schema)
@@ -97,11 +97,28 @@ def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
     return Frames(**held)
 
 
+def acquitted(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:
+    """The mutants in which nothing is found without a look at their records, as `verification.acquitting` says it."""
+    from verification.checks import CHECKS
+    from verification.checks.facts import beside
+    from verification.collecting import collect
+
+    found = collect(beside(frames(spark, mutants)), [check for check in CHECKS if check.beside])
+    return frozenset(
+        each.name
+        for each in mutants
+        if each.name not in found
+        and each.rows["runs"][0]["has_log"]
+        and not any(illegal_transitions(each.rows["transaction_log"]))
+        and doubt(held(each.rows)) is None
+    )
+
+
 def judged(spark: SparkSession, mutants: Sequence[Mutant]) -> dict[str, list[RawViolation]]:
     """Every violation that the Spark checks find, by mutant, in one job, and what coordinators may not have written."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
-    from verification.judge import collect
+    from verification.collecting import collect
 
     found = collect(derive(frames(spark, mutants)), CHECKS)
     for mutant in mutants:

@@ -53,15 +53,22 @@ class Mistake:
 
 @dataclass(slots=True)
 class Score:
-    """What came of all mutants; `judged` counts (mutator, judgement) by the Spark checks."""
+    """What came of all mutants; `judged` counts (mutator, judgement) by the Spark checks.
+
+    `unread` counts those that were acquitted without a look at their records, by whether they break something.
+    """
 
     judged: Counter[tuple[str, Judgement]] = field(default_factory=Counter)
     broken: dict[str, Counter[frozenset[Anomaly]]] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
+    unread: Counter[bool] = field(default_factory=Counter)
 
-    def add(self, mutant: Mutant, by_spark: Iterable[RawViolation]) -> None:
-        """Hold a mutant's violations, and those that the reference finds, against what it breaks."""
+    def add(self, mutant: Mutant, by_spark: Iterable[RawViolation], *, acquitted: bool = False) -> None:
+        """Hold a mutant's violations, and those that the reference finds, against what it breaks.
+
+        `acquitted` says that everything of it agreed, so that nobody would have looked at its records.
+        """
         found = {"Spark": list(by_spark), "the reference": judge_rows(mutant.rows)}
         for judge, violations in found.items():
             primary = frozenset(fold(violations).primary)
@@ -71,6 +78,11 @@ class Score:
                 self.broken.setdefault(mutant.mutator, Counter())[mutant.breaks] += 1
             if result not in RIGHT:
                 self.mistakes.append(Mistake(mutant=mutant, judge=judge, judgement=result, found=primary))
+        if acquitted:
+            self.unread[bool(mutant.breaks)] += 1
+            if mutant.breaks:
+                escaped = Mistake(mutant=mutant, judge="the folds", judgement=Judgement.ESCAPED, found=frozenset())
+                self.mistakes.append(escaped)
         first, second = (_comparable(violations) for violations in found.values())
         if first != second:
             self.disagreements.append(mutant.name)
@@ -115,8 +127,11 @@ def lines(score: Score, mutators: Sequence[Mutator]) -> list[str]:
 def summary(score: Score) -> str:
     """The score in one line."""
     counts = ", ".join(f"{score.total(each)} {each}" for each in Judgement)
-    wrong = sum(1 for each in score.mistakes if each.judge != "Spark")
-    return f"{counts}; the reference judge was wrong about {wrong} and disagreed about {len(score.disagreements)}"
+    wrong = sum(1 for each in score.mistakes if each.judge == "the reference")
+    return (
+        f"{counts}; the reference judge was wrong about {wrong} and disagreed about {len(score.disagreements)}; "
+        f"the folds acquitted {score.unread[False]} of those that break nothing, and {score.unread[True]} of the others"
+    )
 
 
 _PAGE = """# Score of the judge
@@ -124,7 +139,8 @@ _PAGE = """# Score of the judge
 Evidence of real runs that were found conformant, changed on purpose by mutators that know the
 [definitions](semantics.md) of the anomalies and nothing of how they are checked. A mutant that breaks something must be
 convicted of exactly that, after folding; one that breaks nothing must be acquitted. Both judges see every mutant, the
-Spark checks and the plain-Python reference. This page is written by
+Spark checks and the plain-Python reference; so do the folds, which acquit small runs of which everything agrees before
+anybody looks at their records, and may leave in doubt what they like. This page is written by
 
 ```
 {command}

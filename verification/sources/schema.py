@@ -181,6 +181,71 @@ RUNS = _schema(
     ("forgetful", _BOOLEAN),
 )
 
+#: One row per place, as `checks.places` says it.
+PLACES = _schema(
+    ("run", _STRING),
+    ("process", _INT),
+    ("operation", _LONG),
+    ("topic_index", _INT),
+    ("partition", _INT),
+    ("offset", _LONG),
+    ("in_log", _BOOLEAN),
+    ("control", _STRING),
+    ("transactional", _BOOLEAN),
+    ("producer_id", _LONG),
+    ("producer_epoch", _INT),
+    ("sequence", _INT),
+    ("sequence_due", _INT),
+    ("sequence_known", _BOOLEAN),
+    ("outcome", _STRING),
+    ("epoch_before", _INT),
+    ("adopted", _BOOLEAN),
+    ("next_process", _INT),
+    ("next_operation", _LONG),
+    *IDENTITY[4:],
+    ("genuine", _BOOLEAN),
+    *((name, _LONG) for name in ("committed", "uncommitted", "received", "returned")),
+    *((name, _LONG) for name in ("previous_offset", "first_received_ns", "first_observer")),
+    ("inconsistent", _BOOLEAN),
+    ("gone_process", _INT),
+    ("gone_operation", _LONG),
+    ("gone_index", _INT),
+    ("has_log", _BOOLEAN),
+    ("order_claimed", _BOOLEAN),
+    ("fan_out", _INT),
+    ("high_watermark", _LONG),
+    ("last_stable_offset", _LONG),
+    ("known", _BOOLEAN),
+    ("told", _STRING),
+    ("plain", _BOOLEAN),
+    ("size", _INT),
+    ("decided_ns", _LONG),
+    ("superseded_ns", _LONG),
+)
+
+#: One row per record, as `checks.records` says it.
+RECORDS = _schema(
+    ("run", _STRING),
+    ("process", _INT),
+    ("operation", _LONG),
+    ("index", _INT),
+    ("expected", _BOOLEAN),
+    ("acked", _BOOLEAN),
+    ("at_topic_index", _INT),
+    ("at_partition", _INT),
+    ("at_offset", _LONG),
+    *((name, _BOOLEAN) for name in ("visible", "waiting", "open")),
+    ("size", _INT),
+    ("copies", _LONG),
+    ("known", _BOOLEAN),
+    ("told", _STRING),
+    ("plain", _BOOLEAN),
+    ("has_log", _BOOLEAN),
+    ("seen", _LONG),
+    ("waits", _LONG),
+    ("any_open", _BOOLEAN),
+)
+
 #: What every check returns. `topic_index` becomes the topic's name when the finding is written. `places` are the
 #: acknowledged places of missing records, for folding; `cause` is null for a finding of its own, otherwise what
 #: explains it (see `verification.folding`).

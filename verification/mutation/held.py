@@ -1,0 +1,54 @@
+"""Rows of evidence as a worker holds the run (`fingerprints.accord`), without files.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from verification.fingerprints.accord import Held
+from verification.fingerprints.acquittal import acks_of, copying_of, decided_of, told_of
+from verification.fingerprints.columns import NULL
+from verification.fingerprints.fold import GIVEN, LOGGED
+from verification.fingerprints.observed import Record, polled
+from verification.rows import Row, Rows
+from verification.sources.columns import TYPES
+
+
+def _capture(rows: Iterable[Row], columns: tuple[str, ...]) -> pa.RecordBatch:
+    schema = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in columns])
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in columns} for row in rows], schema)
+
+
+def _records(rows: Iterable[Row]) -> Iterator[Record]:
+    for row in sorted(rows, key=lambda row: (row["poll"], row["position"])):
+        digest = NULL if row["identity_digest"] is None else row["identity_digest"]
+        yield row["topic_index"], row["partition"], row["offset"], digest, row["received_ns"]
+
+
+def held(rows: Rows) -> Held:
+    """One run, of all its rows by frame."""
+    (run,) = rows["runs"]
+    observed = {each["observer_index"]: each["committed_reader"] for each in rows["observers"]}
+    return Held(
+        run=run["run"],
+        order_claimed=run["order_claimed"],
+        captures={
+            name: _capture(rows[name], LOGGED if name == "log" else GIVEN)
+            for name in ("log", "uncommitted", "committed")
+        },
+        told=told_of(rows["operations"]),
+        acks=acks_of(rows["acks"]),
+        copying=copying_of(rows),
+        polled=[
+            polled(
+                _records(row for row in rows["observations"] if row["observer_index"] == index),
+                committed_reader=committed,
+            )
+            for index, committed in observed.items()
+        ],
+        decided_ns=decided_of(rows["operations"]),
+    )
