@@ -63,7 +63,7 @@ def test_equal_plans_make_equal_evidence(tmp_path: Path) -> None:
     other, else_ = made(tmp_path / "other", small(records=6_000, rounds=1, seed=2))
     assert contents(one) == contents(same)
     assert first == again
-    assert contents(one)["log/part-0.parquet"] != contents(other)["log/part-0.parquet"]
+    assert contents(one)["log/part-0-0.parquet"] != contents(other)["log/part-0-0.parquet"]
     assert first.planted != else_.planted
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -233,6 +234,28 @@ def test_a_capture_holds_what_lies_below_the_pinned_ends(
     assert len(rows) == len(found)
     assert read_captures(directory.captures) == replace(ends, rows={"committed": len(found)})
     assert all(row["valid"] and row["topic_index"] == ("one", "two").index(row["topic"]) for row in rows)
+
+
+@pytest.mark.spark
+def test_captures_have_small_row_groups(
+    spark: SparkSession,
+    cluster: tuple[str, dict[tuple[str, int], list[bytes]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their footers say where something stands: Spark's own row groups would be all that a task writes."""
+    from verification import capture as capturing
+
+    monkeypatch.setattr(capturing, "ROW_GROUP_ROWS", 7)
+    bootstrap, held = cluster
+    directory = RunDirectory(tmp_path)
+    capturing.capture(
+        spark, directory, bootstrap=bootstrap, captures=_ends(held), experiment=_experiment(), definitions=[]
+    )
+    footers = [pq.read_metadata(path) for path in directory.committed.glob("*.parquet")]
+    sizes = [footer.row_group(number).num_rows for footer in footers for number in range(footer.num_row_groups)]
+    assert sum(sizes) == sum(map(len, held.values()))
+    assert max(sizes) == 7
 
 
 @pytest.mark.spark

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Spark partitions per capture: as many as a small machine has cores. The log's reader makes more where there is more
 #: to read than `ranges.SPLIT_OFFSETS` for each.
 TASKS = 2
+#: Rows of a row group: what is in doubt stands around a fault, and row groups that cannot hold it by their footers are not
+#: read again (`fingerprints.spans`). Spark's own have 128 MB, which is all that a reader's task writes.
+ROW_GROUP_ROWS = 250_000
 #: How long a reader may stand still. Leaders are known and the data is there: this only bounds a broken cluster.
 STALL_S = 20.0
 
@@ -62,7 +65,8 @@ def _ranges(experiment: Experiment, captures: Captures, *, isolation: Isolation)
 def _write(spark: SparkSession, source: SourceName, folder: Path, options: Mapping[str, str]) -> None:
     from verification.sources.reading import read
 
-    read(spark, source, options).write.mode("overwrite").parquet(str(folder))
+    rows = read(spark, source, options)
+    rows.write.mode("overwrite").option("parquet.block.row.count.limit", ROW_GROUP_ROWS).parquet(str(folder))
 
 
 def spoken(jars: Sequence[Path | str]) -> str:

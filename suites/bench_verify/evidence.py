@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from suites.bench_verify import columns
 from suites.bench_verify.block import (
@@ -31,6 +30,7 @@ from suites.bench_verify.block import (
     taken,
     written,
 )
+from suites.bench_verify.capture import Capture
 from suites.bench_verify.found import Found
 from suites.bench_verify.operations import initialised, operations
 from suites.bench_verify.plan import COPIERS, INPUT, LEAVER, OUTPUTS, PARTITIONS, RUN, TOPICS, Plan
@@ -63,12 +63,7 @@ class Writing:
         self._directory = directory
         self._stack = stack
         self._entries = 0
-        self._captures: dict[str, pq.ParquetWriter] = {}
-        for name in CAPTURED:
-            (directory.root / name).mkdir()
-            path = directory.root / name / "part-0.parquet"
-            writer = pq.ParquetWriter(path, columns.schema(name), compression="zstd")
-            self._captures[name] = stack.enter_context(writer)
+        self._captures = {name: Capture(directory.root / name, stack) for name in CAPTURED}
         self._history = stack.enter_context(directory.history.open("w", encoding="utf-8"))
         self._history.write(header_line(run=RUN, wall_clock_anchor=STARTED, anchor_ns=0) + "\n")
         self._acks: dict[int, gzip.GzipFile] = {}
@@ -80,9 +75,9 @@ class Writing:
 
     def rows(self, rows: Rows) -> None:
         """Append a block to the captures and to the acknowledgements."""
-        for name, writer in self._captures.items():
+        for name, capture in self._captures.items():
             times = rows["logged" if name == "log" else name]
-            writer.write_table(columns.table(taken(rows, np.repeat(np.arange(len(times)), times)), name))
+            capture.append(taken(rows, np.repeat(np.arange(len(times)), times)))
         for process, lines in acknowledgements(rows):
             if process not in self._acks:
                 path = self._directory.acks / f"{process}.jsonl.gz"
@@ -93,8 +88,8 @@ class Writing:
         """Write what is written last."""
         self._history.write(footer_line(self._entries) + "\n")
         captures.write(self._directory.captures)
-        for name in CAPTURED:
-            (self._directory.root / name / "_SUCCESS").touch()
+        for capture in self._captures.values():
+            capture.finish()
 
 
 def acknowledgements(rows: Rows) -> Iterator[tuple[int, str]]:
