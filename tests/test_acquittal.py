@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,9 +19,10 @@ from tests.planted_programs import build
 from verification.anomalies import Anomaly
 from verification.evidence import read_run
 from verification.fingerprints.accord import doubt
-from verification.fingerprints.acquittal import case_of, work
-from verification.fingerprints.acquittal import held as held_of_files
+from verification.fingerprints.choice import is_small
 from verification.fingerprints.evidence import files
+from verification.fingerprints.in_memory import case_of, work
+from verification.fingerprints.in_memory import held as held_of_files
 from verification.folding import RawViolation
 from verification.history import Outcome
 from verification.layout import RunDirectory
@@ -49,7 +51,7 @@ def test_real_runs_with_faults_are_acquitted(name: str) -> None:
     assert sum(len(each.offset) for each in mine.polled) > mine.captures["log"].num_rows
     assert doubt(mine) is None
     (said,) = [row for batch in work([_numbers(0)], [case]) for row in batch.to_pylist()]
-    assert said == {"run": run.run, "doubt": None}
+    assert said == {"run": run.run, "doubt": None, "broke": None}
 
 
 def _numbers(*numbers: int) -> pa.RecordBatch:
@@ -62,8 +64,20 @@ def test_what_cannot_be_read_is_in_doubt_and_harms_nobody_else() -> None:
     cases = [case_of(run, small_rows(run), files([run])) for run in runs]
     gone = case_of(runs[0], small_rows(runs[0]), {**files([runs[0]]), "committed": ("/nowhere/part-0.parquet",)})
     said = [row for batch in work([_numbers(0, 1)], [gone, cases[1]]) for row in batch.to_pylist()]
-    assert said[0]["doubt"].startswith("it could not be folded: FileNotFoundError")
-    assert said[1]["doubt"] is None
+    assert said[0]["broke"].startswith("FileNotFoundError")
+    assert (said[1]["doubt"], said[1]["broke"]) == (None, None)
+
+
+def test_who_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is held in memory by what its readers would read of the log, each of them for itself."""
+    run = read_run(RunDirectory(RUNS / REAL[0]))
+    rows = run.captured.count("log") * (1 + len(run.experiment.observers))
+    assert rows > run.captured.count("log")
+    monkeypatch.setattr("verification.fingerprints.choice.ROWS_MIN", rows)
+    assert not is_small(run)
+    monkeypatch.setattr("verification.fingerprints.choice.ROWS_MIN", rows + 1)
+    assert is_small(run)
+    assert not is_small(replace(run, experiment=replace(run.experiment, has_log=False)))
 
 
 def _dropped(plant: Plant, *place: int, observer: int) -> None:

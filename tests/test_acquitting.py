@@ -17,8 +17,11 @@ from tests.planted_busy import A0, busy
 from tests.planted_cases import planted_all
 from tests.planted_files import write
 from verification import judge as judging
-from verification.fingerprints.acquittal import told_of
+from verification.acquitting import in_order
+from verification.evidence import read_run
 from verification.fingerprints.choice import Way
+from verification.fingerprints.evidence import files
+from verification.fingerprints.in_memory import told_of
 from verification.judge import judge
 from verification.layout import RunDirectory
 from verification.verdict import Verdict
@@ -117,7 +120,7 @@ def test_the_verdicts_are_the_same_files(
         asked.clear()
         monkeypatch.setattr(judging, "check", noting)
         directories = _directories(tmp_path / way)
-        with caplog.at_level(logging.DEBUG, logger="verification.fingerprints.acquittal"):
+        with caplog.at_level(logging.DEBUG, logger="verification.fingerprints.in_memory"):
             said[way] = _said(judge(spark, directories.values(), way=way), directories)
     assert said[Way.WHOLE] == said[Way.BY_SIZE]
     assert set(directories) - set(asked) == {"innocent", "unobserved"}
@@ -134,7 +137,7 @@ def test_when_asking_breaks_every_record_is_looked_at(
     def broken(*_: object) -> frozenset[str]:
         raise RuntimeError("no worker came up")
 
-    monkeypatch.setattr("verification.fingerprints.acquittal.acquitted", broken)
+    monkeypatch.setattr("verification.fingerprints.in_memory.agreeing", broken)
     asked: list[str] = []
     check = judging.check
     monkeypatch.setattr(
@@ -144,6 +147,39 @@ def test_when_asking_breaks_every_record_is_looked_at(
     (verdict,) = judge(spark, [directory])
     assert (verdict.verdict, asked) == (Verdict.PASS, ["broken"])
     assert "looking at every record" in caplog.text
+
+
+def test_what_cannot_be_held_is_said_and_looked_at(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run whose files a worker cannot read is judged as if nobody had asked; the one beside it is acquitted."""
+    found = "verification.fingerprints.evidence.files"
+
+    def astray(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
+        (run,) = runs
+        return {**files(runs), "log": ("/nowhere/part-0.parquet",)} if run.run == "astray" else files(runs)
+
+    monkeypatch.setattr(found, astray)
+    asked: list[str] = []
+    check = judging.check
+    monkeypatch.setattr(
+        judging, "check", lambda *given, **how: asked.extend(run.run for run in given[1]) or check(*given, **how)
+    )
+    directories = [write(busy(name).finish(), tmp_path / name) for name in ("astray", "beside")]
+    assert [each.verdict for each in judge(spark, directories)] == [Verdict.PASS, Verdict.PASS]
+    assert asked == ["astray"]
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.getMessage().startswith("astray could not be held in memory (FileNotFoundError")
+
+
+def test_what_only_spark_can_read_is_held_by_nobody(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a capture lies in no file of this machine, no worker is asked, and every record is looked at."""
+    monkeypatch.setattr("verification.fingerprints.evidence.files", lambda _: {})
+    monkeypatch.setattr("verification.fingerprints.in_memory.agreeing", lambda *_: pytest.fail("somebody was asked"))
+    run = read_run(write(busy("elsewhere").finish(), tmp_path / "elsewhere"))
+    assert in_order(spark, [run]) == frozenset()
 
 
 def test_nothing_found_is_written_like_anything_found(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Small runs that are acquitted without a look at their records: everything agrees, and nothing else shows anything.
 
 Two jobs go side by side. One holds each run in a worker, which says whether everything in it agrees
-(`fingerprints.acquittal`). The other asks the checks that find something where no record is in question: of ends, leaders,
+(`fingerprints.in_memory`). The other asks the checks that find something where no record is in question: of ends, leaders,
 coordinators and operations. A run that any of them says anything about is judged as if this had not been, so that every
 finding comes from the same place, with its surroundings.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from verification import coordination
 from verification.collecting import collect
 from verification.conclusion import CAPTURES
-from verification.fingerprints.choice import in_memory
+from verification.fingerprints.choice import is_small
 from verification.rows import small_rows
 from verification.side_by_side import side_by_side
 
@@ -38,8 +38,8 @@ def _found_beside(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset
 
 
 def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
-    from verification.fingerprints.acquittal import acquitted, case_of
     from verification.fingerprints.evidence import files
+    from verification.fingerprints.in_memory import agreeing, case_of
     from verification.shipping import prepare
 
     captures = {run.run: files([run]) for run in runs}
@@ -52,13 +52,13 @@ def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
         beside = others.submit(_found_beside, spark, held)
         cases = [case_of(run, small_rows(run), captures[run.run]) for run in held]
         preparing.result()
-        return acquitted(spark, cases) - beside.result()
+        return agreeing(spark, cases) - beside.result()
 
 
 def in_order(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
     """Those of some runs that are acquitted; none when finding out breaks, which is said in the log."""
     try:
-        held = [run for run in runs if in_memory(run)]
+        held = [run for run in runs if is_small(run)]
         return _asked(spark, [run for run in held if not any(coordination.illegal_transitions(coordination.rows(run)))])
     except Exception:
         LOG.exception("whether everything agrees could not be told; looking at every record")

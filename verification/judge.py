@@ -190,7 +190,7 @@ def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
         yield some
 
 
-def _looked_for(
+def _judgements(
     spark: SparkSession, runs: Sequence[RunEvidence], way: Way
 ) -> Iterator[tuple[list[RunEvidence], Iterable[tuple[str, ScenarioVerdict]]]]:
     """The runs of each job, and their verdicts: what is in order, then the others, then what goes by fingerprints first."""
@@ -251,7 +251,7 @@ def judge(
             fit[evidence.run] = number, evidence
         except UnfitEvidenceError as error:
             ended(number, _unfit(directory, error))
-    for runs, judging in _looked_for(spark, [evidence for _, evidence in fit.values()], way):
+    for runs, judging in _judgements(spark, [evidence for _, evidence in fit.values()], way):
         judged = dict(judging)
         # The runs were judged together: each is charged its share.
         now = time.monotonic()

@@ -14,6 +14,7 @@ from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
 from verification.experiment import Floor
 
 Run = Callable[..., None]
+#: Every broker dies while commits are in flight.
 MID_COMMIT = Step(fault=CrashBroker(AllBrokers()), hold_s=1, while_held=SyncPoint.BEFORE_COMMIT, let_go_first=True)
 
 

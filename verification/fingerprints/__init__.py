@@ -10,7 +10,7 @@ each writer (`sequence`). Producers' own numbers follow from both folds of the l
 doubtful Spark sees packs of bytes (`packed`); of them workers pick what is asked for (`picks`), and of the evidence they
 let through what is to be read again (`sieve`).
 
-Of a small run one worker holds everything, and it is enough that nothing is in doubt (`acquittal`, `accord`); what live
+Of a small run one worker holds everything, and it is enough that nothing is in doubt (`in_memory`, `accord`); what live
 observers were given is held against the log there as well (`observed`).
 
 The checks themselves are not repeated here. They are given the frames of what is left in doubt (`narrow`), and remain the

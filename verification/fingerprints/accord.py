@@ -1,4 +1,4 @@
-"""Whether everything of a run that fits into memory agrees: the worker's side of `acquittal`.
+"""Whether everything of a run that fits into memory agrees: the worker's side of `in_memory`.
 
 The same folds as of large runs, of one run at a time: what they leave in doubt of large runs is read again, of a small one
 it is enough to know that there is any. Beside them stands what live observers were given (`observed`).

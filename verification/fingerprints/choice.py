@@ -32,7 +32,7 @@ def fits(run: RunEvidence, way: Way = Way.BY_SIZE) -> bool:
     return fitting and (way is Way.FOLDED or (way is Way.BY_SIZE and run.captured.count("log") >= ROWS_MIN))
 
 
-def in_memory(run: RunEvidence) -> bool:
+def is_small(run: RunEvidence) -> bool:
     """Whether a worker can hold the whole run in memory, and tell whether everything in it agrees."""
     readers = 1 + len(run.experiment.observers)
     return _decided_by_log(run) and run.captured.count("log") * readers < ROWS_MIN

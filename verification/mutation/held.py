@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from verification.fingerprints.accord import Held
-from verification.fingerprints.acquittal import acks_of, copying_of, decided_of, told_of
 from verification.fingerprints.columns import NULL
 from verification.fingerprints.fold import GIVEN, LOGGED
+from verification.fingerprints.in_memory import acks_of, copying_of, decided_of, told_of
 from verification.fingerprints.observed import Record, polled
 from verification.rows import Row, Rows
 from verification.sources.columns import TYPES

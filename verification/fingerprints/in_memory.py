@@ -1,9 +1,9 @@
-"""Small runs of which everything agrees, each held by one worker; nothing of their records is looked at again.
+"""Small runs, each held in memory by one worker, which says whether everything in it agrees.
 
 Looking at a run record by record (`checks.places`) takes seconds however few the records are: most of it is planning and
 compiling. Nearly all runs are in order, and a worker that holds a whole run in memory can tell so by the same folds as of
-large ones (`accord`), with what live observers were given. Nothing is ever found this way: a run is acquitted, or judged as
-if this had not been.
+large ones (`accord`), with what live observers were given. Nothing is ever found this way: a run is acquitted without
+another look at its records, or judged as if this had not been.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from verification.evidence import RunEvidence
 
 LOG = logging.getLogger(__name__)
-#: What a task says of each run: `doubt` is null where everything agrees.
-_SAID = pa.schema([("run", pa.string()), ("doubt", pa.string())])
+#: What a task says of each run: its first doubt, or what broke; both are null where everything agrees.
+_SAID = pa.schema([("run", pa.string()), ("doubt", pa.string()), ("broke", pa.string())])
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(("run", "told", "outcome"), pa.string()),
     **dict.fromkeys(("process", "index", "size"), pa.int32()),
@@ -163,9 +163,9 @@ def held(case: Case) -> Held:
 
 def _said(case: Case) -> dict[str, Any]:
     try:
-        return {"run": case.run, "doubt": doubt(held(case))}
+        return {"run": case.run, "doubt": doubt(held(case)), "broke": None}
     except Exception as error:  # noqa: BLE001 - whatever is wrong with this run, it is not wrong with the others
-        return {"run": case.run, "doubt": f"it could not be folded: {error!r}"}
+        return {"run": case.run, "doubt": None, "broke": repr(error)}
 
 
 def work(batches: Iterable[pa.RecordBatch], cases: Sequence[Case]) -> Iterator[pa.RecordBatch]:
@@ -175,13 +175,15 @@ def work(batches: Iterable[pa.RecordBatch], cases: Sequence[Case]) -> Iterator[p
             yield pa.RecordBatch.from_pylist([_said(cases[number])], _SAID)
 
 
-def acquitted(spark: SparkSession, cases: Sequence[Case]) -> frozenset[str]:
+def agreeing(spark: SparkSession, cases: Sequence[Case]) -> frozenset[str]:
     """The runs among some in which everything agrees."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     numbers = spark.range(len(cases))
     said = numbers.mapInArrow(partial(work, cases=cases), from_arrow_schema(_SAID)).toArrow().to_pylist()
     for row in said:
-        if row["doubt"] is not None:
+        if row["broke"] is not None:
+            LOG.warning("%s could not be held in memory (%s); looking at every record", row["run"], row["broke"])
+        elif row["doubt"] is not None:
             LOG.debug("%s is looked at record by record because of %s", row["run"], row["doubt"])
-    return frozenset(row["run"] for row in said if row["doubt"] is None)
+    return frozenset(row["run"] for row in said if row["doubt"] is None and row["broke"] is None)
