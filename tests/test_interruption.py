@@ -175,20 +175,32 @@ def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: 
     assert f"report: {tmp_path / 'run' / 'report.html'}" in ended.output
 
 
+#: A job that lasts, for whoever waits for Spark's answer.
+WAITING = """import pathlib
+from verification import judge as owner
+def waiting(spark, runs):
+    pathlib.Path({mark!r}).touch()
+    spark.sql("select java_method('java.lang.Thread', 'sleep', 60000L)").collect()
+owner.in_order = waiting"""
+
+
 @pytest.mark.spark
-def test_while_judging_saved_evidence(start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["while Spark starts", "while a job runs"])
+def test_while_judging_saved_evidence(start: Start, tmp_path: Path, moment: str) -> None:
     """`python -m verification` ends with one line and its JVM; evidence and earlier verdicts stay as they are."""
     directory = write(planted_writes.clean("saved")[0], tmp_path / "run")
     directory.verdicts.write_text("earlier", encoding="utf-8")
-    command = start(*python("verification", str(directory.root)))
-    command.wait_for(
-        lambda: any("SparkSubmit" in each for each in command.processes().values()),
-        "Spark's JVM",
-        within_s=PHASE_WITHIN_S,
-    )
+    mark = tmp_path / "now"
+    patch = WAITING.format(mark=str(mark)) if moment == "while a job runs" else ""
+    command = start(*python("verification", str(directory.root), patch=patch))
+
+    def has_come() -> bool:
+        return mark.exists() if patch else any("SparkSubmit" in each for each in command.processes().values())
+
+    command.wait_for(has_come, moment, within_s=PHASE_WITHIN_S)
     ended = interrupted(command)
-    assert ended.output.splitlines()[-1].startswith("python -m verification: interrupted; verdicts")
-    assert "Traceback" not in ended.output
+    (said,) = ended.output.splitlines()
+    assert said.startswith("python -m verification: interrupted; verdicts")
     assert directory.verdicts.read_text(encoding="utf-8") == "earlier"
 
 

@@ -18,7 +18,6 @@ because it watches the pipe of its standard input.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sys
@@ -33,6 +32,7 @@ from typing import IO, TYPE_CHECKING
 from verification import spark_archive
 from verification.errors import SessionError
 from verification.spark_java import spark_java
+from verification.spark_logging import hush
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,9 +223,7 @@ def start(
             # machines nothing need lie where it lies here.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        # pyspark logs every analysis error as a page of JSON beside raising it.
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        hush()
         if "spark.remote" in chosen or os.environ.get("SPARK_REMOTE"):
             try:
                 return SparkSession.builder.config(map=dict(chosen)).getOrCreate()
