@@ -109,6 +109,20 @@ def test_what_is_asked_of_captures_has_one_answer(
             assert here.producer_rows(*key) == there.producer_rows(*key) == there.producer_rows(*key)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["a[b]*", "{open\\c?"])
+def test_no_name_is_a_pattern(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """A run lies in the directory that is named, whatever else a pattern of that name would match."""
+    from verification.judge import judge
+
+    for other in ("abc", "ab"):
+        write(CASES["clean"]("clean")[0], tmp_path / "evidence" / other / "run")
+    run = write(CASES["lost_append"]("lost")[0], tmp_path / "evidence" / name / "run")
+    (here,) = judge(spark, [run])
+    (there,) = judged(spark, f"{mounted(spark, tmp_path / 'evidence', 'named')}/{name}/run", tmp_path / "into")
+    assert {each.anomaly for each in here.findings} == {each.anomaly for each in there.findings} == {"lost-write"}
+
+
 def cut_parquet(run: RunDirectory) -> None:
     (part,) = run.committed.glob("*.parquet")
     part.write_bytes(part.read_bytes()[:-5])

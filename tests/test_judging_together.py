@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from suites.laboratory import JUDGED_TOGETHER, Laboratory
-from tests.planted_busy import busy
+from tests.planted_busy import A0, busy
 from tests.planted_cases import MIXED, mixed
 from tests.planted_files import write
 from verification import judge as judging
@@ -77,6 +77,22 @@ def test_more_than_one_job_holds_is_judged_in_several(monkeypatch: pytest.Monkey
     assert known == list(range(len(runs)))
     assert told == [each.run for each in verdicts] == [name[:12] for name in MIXED]
     assert all(run.verdicts.is_file() for run in runs)
+
+
+@pytest.mark.spark
+def test_a_file_that_cannot_be_read_is_that_run_s_error(spark: SparkSession, tmp_path: Path) -> None:
+    """The others of the same job are judged without it; the reason names the file."""
+    plants = {name: busy(name).finish() for name in ("guilty", "rotten", "innocent")}
+    plants["guilty"].drop("committed", *A0, 0)
+    runs = [write(plant, tmp_path / name) for name, plant in plants.items()]
+    (part,) = runs[1].log.glob("*.parquet")
+    content = part.read_bytes()
+    # Between the magic and the footer, so that only who reads the rows sees it.
+    part.write_bytes(content[:200] + bytes(60) + content[260:])
+    guilty, rotten, innocent = judge(spark, runs, way=Way.WHOLE)
+    assert [each.verdict for each in (guilty, rotten, innocent)] == [Verdict.FAIL, Verdict.ERROR, Verdict.PASS]
+    assert str(part) in rotten.reason
+    assert (guilty.crashed, innocent.crashed) == ((), ())
 
 
 def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

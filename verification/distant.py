@@ -70,6 +70,11 @@ def spelled_alike(location: str) -> str:
     return re.sub(r"^file:/+", "/", location)
 
 
+def as_read(location: str) -> str:
+    """A location as Spark's readers are told it: in what they read Hadoop takes `{}[]*?` for patterns."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", location)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
     """What was copied: the directory here, and the URI of what it is a copy of, as Spark spells it."""
@@ -132,7 +137,7 @@ def _as_hadoop_reads(uri: str) -> str:
 
 def _files(spark: SparkSession, *paths: str) -> DataFrame:
     """Every file below some paths, hidden ones (`_` and `.`) left out; path, length, content."""
-    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(paths))
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load([as_read(path) for path in paths])
 
 
 def _below(base: str, path: str) -> str:
@@ -237,7 +242,7 @@ class DistantCaptured:
         return self._rows[key]
 
     def _read(self, name: str) -> DataFrame:
-        return self.spark.read.parquet(f"{self.source}/{name}")
+        return self.spark.read.parquet(as_read(f"{self.source}/{name}"))
 
     def _footers_of(self, name: str) -> dict[str, _Footer]:
         if name not in self._footers:
@@ -266,7 +271,7 @@ class DistantCaptured:
 
         with _told(path):
             try:
-                frame = self.spark.read.parquet(path)
+                frame = self.spark.read.parquet(as_read(path))
                 return _Footer(to_arrow_schema(frame.schema), frame.count())
             except Exception as error:
                 if "is not a Parquet file" in str(error):

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name under which ever
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from verification.distant import spelled_alike
+from verification.distant import as_read, spelled_alike
 from verification.evidence import RunEvidence
 from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 from verification.layout import RunDirectory
@@ -72,7 +72,7 @@ def local(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: Struct
 def _captured(spark: SparkSession, folders: Sequence[str], schema: StructType) -> DataFrame:
     if not folders:
         return local(spark, [], schema)
-    return spark.read.schema(schema).parquet(*folders)
+    return spark.read.schema(schema).parquet(*map(as_read, folders))
 
 
 #: What a file's lines are labelled with: the run, and the process or the observer's index.
@@ -145,7 +145,7 @@ def acks(
     }
     if not files:
         return local(spark, [], schemas.ACKS)
-    paths = list(files)
+    paths = [as_read(path) for path in files]
     if operations is None:
         lines = _labelled(spark.read.schema(schemas.ACKS_LINE).json(paths, **_STRICT), files)
     else:
@@ -189,7 +189,7 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
     if not files:
         return local(spark, [], schemas.OBSERVATIONS)
     record = F.col("record")
-    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json(list(files), **_STRICT)
+    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json([as_read(path) for path in files], **_STRICT)
     rows = _labelled(lines, files).select(
         "run",
         F.col("owner").alias("observer_index"),

@@ -52,10 +52,11 @@ Places = Callable[[Mapping[str, Folded]], "DataFrame"]
 class Checked:
     """What the checks found, by run, and which of them crashed (name and reason).
 
-    `places` is None without facts; `rows` is that of `Facts`.
+    `loaded` says whether there was anything to check; `places` is None without facts; `rows` is that of `Facts`.
     """
 
     violations: dict[str, list[RawViolation]]
+    loaded: bool = True
     crashed: tuple[str, ...] = ()
     places: Places | None = field(default=None, compare=False)
     rows: int | None = field(default=None, compare=False)
@@ -105,7 +106,8 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = Fa
     try:
         facts, places = _looked_at(spark, runs, folded)
     except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
-        return Checked(violations={}, crashed=(f"the evidence could not be loaded: {in_a_line(error)}",))
+        reason = f"the evidence could not be loaded: {in_a_line(error)}"
+        return Checked(violations={}, loaded=False, crashed=(reason,))
     try:
         return Checked(violations=collect(facts, checks), places=places, rows=facts.rows)
     except Exception:
@@ -159,6 +161,12 @@ def _judge_together(
     spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool
 ) -> Iterable[tuple[str, ScenarioVerdict]]:
     checked = check(spark, runs, folded=folded)
+    if not checked.loaded and len(runs) > 1:
+        # One file that cannot be read says nothing about the other runs: halves find out whose it is.
+        middle = len(runs) // 2
+        yield from _judge_together(spark, runs[:middle], folded=folded)
+        yield from _judge_together(spark, runs[middle:], folded=folded)
+        return
     walked = {run.run: _walk(run, checked) for run in runs}
     found = {run: fold(violations) for run, (violations, _) in walked.items()}
     around, unseen = tried("no records could be shown", lambda: _around(spark, checked, found))
