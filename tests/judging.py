@@ -12,6 +12,7 @@ from verification.folding import RawViolation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from verification.fingerprints.evidence import Evidence
     from verification.frames import Frames
 
 
@@ -30,6 +31,20 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
         ]
         held[name] = local(spark, rows, schema)
     return Frames(**held)
+
+
+def evidence_of_frames(held: Frames) -> Evidence:
+    """What fingerprints are taken of, of frames that need no files."""
+    from verification.fingerprints.blocks import copying_of
+    from verification.fingerprints.evidence import Evidence
+
+    runs = held.runs.toArrow().to_pylist()
+    return Evidence(
+        frames=held,
+        acks=lambda *_: held.acks,
+        claimed=frozenset(row["run"] for row in runs if row["order_claimed"]),
+        copying=copying_of(runs, held.group_offsets.toArrow().to_pylist()),
+    )
 
 
 def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:

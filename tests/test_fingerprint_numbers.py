@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.judging import frames
+from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
-from tests.test_fingerprints import acks_of, both, unobserved
+from tests.test_fingerprints import both, unobserved
 from verification.history import Intent
 from verification.mutation.base import bases
 from verification.mutation.batch import frames as mutant_frames
@@ -104,14 +104,13 @@ def _plants() -> list[Plant]:
 
 
 def _doubtful_runs(evidence: Frames) -> set[str]:
-    from verification.fingerprints.evidence import Evidence
     from verification.fingerprints.facts import folds
     from verification.fingerprints.numbering import doubtful
-    from verification.fingerprints.sequence import claiming, disordered, out_of_order, sent
+    from verification.fingerprints.sequence import disordered, out_of_order, sent
 
-    whole, claimed = Evidence(frames=evidence, acks=acks_of(evidence)), claiming(evidence)
-    folded = folds(whole, claimed)
-    keys = doubtful(folded.steps, disordered(sent(whole, out_of_order(folded.stretches), claimed)))
+    whole = evidence_of_frames(evidence)
+    folded = folds(whole)
+    keys = doubtful(folded.steps, disordered(sent(whole, out_of_order(folded.stretches))))
     rows = keys.select("run").distinct().toArrow().to_pylist()
     return {row["run"] for row in rows}
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.judging import frames
+from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
-from tests.test_fingerprints import acks_of, both
+from tests.test_fingerprints import both
 from verification.history import Intent
 from verification.rows import Row
 
@@ -91,19 +91,17 @@ def test_every_writer_whose_order_does_not_rise_is_looked_at(spark: SparkSession
 
 def looked_at(spark: SparkSession, evidence: Frames) -> DataFrame:
     """The stretches that are out of order."""
-    from verification.fingerprints.evidence import Evidence
     from verification.fingerprints.facts import folds
-    from verification.fingerprints.sequence import claiming, out_of_order
+    from verification.fingerprints.sequence import out_of_order
 
-    folded = folds(Evidence(frames=evidence, acks=acks_of(evidence)), claiming(evidence))
+    folded = folds(evidence_of_frames(evidence))
     return out_of_order(folded.stretches)
 
 
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
     """Both ways find the same records out of order, after the same ones, and the short one keeps few of them."""
-    from verification.fingerprints.evidence import Evidence
     from verification.fingerprints.facts import folds
-    from verification.fingerprints.sequence import claiming, out_of_order, sent, sequences
+    from verification.fingerprints.sequence import out_of_order, sent, sequences
 
     plants = [_sent(f"o{number:02d}", change) for number, change in enumerate(CHANGES.values())]
     evidence = frames(spark, plants)
@@ -113,10 +111,10 @@ def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None
     convicted = {names[run] for run, found in left[0].items() if any("reordered-write" in text for text in found)}
     acquitted = {"within what was aborted", "into what was aborted", *[name for name in CHANGES if "again" in name]}
     assert convicted == set(list(CHANGES)[3:]) - acquitted
-    whole, claimed = Evidence(frames=evidence, acks=acks_of(evidence)), claiming(evidence)
-    folded = folds(whole, claimed)
-    rows = sent(whole, out_of_order(folded.stretches), claimed)
-    kept = sequences(rows, claimed, folded.steps).groupBy("run").count().toArrow().to_pylist()
+    whole = evidence_of_frames(evidence)
+    folded = folds(whole)
+    rows = sent(whole, out_of_order(folded.stretches))
+    kept = sequences(rows, whole.claimed, folded.steps).groupBy("run").count().toArrow().to_pylist()
     assert {row["run"]: row["count"] for row in kept}[plants[3].experiment.run] == 2
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests import planted_files
 from tests.generated import generated
-from tests.judging import frames
+from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, ALL, busy
 from tests.planted_cases import planted_all
@@ -27,7 +27,7 @@ from verification.history import Action, Intent, Operation, Outcome
 from verification.rows import Row
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from verification.frames import Frames
 
@@ -73,10 +73,6 @@ def _shown(rows: Mapping[tuple[str, str], Iterable[Mapping[str, Any]]]) -> dict[
     return shown
 
 
-def acks_of(evidence: Frames) -> Callable[[object, object], DataFrame]:
-    return lambda *_: evidence.acks
-
-
 def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
     """What is found and shown by looking at every record, and by fingerprints first."""
     from verification import findings
@@ -84,12 +80,11 @@ def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
     from verification.checks.facts import derive
     from verification.collecting import collect
     from verification.fingerprints import facts as fingerprints
-    from verification.fingerprints.evidence import Evidence
 
     whole = derive(evidence)
     found = collect(whole, CHECKS)
     folded = {run: fold(violations) for run, violations in found.items()}
-    doubts = fingerprints.derive(Evidence(frames=evidence, acks=acks_of(evidence)), share_max=1.0)
+    doubts = fingerprints.derive(evidence_of_frames(evidence), share_max=1.0)
     assert doubts is not None
     left = (_found(found), _shown(findings.surroundings(spark, whole.places, folded)))
     places = doubts.around(spark, folded)
@@ -205,7 +200,6 @@ DIFFERENCES: dict[str, Callable[[Plant], None]] = {
 def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> None:
     """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
     from verification.checks.operations import operations
-    from verification.fingerprints.evidence import Evidence
     from verification.fingerprints.facts import folds, suspects
 
     changes: dict[str, Callable[[Plant], None]] = {"nothing": lambda _: None, **DIFFERENCES}
@@ -214,7 +208,7 @@ def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> Non
         plants.append(busy(str(number), observers=()).finish())
         change(plants[-1])
     evidence = frames(spark, plants)
-    every = folds(Evidence(frames=evidence, acks=acks_of(evidence)), frozenset())
+    every = folds(evidence_of_frames(evidence))
     found = suspects(every, operations(evidence), evidence.acks)
     seen = {row["run"] for row in found.select("run").distinct().toArrow().to_pylist()}
     assert {name for number, name in enumerate(changes) if str(number) in seen} == set(DIFFERENCES)
@@ -239,12 +233,11 @@ def torn(run: str) -> Plant:
 
 def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
     """Of hundreds of records those of the one torn transaction are looked at, with their control records."""
-    from verification.fingerprints.evidence import Evidence
     from verification.fingerprints.facts import derive
 
     plants = [many("clean").finish(), torn("torn")]
     evidence = frames(spark, plants)
-    doubts = derive(Evidence(frames=evidence, acks=acks_of(evidence)))
+    doubts = derive(evidence_of_frames(evidence))
     assert doubts is not None
     assert (doubts.read, doubts.held) == (2 * len(ALL), sum(len(plant.rows["log"]) for plant in plants))
 
@@ -289,13 +282,12 @@ def test_what_was_acknowledged_is_promised_whatever_the_history_counts(spark: Sp
 
 def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession) -> None:
     """Where too much of the log would be read again, fingerprints say so instead."""
-    from verification.fingerprints.evidence import Evidence
     from verification.fingerprints.facts import derive
 
     plant = busy("doubtful", observers=()).finish()
     plant.rows["committed"].clear()
     evidence = frames(spark, [plant])
-    assert derive(Evidence(frames=evidence, acks=acks_of(evidence))) is None
+    assert derive(evidence_of_frames(evidence)) is None
 
 
 @pytest.mark.parametrize("but", ["observers", "log", "size", "two inputs"])

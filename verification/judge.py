@@ -66,14 +66,11 @@ def _doubtful(
     spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames, prepared: Callable[[], None]
 ) -> Doubts | None:
     """What fingerprints leave in doubt; None when that is too much, and when they break: then everything is looked at."""
-    from verification.fingerprints.evidence import Evidence, files
+    from verification.fingerprints.evidence import evidence_of
     from verification.fingerprints.facts import derive
-    from verification.frames import acks
 
     try:
-        rows = sum(run.captured.count("log") for run in runs)
-        evidence = Evidence(frames=frames, acks=partial(acks, spark, runs), rows=rows, files=files(runs))
-        doubts = derive(evidence, prepared=prepared)
+        doubts = derive(evidence_of(spark, runs, frames), prepared=prepared)
     except Exception:
         LOG.exception("the fingerprints crashed; looking at every record")
         return None

@@ -80,7 +80,8 @@ def _open_producers(run: RunEvidence) -> Iterator[Row]:
         yield from _placed(run, each.topic, each.partition, producer_id=each.producer_id, offset=each.first_offset)
 
 
-def _group_offsets(run: RunEvidence) -> Iterator[Row]:
+def group_offset_rows(run: RunEvidence) -> Iterator[Row]:
+    """The offsets that the run's group committed, as rows of `sources.schema.GROUP_OFFSETS`."""
     for each in run.captures.group_offsets:
         if each.group == run.experiment.group:
             yield from _placed(run, each.topic, each.partition, offset=each.offset)
@@ -118,7 +119,7 @@ def small_rows(run: RunEvidence) -> Rows:
             {"run": run.run, "producer_id": each.producer_id, "state": each.state}
             for each in run.captures.coordinator_states
         ],
-        "group_offsets": list(_group_offsets(run)),
+        "group_offsets": list(group_offset_rows(run)),
     }
 
 

@@ -20,6 +20,7 @@ from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, COPIED, F
 from verification.fingerprints.groups import Groups, starts
 from verification.fingerprints.hashing import Numbers
 from verification.fingerprints.packed import unpack
+from verification.rows import Row
 
 #: A block of inputs.
 SOURCE = ("run", "source_partition", "source_block")
@@ -38,6 +39,22 @@ class Input:
     topic_index: int
     partition: int
     committed_offset: int
+
+
+def copying_of(runs: Iterable[Row], group_offsets: Iterable[Row]) -> Copying:
+    """What is said of those runs that copy, in rows of `frames.runs` and `frames.group_offsets`."""
+    fan_out = {row["run"]: row["fan_out"] for row in runs if row["fan_out"] is not None}
+    inputs = tuple(
+        Input(
+            run=row["run"],
+            topic_index=row["topic_index"],
+            partition=row["partition"],
+            committed_offset=max(row["offset"], 0),
+        )
+        for row in group_offsets
+        if row["run"] in fan_out
+    )
+    return Copying(fan_out=fan_out, inputs=inputs)
 
 
 def packed(rows: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, bytes]]:

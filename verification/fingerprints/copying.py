@@ -14,29 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.copies import committed_offsets
-from verification.fingerprints.blocks import BLOCKS, DOUBTFUL, SOURCE, Copying, Input, doubtful
+from verification.fingerprints.blocks import BLOCKS, DOUBTFUL, SOURCE, Copying, doubtful
 from verification.fingerprints.fragments import BLOCK_BITS
 from verification.fingerprints.picks import Pick
 from verification.fingerprints.steps import picked
 from verification.frames import Frames
 from verification.identity import NO_SOURCE
-
-
-def copying(frames: Frames) -> Copying:
-    """What is said of the runs that copy."""
-    fan_out = frames.runs.where("fan_out is not null").select("run", "fan_out")
-    rows = fan_out.join(committed_offsets(frames), "run", "left").toArrow().to_pylist()
-    inputs = tuple(
-        Input(
-            run=row["run"],
-            topic_index=row["input_topic_index"],
-            partition=row["source_partition"],
-            committed_offset=row["committed_offset"],
-        )
-        for row in rows
-        if row["committed_offset"] is not None
-    )
-    return Copying(fan_out={row["run"]: row["fan_out"] for row in rows}, inputs=inputs)
 
 
 @dataclass(frozen=True, slots=True)

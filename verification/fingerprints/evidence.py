@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,9 +13,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from verification.evidence import RunEvidence
+from verification.fingerprints.blocks import Copying, copying_of
 from verification.fingerprints.scan import Capture, Work, parquet_files, rows_of, scanned
 from verification.fingerprints.sieve import Sieve
-from verification.frames import FRAME_SCHEMAS, Frames
+from verification.frames import FRAME_SCHEMAS, Frames, acks
+from verification.rows import group_offset_rows
 
 #: Acknowledgements of some processes (run, process), perhaps of some of their operations only (OPERATION), in the columns
 #: of `Frames.acks`; more of them do no harm.
@@ -31,12 +35,15 @@ BUCKETS_MIN = 4
 class Evidence:
     """The frames of runs that the fingerprints fit (`choice.fits`), and their acknowledgements by process.
 
-    `rows` is how many the log has, as far as that is known.
+    `claimed` are the runs that claim order, `copying` is what is said of those that copy; both are known before any frame
+    is looked at. `rows` is how many the log has, as far as that is known.
     `files` are the Parquet files of the captures by name, none where only Spark can read them (`scan`).
     """
 
     frames: Frames
     acks: Acks
+    claimed: frozenset[str]
+    copying: Copying
     rows: int = 0
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -61,6 +68,19 @@ class Evidence:
         """The rows of a capture that are let through, in the sieve's columns."""
         fields = [FRAME_SCHEMAS[name][column] for column in sieve.columns]
         return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
+
+
+def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) -> Evidence:
+    """The evidence of some runs, whose frames these are, without acknowledgements."""
+    said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
+    return Evidence(
+        frames=frames,
+        acks=partial(acks, spark, runs),
+        claimed=frozenset(run.run for run in runs if run.experiment.order_claimed),
+        copying=copying_of(said, chain.from_iterable(map(group_offset_rows, runs))),
+        rows=sum(run.captured.count("log") for run in runs),
+        files=files(runs),
+    )
 
 
 def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:

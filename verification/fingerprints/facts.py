@@ -17,15 +17,14 @@ from verification.checks.operations import operations
 from verification.checks.places import PARTITION, places
 from verification.checks.records import records
 from verification.fingerprints import fold
-from verification.fingerprints.blocks import Copying
-from verification.fingerprints.copying import Blocks, about, copying, input_blocks
+from verification.fingerprints.copying import Blocks, about, input_blocks
 from verification.fingerprints.evidence import Evidence
 from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX
 from verification.fingerprints.narrow import Narrowed, Sought, narrowed, reached
 from verification.fingerprints.numbering import doubtful, unsequenced
 from verification.fingerprints.packed import KINDS, PACKED, Kind
 from verification.fingerprints.picks import Named, overlapping
-from verification.fingerprints.sequence import claiming, disordered, out_of_order, sent, sequences
+from verification.fingerprints.sequence import disordered, out_of_order, sent, sequences
 from verification.fingerprints.sieve import By, sought
 from verification.fingerprints.steps import KEYED, OPERATION, Steps, around, few, of_kind, place_block
 from verification.fingerprints.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
@@ -97,31 +96,29 @@ def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folds:
-    """All evidence folded: steps of the log, what was copied and was to be, and stretches of the log's writers.
+    """All evidence folded: steps of the log, what was copied, and stretches of the log's writers.
 
     `operations` is what the log and the captures count for operations, packed.
     """
 
     steps: Steps
     blocks: Blocks
-    said: Copying
     stretches: DataFrame
     operations: DataFrame
     buckets: int
 
 
-def folds(evidence: Evidence, claimed: frozenset[str]) -> Folds:
+def folds(evidence: Evidence) -> Folds:
     """One look at every row of the evidence."""
     buckets = evidence.buckets
-    work = partial(fold.fold_log, claimed=claimed, buckets=buckets)
+    work = partial(fold.fold_log, claimed=evidence.claimed, buckets=buckets)
 
     def folded(name: str, of: str) -> DataFrame:
-        wanted = saying.result().inputs if of == "given" else ()
+        wanted = evidence.copying.inputs if of == "given" else ()
         each = partial(fold.fold_given, of=of, buckets=buckets, inputs=wanted)
         return evidence.scanned(name, fold.GIVEN, each, KINDS).localCheckpoint()
 
     with side_by_side(evidence.spark) as others:
-        saying = others.submit(copying, evidence.frames)
         folding = [others.submit(folded, *each) for each in (("uncommitted", "read"), ("committed", "given"))]
         log = evidence.scanned("log", fold.LOGGED, work, fold.FOLDED_LOG).localCheckpoint()
         looked = around(log.where("packed is not null").select(*PACKED.names), buckets)
@@ -131,7 +128,6 @@ def folds(evidence: Evidence, claimed: frozenset[str]) -> Folds:
     return Folds(
         steps=looked.steps,
         blocks=Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets)),
-        said=saying.result(),
         stretches=log.where("packed is null").localCheckpoint(),
         operations=reduce(DataFrame.unionByName, parts),
         buckets=buckets,
@@ -158,18 +154,17 @@ class _Looked:
     """
 
     blocks: DataFrame
-    claimed: frozenset[str]
     sent: DataFrame | None
     numbers: DataFrame
 
 
-def _looked(evidence: Evidence, claimed: frozenset[str], folded: Folds) -> _Looked:
+def _looked(evidence: Evidence, folded: Folds) -> _Looked:
     with side_by_side(evidence.spark) as others:
-        blocks = others.submit(folded.blocks.doubtful(folded.said).localCheckpoint)
+        blocks = others.submit(folded.blocks.doubtful(evidence.copying).localCheckpoint)
         out = out_of_order(folded.stretches).localCheckpoint()
-        rows = None if out.isEmpty() else sent(evidence, out, claimed)
+        rows = None if out.isEmpty() else sent(evidence, out)
         numbers = doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint()
-        return _Looked(blocks=blocks.result(), claimed=claimed, sent=rows, numbers=numbers)
+        return _Looked(blocks=blocks.result(), sent=rows, numbers=numbers)
 
 
 def derive(
@@ -180,12 +175,11 @@ def derive(
     `prepared` is called before workers are needed, and returns when they are there.
     """
     frames = evidence.frames
-    claimed = claiming(frames)
     with side_by_side(evidence.spark) as others:
         knowing = others.submit(operations(frames).localCheckpoint)
         prepared()
-        folded = folds(evidence, claimed)
-        looking = others.submit(_looked, evidence, claimed, folded)
+        folded = folds(evidence)
+        looking = others.submit(_looked, evidence, folded)
         known = knowing.result()
         # Whatever the history counts: it need not say how many records an append has.
         plain = _processes(known.where("plain"))
@@ -215,7 +209,7 @@ def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: Steps, 
     with side_by_side(evidence.spark) as others:
         held = others.submit(_held, evidence, known, found, looked.blocks)
         numbers = None if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
-        ordered = None if looked.sent is None else sequences(looked.sent, looked.claimed, every)
+        ordered = None if looked.sent is None else sequences(looked.sent, evidence.claimed, every)
         facts = held.result()
     none = facts.places.where("false")
     ordered = none if ordered is None else ordered

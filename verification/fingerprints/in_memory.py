@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from verification.fingerprints import scan
 from verification.fingerprints.accord import Held, doubt, one_batch
-from verification.fingerprints.blocks import Copying, Input
+from verification.fingerprints.blocks import copying_of
 from verification.fingerprints.fold import GIVEN, LOGGED
 from verification.fingerprints.observed import polled, records_of
 from verification.fingerprints.suspects import OPERATION_KEYS, TOLD
@@ -114,23 +114,6 @@ def decided_of(operations: Sequence[Row]) -> dict[tuple[int, int], int]:
     return {(row["process"], row["operation"]): row["decided_ns"] for row in bound}
 
 
-def copying_of(rows: Rows) -> Copying:
-    """What is said of a run that copies, as of large ones (`copying.copying`)."""
-    (run,) = rows["runs"]
-    if run["fan_out"] is None:
-        return Copying(fan_out={}, inputs=())
-    inputs = tuple(
-        Input(
-            run=run["run"],
-            topic_index=row["topic_index"],
-            partition=row["partition"],
-            committed_offset=max(row["offset"], 0),
-        )
-        for row in rows["group_offsets"]
-    )
-    return Copying(fan_out={run["run"]: run["fan_out"]}, inputs=inputs)
-
-
 def _acks(case: Case) -> Iterator[Row]:
     for process, path in case.acks.items():
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -155,7 +138,7 @@ def held(case: Case) -> Held:
         captures={name: _capture(case, name) for name in case.captures},
         told=told_of(operations),
         acks=acks_of(_acks(case)),
-        copying=copying_of(case.rows),
+        copying=copying_of(case.rows["runs"], case.rows["group_offsets"]),
         polled=[polled(records_of(path), committed_reader=committed) for path, committed in case.observers],
         decided_ns=decided_of(operations),
     )

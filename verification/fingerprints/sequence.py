@@ -22,7 +22,6 @@ from verification.fingerprints.fragments import CHUNK_BITS
 from verification.fingerprints.picks import Named
 from verification.fingerprints.sieve import By, Sieve, sought
 from verification.fingerprints.steps import PRODUCER, SURE, Steps, keyed
-from verification.frames import Frames
 
 WRITER = (*PARTITION, "process")
 #: Which records order is asked of, beside the run's claim and their producer's numbers.
@@ -44,12 +43,6 @@ _READ = (
 )
 
 
-def claiming(frames: Frames) -> frozenset[str]:
-    """The runs that claim order."""
-    rows = frames.runs.where("order_claimed").select("run").toArrow().to_pylist()
-    return frozenset(row["run"] for row in rows)
-
-
 def out_of_order(stretches: DataFrame) -> DataFrame:
     """The stretches (WRITER, first, last) of writers whose records may not rise, with those that they stand against."""
     earlier = Window.partitionBy(*WRITER).orderBy("first").rowsBetween(Window.unboundedPreceding, -1)
@@ -69,13 +62,13 @@ def out_of_order(stretches: DataFrame) -> DataFrame:
     return odd.select(*WRITER, "first", "last").unionByName(others).distinct()
 
 
-def sent(evidence: Evidence, stretches: DataFrame, claimed: frozenset[str]) -> DataFrame:
+def sent(evidence: Evidence, stretches: DataFrame) -> DataFrame:
     """The records of some stretches that order is asked of, or their producer's numbers."""
     chunks = f"explode(sequence(shiftright(first, {CHUNK_BITS}), shiftright(last, {CHUNK_BITS}))) as chunk"
     sieve = Sieve(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})
     within = F.broadcast(stretches)
     rows = evidence.sieved("log", sieve).where(_THERE)
-    rows = rows.where(F.col("run").isin(*claimed) | F.expr("producer_id >= 0 and sequence >= 0")).alias("row")
+    rows = rows.where(F.col("run").isin(*evidence.claimed) | F.expr("producer_id >= 0 and sequence >= 0")).alias("row")
     same = [f"row.{name} = stretch.{name}" for name in WRITER]
     condition = " and ".join([*same, "row.offset between stretch.first and stretch.last"])
     return rows.join(within.alias("stretch"), F.expr(condition), "left_semi").localCheckpoint()

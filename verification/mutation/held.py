@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from verification.fingerprints.accord import Held
+from verification.fingerprints.blocks import copying_of
 from verification.fingerprints.columns import NULL
 from verification.fingerprints.fold import GIVEN, LOGGED
-from verification.fingerprints.in_memory import acks_of, copying_of, decided_of, told_of
+from verification.fingerprints.in_memory import acks_of, decided_of, told_of
 from verification.fingerprints.observed import Record, polled
 from verification.rows import Row, Rows
 from verification.sources.columns import TYPES
@@ -42,7 +43,7 @@ def held(rows: Rows) -> Held:
         },
         told=told_of(rows["operations"]),
         acks=acks_of(rows["acks"]),
-        copying=copying_of(rows),
+        copying=copying_of(rows["runs"], rows["group_offsets"]),
         polled=[
             polled(
                 _records(row for row in rows["observations"] if row["observer_index"] == index),
