@@ -138,20 +138,39 @@ def ended(pid: int) -> bool:
         return True
 
 
+#: Starts the next of its arguments, each a number of bytes to hold, and stays; the last one says that all are there.
+GROWING = """import os, subprocess, sys, time
+held, *others = sys.argv[1:]
+held = b"x" * int(held)
+if others:
+    subprocess.Popen([sys.executable, __file__, *others])
+else:
+    open("last", "w").write(str(os.getpid()))
+while not os.path.exists("last"):
+    time.sleep(0.05)
+time.sleep(0.5 if len(others) == 2 else 60)"""
+
+
+def grown(place: Path, child: int, grandchild: int) -> Footprint:
+    """The footprint of a command whose child and grandchild hold so many bytes and outlive it."""
+    (place / "growing.py").write_text(GROWING, encoding="utf-8")
+    command = [sys.executable, "growing.py", "0", str(child), str(grandchild)]
+    return measured(command, cwd=place, log=place / "log", environment={})
+
+
 def test_a_footprint_is_of_all_that_a_command_starts(tmp_path: Path) -> None:
     """Memory of a child counts, and a child that outlives the command is ended with it."""
-    child = "import os, time; held = b'x' * 60_000_000; open('child', 'w').write(str(os.getpid())); time.sleep(60)"
-    parent = (
-        "import pathlib, subprocess, sys, time\n"
-        f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
-        "while not pathlib.Path('child').exists(): time.sleep(0.05)\n"
-        "time.sleep(0.5)\n"
-    )
-    took = measured([sys.executable, "-c", parent], cwd=tmp_path, log=tmp_path / "log", environment={})
-    assert took.peak_bytes > 60_000_000
+    took = grown(tmp_path, 60_000_000, 0)
+    assert took.peak_bytes > took.driver_bytes > 60_000_000
     assert took.seconds > 0.5
     assert took.processor_s > 0
-    assert ended(int((tmp_path / "child").read_text()))
+    assert ended(int((tmp_path / "last").read_text()))
+
+
+def test_a_driver_is_the_command_and_its_children(tmp_path: Path) -> None:
+    """What workers hold that a child started is not the driver's."""
+    took = grown(tmp_path, 0, 200_000_000)
+    assert took.peak_bytes > 200_000_000 > took.driver_bytes > 0
 
 
 def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> None:
@@ -183,6 +202,11 @@ def test_the_yardsticks_are_installed_for_their_benchmark_alone() -> None:
         assert not any(line.startswith(("duckdb", "polars")) for line in text.splitlines())
 
 
+def _footprint(seconds: float, driver_bytes: int) -> Footprint:
+    """With workers that hold as much again."""
+    return Footprint(seconds=seconds, processor_s=seconds, peak_bytes=2 * driver_bytes, driver_bytes=driver_bytes)
+
+
 def size(records: int, *, product: float, duckdb: float, textbook: float, gib: float = 2.0) -> Size:
     """What would be measured at a size, in seconds and GiB."""
     seconds = {PRODUCT: product, DUCKDB: duckdb, POLARS: duckdb, TEXTBOOK: textbook}
@@ -191,10 +215,7 @@ def size(records: int, *, product: float, duckdb: float, textbook: float, gib: f
         made=records,
         planted=590,
         kinds=15,
-        judged={
-            party: [Judged(footprint=Footprint(seconds=taken, processor_s=taken, peak_bytes=int(gib * (1 << 30))))]
-            for party, taken in seconds.items()
-        },
+        judged={party: [Judged(footprint=_footprint(taken, int(gib * (1 << 30))))] for party, taken in seconds.items()},
     )
 
 

@@ -115,7 +115,7 @@ def measure(request: Request, records: int, place: Path, say: Callable[[str], No
             took = one.footprint
             say(
                 f"turn {turn + 1}, {party.name}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s, "
-                f"{took.peak_bytes / 1e9:.2f} GB; found all {len(made.planted)}"
+                f"{took.peak_bytes / 1e9:.2f} GB, driver {took.driver_bytes / 1e9:.2f} GB; found all {len(made.planted)}"
             )
     shutil.rmtree(directory.root)
     return Size(

@@ -30,11 +30,16 @@ _PARENT, _SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 1, 3, 11, 12, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Seconds from start to end, processor seconds of all processes together, and their most resident bytes at once."""
+    """Seconds from start to end, processor seconds of all processes together, and their most resident bytes at once.
+
+    `driver_bytes` is the most of the command and its children alone, without what these started: of a Spark party that is
+    its driver, Python and JVM, without the workers.
+    """
 
     seconds: float
     processor_s: float
     peak_bytes: int
+    driver_bytes: int
 
 
 def processor_s() -> float:
@@ -55,16 +60,21 @@ def processor_s() -> float:
 class _Session:
     number: int
     peak_bytes: int = 0
+    driver_bytes: int = 0
     processor_s: dict[int, float] | None = None
 
     def look(self) -> None:
-        resident = 0
+        resident = driver = 0
         spent = self.processor_s = self.processor_s or {}
         for pid, fields in _processes():
             if int(fields[_SESSION]) == self.number:
-                resident += int(fields[_RESIDENT]) * _PAGE
+                held = int(fields[_RESIDENT]) * _PAGE
+                resident += held
+                if self.number in (pid, int(fields[_PARENT])):
+                    driver += held
                 spent[pid] = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
         self.peak_bytes = max(self.peak_bytes, resident)
+        self.driver_bytes = max(self.driver_bytes, driver)
 
     def end(self) -> None:
         """End what is left of it: first by request, then by force."""
@@ -125,4 +135,9 @@ def measured(
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
         raise PartyError(f"{' '.join(command[1:4])} ended with {process.returncode}:\n{tail}")
     spent = session.processor_s or {}
-    return Footprint(seconds=seconds, processor_s=sum(spent.values()), peak_bytes=session.peak_bytes)
+    return Footprint(
+        seconds=seconds,
+        processor_s=sum(spent.values()),
+        peak_bytes=session.peak_bytes,
+        driver_bytes=session.driver_bytes,
+    )
