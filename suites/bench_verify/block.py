@@ -37,6 +37,8 @@ EPOCH = 1
 #: Rows that stand behind all others of their slot, before its control records.
 LATE = 1 << 20
 OPEN_RECORDS = 5
+#: The highest number of a producer's record, after which comes 0; a mask.
+NUMBER_MAX = (1 << 31) - 1
 _PLACES = len(TOPICS) * PARTITIONS
 
 #: Column → what it holds where nobody says otherwise.
@@ -53,6 +55,7 @@ DEFAULTS: dict[str, int] = {
     "fate": Fate.COMMITTED,
     "genuine": 1,
     "again": 0,
+    "step": 1,
     "source_partition": -1,
     "source_offset": -1,
 }
@@ -60,7 +63,10 @@ DEFAULTS: dict[str, int] = {
 
 @dataclass(slots=True)
 class Carried:
-    """What one block leaves to the next: ends of partitions; orders, numbers and operations of clients; what to copy."""
+    """What one block leaves to the next: ends of partitions; orders, numbers and operations of clients; what to copy.
+
+    `numbers` are those that come next, by epoch, client and partition.
+    """
 
     ends: Column = field(default_factory=lambda: np.zeros((len(TOPICS), PARTITIONS), dtype=np.int64))
     orders: Column = field(default_factory=lambda: np.zeros((PROCESSES_MAX, len(TOPICS) * PARTITIONS), dtype=np.int64))
@@ -68,6 +74,14 @@ class Carried:
     operations: Column = field(default_factory=lambda: np.zeros(PROCESSES_MAX, dtype=np.int64))
     fed_partition: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     fed_offset: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def beginning(numbers_from: int) -> Carried:
+    """What the first block begins with: feeders' numbers in the input topic are counted from this one."""
+    carried = Carried()
+    numbers = carried.numbers.reshape(EPOCH + 1, PROCESSES_MAX, len(TOPICS), PARTITIONS)
+    numbers[:, list(FEEDERS), INPUT] = numbers_from
+    return carried
 
 
 def table(size: int, **columns: Column | int) -> Rows:
@@ -207,13 +221,27 @@ def lay_out(rows: Rows, carried: Carried) -> Rows:
 def number(rows: Rows, carried: Carried) -> None:
     """Add the column sequence: what the log holds, counted per client, epoch and partition; -1 for all else.
 
-    To be called when nothing is taken from the log any more: what was lost was never numbered by a leader.
+    A record's number is by `step` above that of the one before it. To be called when nothing is taken from the log any
+    more: what was lost was never numbered by a leader.
     """
     counts = (rows["control"] == DATA) & (rows["genuine"] == 1) & (rows["logged"] > 0)
     own = (rows["epoch"] * PROCESSES_MAX + rows["process"]) * _PLACES + rows["topic"] * PARTITIONS + rows["partition"]
+    keys, steps = own[counts], rows["step"][counts]
     rows["sequence"] = np.full(len(own), -1)
-    rows["sequence"][counts] = carried.numbers[own[counts]] + _numbered(own[counts])
-    np.add.at(carried.numbers, own[counts], 1)
+    rows["sequence"][counts] = (carried.numbers[keys] + _summed(keys, steps) - 1) & NUMBER_MAX
+    np.add.at(carried.numbers, keys, steps)
+
+
+def _summed(keys: Column, values: Column) -> Column:
+    """For every row the sum of its value and of all values before it with the same key."""
+    order = np.argsort(keys, kind="stable")
+    whole = np.cumsum(values[order])
+    ordered = keys[order]
+    before = np.r_[0, whole[:-1]] if len(keys) else whole
+    begins = np.r_[True, ordered[1:] != ordered[:-1]] if len(keys) else np.zeros(0, dtype=bool)
+    sums = np.empty(len(keys), dtype=np.int64)
+    sums[order] = whole - before[begins][np.cumsum(begins) - 1]
+    return sums
 
 
 def advance(carried: Carried, rows: Rows) -> None:

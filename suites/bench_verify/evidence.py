@@ -22,6 +22,7 @@ from suites.bench_verify.block import (
     Carried,
     Rows,
     advance,
+    beginning,
     copies,
     joined,
     lay_out,
@@ -34,7 +35,8 @@ from suites.bench_verify.capture import Capture
 from suites.bench_verify.found import Found
 from suites.bench_verify.operations import initialised, operations
 from suites.bench_verify.plan import COPIERS, INPUT, LEAVER, OUTPUTS, PARTITIONS, RUN, TOPICS, Plan
-from suites.bench_verify.planting import LAG, LAGGING, Copying, Planting, at
+from suites.bench_verify.planting import LAG, LAGGING, Copying, Planting
+from suites.bench_verify.plants import at
 from verification.anomalies import Anomaly
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 from verification.experiment import Experiment, Floor, Topic
@@ -196,7 +198,7 @@ class Maker:
         self.plan = plan
         self.writing = writing
         self.random = np.random.default_rng(plan.seed)
-        self.carried = Carried()
+        self.carried = beginning(plan.numbers_from)
         self.copying = Copying(self.random, [])
         self.planted: list[Found] = []
         self.records = 0

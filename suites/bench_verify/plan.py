@@ -35,8 +35,9 @@ PROCESSES_MAX = 64
 #: Commits that were answered, aborts, commits and aborts of which nobody was told.
 SHARES = (0.79, 0.20, 0.005, 0.005)
 #: What one round of plants takes of a block (`planting`).
-PAIRS_PER_ROUND = 8
+PAIRS_PER_ROUND = 9
 APPENDS_PER_ROUND = 7
+FEEDS_PER_ROUND = 2
 
 
 class Fate(IntEnum):
@@ -55,6 +56,8 @@ class Plan:
     Without any round everything is in order, the end included.
 
     `per_transaction` records are written by one transaction; `block_records` is how many are held in memory at once.
+    `numbers_from` is the number of the first record that a feeder writes to a partition: a leader that does not know a
+    producer takes any, and after 2147483647 comes 0.
     """
 
     records: int
@@ -62,6 +65,7 @@ class Plan:
     rounds: int = 5
     per_transaction: int = 100
     block_records: int = 250_000
+    numbers_from: int = 0
 
     @property
     def per_append(self) -> int:
@@ -84,7 +88,11 @@ class Plan:
         for number in range(self.rounds):
             rounds[number * count // self.rounds] += 1
         for size, planted in zip(sizes, rounds, strict=True):
-            room = min((size - 1) // 2 * len(WRITERS) // PAIRS_PER_ROUND, size * len(APPENDERS) // APPENDS_PER_ROUND)
+            room = min(
+                (size - 1) // 2 * len(WRITERS) // PAIRS_PER_ROUND,
+                size * len(APPENDERS) // APPENDS_PER_ROUND,
+                (size - 1) * len(FEEDERS) // FEEDS_PER_ROUND,
+            )
             if planted > room:
                 raise EvidenceSizeError(
                     f"{size} slots of {self.per_slot:.0f} records have room for {room} rounds of plants, not {planted}."

@@ -1,9 +1,14 @@
-"""What is wrong with the evidence, and exactly which violations of the definitions that makes.
+"""What is wrong with the evidence: which clients' operations are spoiled, and which inputs are not copied once.
 
-Each plant changes a few rows of a block and says what a judge must find, by `verification.anomalies` and not by any
-check. Victims are drawn so that no two plants meet: a writer's two transactions in a row belong to one plant, and so
-does one operation of an appender. Live observers, initialisations and coordinators are no part of this evidence, so
-early-read, stranded-producer and illegal-transition cannot be planted; broken-sequence is not (`block.number`).
+Each plant changes a few rows of a block and says what a judge must find (`plants`). Victims are drawn so that no two
+plants meet: a writer's two transactions in a row belong to one plant, and so does one operation of a feeder or an
+appender. Live observers, initialisations and coordinators are no part of this evidence, so early-read,
+stranded-producer and illegal-transition cannot be planted.
+
+A broken-sequence is planted where nothing else is wrong, among what feeders write, and where most of what is wrong is,
+among what writers do: the first stands by itself, the second is a consequence of whatever else is found in its partition
+(`verification.folding`). Numbers themselves are given when all else has been planted (`block.number`), so that only these
+plants break them.
 """
 
 from __future__ import annotations
@@ -13,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from suites.bench_verify.block import ABORT, COMMIT, DATA, EPOCH, LATE, Carried, Column, Rows, joined, table, taken
+from suites.bench_verify.block import DATA, LATE, Carried, Rows, joined, table, taken
 from suites.bench_verify.found import Found
 from suites.bench_verify.plan import (
     APPENDERS,
+    FEEDERS,
     OUTPUTS,
     PARTITIONS,
     PROCESSES_MAX,
@@ -24,183 +30,33 @@ from suites.bench_verify.plan import (
     WRITERS,
     Fate,
 )
+from suites.bench_verify.plants import (
+    Victim,
+    aborted_read,
+    adopted,
+    again,
+    at,
+    changed,
+    given_twice,
+    hidden,
+    lost_append,
+    lost_transaction,
+    misrouted,
+    number_again,
+    number_left_out,
+    reordered,
+    stale_epoch,
+    superseded,
+    torn_by_marker,
+    torn_by_reader,
+    unread,
+)
 from verification.anomalies import Anomaly
 
 #: Of this input partition the group's offset is too low; other plants leave it alone.
 LAGGING = 1
 #: By how many copies.
 LAG = 3
-
-
-def at(rows: Rows, row: int, anomaly: Anomaly, observer: str | None = None) -> Found:
-    """A violation that names a row's record and place."""
-    names = ("process", "operation", "index", "topic", "partition", "offset")
-    process, operation, index, topic, partition, offset = (int(rows[name][row]) for name in names)
-    return Found(str(anomaly), process, operation, index, topic, partition, offset, observer)
-
-
-def _of_operation(rows: Rows, row: int, anomaly: Anomaly) -> Found:
-    return Found(str(anomaly), int(rows["process"][row]), int(rows["operation"][row]))
-
-
-@dataclass(slots=True)
-class Victim:
-    """Rows of one client's operation in one slot, data only, in the order of the log; `rows` is the whole block."""
-
-    rows: Rows
-    own: Column
-    random: np.random.Generator
-
-    def one(self) -> int:
-        """Any row of it."""
-        return int(self.random.choice(self.own))
-
-    def alongside(self, row: int) -> Column:
-        """Its rows in the partition of one of them."""
-        same = (self.rows["topic"][self.own] == self.rows["topic"][row]) & (
-            self.rows["partition"][self.own] == self.rows["partition"][row]
-        )
-        chosen: Column = self.own[same]
-        return chosen
-
-    def in_partition(self, row: int, **wanted: int) -> Column:
-        """All rows in the partition of one of them that have these values."""
-        chosen = (self.rows["topic"] == self.rows["topic"][row]) & (
-            self.rows["partition"] == self.rows["partition"][row]
-        )
-        for name, value in wanted.items():
-            chosen &= self.rows[name] == value
-        return np.flatnonzero(chosen)
-
-
-def _gone(victim: Victim, chosen: Column | int) -> None:
-    for name in ("logged", "uncommitted", "committed"):
-        victim.rows[name][chosen] = 0
-
-
-def lost_transaction(victim: Victim) -> list[Found]:
-    """Told committed, with its control records, and no record of it is there."""
-    _gone(victim, victim.own)
-    return [at(victim.rows, int(row), Anomaly.LOST_WRITE) for row in victim.own]
-
-
-def lost_append(victim: Victim) -> list[Found]:
-    """One acknowledged record is not there."""
-    row = victim.one()
-    _gone(victim, row)
-    return [at(victim.rows, row, Anomaly.LOST_WRITE)]
-
-
-def torn_by_reader(victim: Victim) -> list[Found]:
-    """One record of a committed transaction is not delivered."""
-    row = victim.one()
-    victim.rows["committed"][row] = 0
-    return [_of_operation(victim.rows, row, Anomaly.TORN_TRANSACTION)]
-
-
-def torn_by_marker(victim: Victim) -> list[Found]:
-    """One partition of a committed transaction was told abort."""
-    rows, row = victim.rows, victim.one()
-    rows["committed"][victim.alongside(row)] = 0
-    rows["control"][_marker(victim, row)] = ABORT
-    return [_of_operation(rows, row, Anomaly.TORN_TRANSACTION)]
-
-
-def _marker(victim: Victim, row: int) -> Column:
-    rows = victim.rows
-    slot, process = int(rows["slot"][row]), int(rows["process"][row])
-    return victim.in_partition(row, slot=slot, process=process, control=COMMIT)
-
-
-def aborted_read(victim: Victim) -> list[Found]:
-    """A record of an aborted transaction is delivered."""
-    row = victim.one()
-    victim.rows["committed"][row] = 1
-    return [at(victim.rows, row, Anomaly.ABORTED_READ, "committed")]
-
-
-def stale_epoch(victim: Victim) -> list[Found]:
-    """In one partition the transaction has an epoch that was already superseded there."""
-    rows = victim.rows
-    before: list[int] = []
-    for row in victim.own:
-        earlier = victim.in_partition(int(row), process=int(rows["process"][row]), epoch=EPOCH, logged=1)
-        if (rows["slot"][earlier] < rows["slot"][row]).any():
-            before.append(int(row))
-    chosen = victim.alongside(before[0])
-    rows["epoch"][chosen] = EPOCH - 1
-    return [at(rows, int(chosen[0]), Anomaly.ZOMBIE_WRITE)]
-
-
-def superseded(victim: Victim) -> list[Found]:
-    """Another client had initialised its id before it decided; `evidence` writes that into the history."""
-    return [at(victim.rows, int(victim.own[0]), Anomaly.ZOMBIE_WRITE)]
-
-
-def reordered(victim: Victim) -> list[Found]:
-    """Two records in a row stand in the wrong order."""
-    rows = victim.rows
-    first, second = next(each[:2] for row in victim.own if len(each := victim.alongside(int(row))) > 1)
-    orders = rows["send_order"]
-    orders[first], orders[second] = orders[second], orders[first]
-    return [at(rows, int(second), Anomaly.REORDERED_WRITE)]
-
-
-def adopted(victim: Victim) -> list[Found]:
-    """No control record of its own in one partition: the next transaction's decided it."""
-    rows = victim.rows
-    for row in victim.own:
-        process, slot = int(rows["process"][row]), int(rows["slot"][row])
-        if len(victim.in_partition(int(row), process=process, slot=slot + 1, control=DATA)):
-            rows["logged"][_marker(victim, int(row))] = 0
-            return [at(rows, int(victim.alongside(int(row))[-1]), Anomaly.HUNG_TRANSACTION)]
-    raise AssertionError("a writer's next transaction meets none of the partitions of this one")
-
-
-def hidden(victim: Victim) -> list[Found]:
-    """A record of the log is not delivered."""
-    row = victim.one()
-    victim.rows["committed"][row] = 0
-    return [at(victim.rows, row, Anomaly.HIDDEN_COMMITTED)]
-
-
-def unread(victim: Victim) -> list[Found]:
-    """A record of the log is not given to a reader who sees everything."""
-    row = victim.one()
-    victim.rows["uncommitted"][row] = 0
-    return [at(victim.rows, row, Anomaly.POLL_SKIP, "uncommitted")]
-
-
-def given_twice(victim: Victim) -> list[Found]:
-    """A record is given twice."""
-    row = victim.one()
-    victim.rows["committed"][row] = 2
-    return [at(victim.rows, row, Anomaly.NONMONOTONIC_POLL, "committed")]
-
-
-def changed(victim: Victim) -> list[Found]:
-    """A record is delivered with another content than the log's."""
-    row = victim.one()
-    victim.rows["shift"][row] = 1
-    return [at(victim.rows, row, Anomaly.INCONSISTENT_OFFSET)]
-
-
-def misrouted(victim: Victim) -> list[Found]:
-    """A record stands in another partition than it was written to."""
-    row = victim.one()
-    victim.rows["intended_partition"][row] = (victim.rows["partition"][row] + 1) % PARTITIONS
-    return [at(victim.rows, row, Anomaly.PHANTOM_RECORD)]
-
-
-def again(victim: Victim) -> list[Found]:
-    """A record stands there twice; `Planting.before` has added the second one."""
-    rows = victim.rows
-    (second,) = victim.own[rows["again"][victim.own] == 1]
-    same = victim.own[rows["index"][victim.own] == rows["index"][second]]
-    rows["send_order"][second] = rows["send_order"][same].max()
-    return [at(rows, int(same[-1]), Anomaly.DUPLICATE)]
-
-
 Plant = Callable[[Victim], list[Found]]
 #: What happens to pairs of transactions: plant, and how the first of the two ends.
 TO_WRITERS: tuple[tuple[Plant, Fate], ...] = (
@@ -211,9 +67,11 @@ TO_WRITERS: tuple[tuple[Plant, Fate], ...] = (
     (superseded, Fate.COMMITTED),
     (reordered, Fate.COMMITTED),
     (adopted, Fate.COMMITTED),
-    # Last, because it looks for what the others have left of earlier transactions.
+    # These last, because they look for what the others have left of earlier transactions.
+    (number_left_out, Fate.COMMITTED),
     (stale_epoch, Fate.COMMITTED),
 )
+TO_FEEDERS: tuple[Plant, ...] = (number_left_out, number_again)
 TO_APPENDERS: tuple[Plant, ...] = (again, lost_append, hidden, unread, given_twice, changed, misrouted)
 
 
@@ -227,6 +85,8 @@ class Planting:
         appends = [(slot, process) for slot in range(slots) for process in APPENDERS]
         self.pairs = [pairs[each] for each in random.permutation(len(pairs))[: rounds * len(TO_WRITERS)]]
         self.appends = [appends[each] for each in random.permutation(len(appends))[: rounds * len(TO_APPENDERS)]]
+        feeds = [(slot, process) for slot in range(1, slots) for process in FEEDERS]
+        self.feeds = [feeds[each] for each in random.permutation(len(feeds))[: rounds * len(TO_FEEDERS)]]
         self.slots = slots
 
     def before(self, rows: Rows) -> Rows:
@@ -255,6 +115,7 @@ class Planting:
             for row in foreign
         ]
         planted = [(TO_APPENDERS[number // self.rounds], *each) for number, each in enumerate(self.appends)]
+        planted += [(TO_FEEDERS[number // self.rounds], *each) for number, each in enumerate(self.feeds)]
         planted += [(TO_WRITERS[number // self.rounds][0], *each) for number, each in enumerate(self.pairs)]
         for plant, slot, process in planted:
             mine = (rows["slot"] == slot) & (rows["process"] == process) & (rows["control"] == DATA)
