@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from suites.bench.ratio import Unit
 from suites.bench_verify.__main__ import plan_of
+from suites.bench_verify.block import NUMBER_MAX
 from suites.bench_verify.errors import DisagreementError, EvidenceSizeError, PartyError
 from suites.bench_verify.evidence import Made, make
 from suites.bench_verify.figures import Size, bounds, page, ratios, seen
@@ -27,9 +29,10 @@ from suites.bench_verify.parties import (
     Setting,
     require,
 )
-from suites.bench_verify.plan import Plan
+from suites.bench_verify.plan import FEEDERS, Plan
 from verification.anomalies import Anomaly
 from verification.evidence import read_run
+from verification.folding import fold
 from verification.layout import RunDirectory
 from verification.reference import judge_rows
 from verification.rows import all_rows
@@ -39,9 +42,21 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION}
 
 
-def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2) -> Plan:
+#: Feeders' numbers that begin there go round.
+NEARLY_ROUND = NUMBER_MAX - 30
+
+
+def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2, numbers_from: int = 0) -> Plan:
     """A plan of three blocks, so that something is carried from one to the next."""
-    return Plan(records=records, seed=seed, rounds=rounds, per_transaction=20, block_records=max(1, records * 3 // 8))
+    block = max(1, records * 3 // 8)
+    return Plan(
+        records=records,
+        seed=seed,
+        rounds=rounds,
+        per_transaction=20,
+        block_records=block,
+        numbers_from=numbers_from,
+    )
 
 
 def made(path: Path, plan: Plan) -> tuple[RunDirectory, Made]:
@@ -67,13 +82,36 @@ def test_equal_plans_make_equal_evidence(tmp_path: Path) -> None:
     assert first.planted != else_.planted
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "numbers_from"), [(1, 0), (2, NEARLY_ROUND)])
+def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int, numbers_from: int) -> None:
     """The reference judge, written from the definitions, finds exactly what the generator says that it planted."""
-    directory, result = made(tmp_path / "run", small(seed=seed))
+    directory, result = made(tmp_path / "run", small(seed=seed, numbers_from=numbers_from))
     agree("the reference", of_violations(judge_rows(all_rows(read_run(directory)))), result.planted)
     assert set(kinds(result.planted)) == set(Anomaly) - NOT_SHOWN
     assert 0.9 * 8_000 < result.records < 1.1 * 8_000
+
+
+@pytest.mark.parametrize(("seed", "numbers_from"), [(1, 0), (2, NEARLY_ROUND)])
+def test_the_yardsticks_find_what_is_planted(tmp_path: Path, seed: int, numbers_from: int) -> None:
+    """DuckDB and Polars, where they are installed, find it on small evidence as well."""
+    pytest.importorskip("duckdb", reason="requirements-bench.txt is not installed")
+    pytest.importorskip("polars", reason="requirements-bench.txt is not installed")
+    directory, result = made(tmp_path / "run", small(seed=seed, numbers_from=numbers_from))
+    for party in (DUCKDB, POLARS):
+        command = party.command(Setting(directory=directory, records=8_000, threads=2), tmp_path / "found.csv")
+        subprocess.run(command, check=True, cwd=ROOT, timeout=120)
+        agree(party.name, read(tmp_path / "found.csv"), result.planted)
+
+
+def test_a_broken_sequence_stands_by_itself_and_beside_others(tmp_path: Path) -> None:
+    """Each round breaks numbers three times: twice where nothing else is wrong, and once among what writers do."""
+    directory, result = made(tmp_path / "run", small())
+    folded = fold(judge_rows(all_rows(read_run(directory))))
+    broken = [each for each in result.planted if each.anomaly == Anomaly.BROKEN_SEQUENCE]
+    assert len(broken) == 3 * 2
+    alone = of_violations(folded.primary[Anomaly.BROKEN_SEQUENCE])
+    assert {each for each in broken if each.process in FEEDERS} <= set(alone)
+    assert len({each for each in broken if each.process in FEEDERS}) == 2 * 2
 
 
 def test_where_nothing_is_planted_nothing_is_wrong(tmp_path: Path) -> None:

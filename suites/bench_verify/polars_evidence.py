@@ -156,13 +156,15 @@ class Folded:
     """The log folded: `pieces` by partition, operation and outcome, `markers`, and what needs every record.
 
     `odd_records` are the data records of producers whose runs cross or whose epochs go back in a partition, with their
-    outcome, the highest epoch before and what follows; `ends` are the last records of runs that another run follows.
+    outcome, the highest epoch before, the number before it of its epoch, and what follows; `ends` are the last records of
+    runs that another run follows; `numbered` are the runs of producers that number, without those that are odd.
     """
 
     pieces: pl.DataFrame
     markers: pl.DataFrame
     odd_records: pl.DataFrame
     ends: pl.DataFrame
+    numbered: pl.DataFrame
 
 
 _ELSEWHERE = (pl.col("topic_index") != pl.col("intended_topic_index")) | (
@@ -182,6 +184,21 @@ def _sums() -> list[pl.Expr]:
         pl.col("index").max().alias("index_max"),
         pl.col("count").max().alias("carried"),
         _ELSEWHERE.any().alias("misrouted"),
+    ]
+
+
+def _numbers() -> list[pl.Expr]:
+    lowest, highest, step = (
+        pl.col("sequence").min(),
+        pl.col("sequence").max(),
+        pl.col("sequence") - pl.col("send_order"),
+    )
+    in_step = (step.min() == step.max()).fill_null(value=False)
+    many = highest.cast(pl.Int64) - lowest == pl.len().cast(pl.Int64) - 1
+    return [
+        lowest.alias("number_min"),
+        highest.alias("number_max"),
+        (_ELSEWHERE.any().fill_null(value=True) | ~in_step | ~many).alias("loose"),
     ]
 
 
@@ -225,6 +242,7 @@ def _odd_records(log: pl.LazyFrame, odd: pl.DataFrame) -> pl.DataFrame:
             _outcome(pl.col("transactional"), _DECISION),
             *[pl.col(name).shift(-1).over(PRODUCER).alias(f"next_{name}") for name in ("control", *OPERATION)],
             epoch_before=pl.col("producer_epoch").cum_max().shift(1).over(PRODUCER),
+            number_before=pl.col("sequence").shift(1).over([*PRODUCER, "producer_epoch", pl.col("control").is_null()]),
         )
         .filter(pl.col("control").is_null())
         .collect(engine="streaming")
@@ -235,7 +253,7 @@ def fold(evidence: Evidence) -> Folded:
     """Fold the log; what overlaps is looked at record by record."""
     keys = [*PRODUCER, *OPERATION, "transactional"]
     data = evidence.log.filter(pl.col("control").is_null())
-    runs = data.group_by(keys).agg(_sums()).collect(engine="streaming")
+    runs = data.group_by(keys).agg([*_sums(), *_numbers()]).collect(engine="streaming")
     markers = (
         evidence.log.filter(pl.col("control").is_not_null())
         .select(*PRODUCER, "offset", "producer_epoch", decision=_DECISION)
@@ -258,4 +276,5 @@ def fold(evidence: Evidence) -> Folded:
         markers=markers,
         odd_records=records,
         ends=pl.concat([followed.select(*names, offset="last"), crossed.select(*names, "offset")]),
+        numbered=kept.filter(pl.col("producer_id") >= 0, pl.col("number_min") >= 0),
     )

@@ -1,7 +1,7 @@
 """The yardstick in Polars. `python -m suites.bench_verify.polars_form DIRECTORY FOUND`, threads by POLARS_MAX_THREADS.
 
 The same plan as `verify.sql`, step by step: fold the log (`polars_evidence`), hold fingerprints against each other and
-look record by record at what does not agree (`polars_doubt`), and, here, what has no fingerprint.
+look record by record at what does not agree (`polars_doubt`, `polars_numbers`), and, here, what has no fingerprint.
 """
 
 from __future__ import annotations
@@ -24,24 +24,18 @@ from suites.bench_verify.polars_evidence import (
     fold,
     read,
 )
+from suites.bench_verify.polars_numbers import WRITER, going_back, placed, unsequenced
 
 _OUTPUT = "intended_topic_index"
 
 
-def reordered(evidence: Evidence, folded: Folded) -> pl.DataFrame:
+def reordered(evidence: Evidence, folded: Folded, back: pl.DataFrame) -> pl.DataFrame:
     """First copies that stand behind a higher send order; a window over all records says where to look."""
-    writer = [*PARTITION, "process"]
-    placed = evidence.log.filter(
-        "genuine",
-        pl.col("topic_index") == pl.col(_OUTPUT),
-        pl.col("partition") == pl.col("intended_partition"),
-    )
-    back = (pl.col("send_order") < pl.col("send_order").shift(1)).over(writer, order_by="offset")
-    back_in = placed.select(*writer, "offset", "send_order").filter(back).select(writer).unique()
-    rows = placed.join(back_in, on=writer, how="semi").collect(engine="streaming")
+    back_in = back.select(WRITER).unique()
+    rows = placed(evidence).join(back_in.lazy(), on=WRITER, how="semi").collect(engine="streaming")
     kept = decided(rows, folded).filter(pl.col("outcome") == "commit").sort(PLACE)
-    late = pl.col("send_order") < pl.col("send_order").cum_max().shift(1).over(writer)
-    return kept.filter(late, pl.int_range(pl.len()).over([*writer, "send_order"]) == 0)
+    late = pl.col("send_order") < pl.col("send_order").cum_max().shift(1).over(WRITER)
+    return kept.filter(late, pl.int_range(pl.len()).over([*WRITER, "send_order"]) == 0)
 
 
 def of_copies(evidence: Evidence, folded: Folded) -> list[pl.DataFrame]:
@@ -118,10 +112,12 @@ def find(root: Path) -> pl.DataFrame:
     folded = fold(evidence)
     doubts = doubt(evidence, folded)
     found = places(evidence, folded, doubts)
+    back = going_back(evidence)
     return pl.concat(
         [
             *of_records(evidence, doubts, found),
-            named(reordered(evidence, folded), "reordered-write"),
+            named(reordered(evidence, folded, back), "reordered-write"),
+            named(unsequenced(evidence, folded, back), "broken-sequence"),
             *of_copies(evidence, folded),
             *standing(evidence, folded),
         ]

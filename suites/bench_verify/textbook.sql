@@ -114,6 +114,17 @@ FROM (SELECT *, max(send_order) OVER (PARTITION BY topic_index, partition, proce
         AND topic_index = intended_topic_index AND partition = intended_partition)
 WHERE send_order < highest AND copy = 1;
 
+-- `verification.checks.numbering` says which number is due. Every log begins at offset 0, and no history lasts a day.
+SELECT 'broken-sequence', process, operation, index, topic_index, partition, offset, NULL
+FROM (SELECT *, max(CASE WHEN control IS NULL OR control IN ('commit', 'abort') THEN producer_epoch END) OVER earlier
+            AS epoch_highest,
+        max(CASE WHEN control IS NULL THEN struct(producer_epoch, offset, sequence) END) OVER earlier AS latest
+    FROM data WINDOW earlier AS (PARTITION BY topic_index, partition, producer_id ORDER BY offset
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+WHERE control IS NULL AND producer_id >= 0 AND sequence >= 0 AND producer_epoch >= epoch_highest
+    AND sequence <> CASE WHEN latest.producer_epoch = producer_epoch
+        THEN (CAST(latest.sequence AS BIGINT) + 1) & 2147483647 ELSE 0 END;
+
 SELECT 'phantom-record', CASE WHEN genuine THEN d.process END, CASE WHEN genuine THEN d.operation END,
     CASE WHEN genuine THEN d.index END, d.topic_index, d.partition, d.offset, NULL
 FROM data d LEFT JOIN operations o ON d.process = o.process AND d.operation = o.operation

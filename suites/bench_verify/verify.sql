@@ -86,7 +86,9 @@ CREATE TEMP TABLE runs AS
         bit_xor(content("offset", digest, identity_digest)) AS x,
         sum(content("offset", digest, identity_digest) & 4294967295)::BIGINT AS s,
         sum(hash("index") & 4294967295)::BIGINT AS indexes, max("index") AS index_max, max("count") AS carried,
-        bool_or(topic_index <> intended_topic_index OR partition <> intended_partition) AS misrouted
+        bool_or(topic_index <> intended_topic_index OR partition <> intended_partition) AS misrouted,
+        min(sequence) AS number_min, max(sequence) AS number_max,
+        coalesce(min(sequence - send_order) <> max(sequence - send_order), true) AS out_of_step
     FROM log WHERE control IS NULL GROUP BY ALL;
 
 CREATE TEMP TABLE markers AS
@@ -98,12 +100,15 @@ CREATE TEMP TABLE markers AS
 CREATE TEMP TABLE steps AS
 WITH every AS (
     SELECT topic_index, partition, producer_id, process, operation, transactional, first, last, epoch_min, epoch_max,
-        NULL AS decision, false AS marker FROM runs
+        NULL AS decision, false AS marker, number_min, number_max,
+        misrouted OR out_of_step OR number_max - number_min <> n - 1 AS loose FROM runs
     UNION ALL
     SELECT topic_index, partition, producer_id, NULL, NULL, true, "offset", "offset", producer_epoch, producer_epoch,
-        decision, true FROM markers
+        decision, true, NULL, NULL, NULL FROM markers
 )
-SELECT *,
+SELECT * EXCLUDE (number_max),
+    lag(CASE WHEN number_max >= 0 THEN epoch_max::BIGINT << 32 | number_max END IGNORE NULLS) OVER turns AS numbered_before,
+    lag(CASE WHEN NOT marker THEN first END IGNORE NULLS) OVER turns AS run_before,
     last_value(decision IGNORE NULLS) OVER later AS outcome,
     lead(marker) OVER turns AS next_marker, lead(process) OVER turns AS next_process,
     lead(operation) OVER turns AS next_operation,
@@ -124,13 +129,15 @@ CREATE TEMP TABLE odd_records AS
 WITH rows AS (
     SELECT log.topic_index, log.partition, log.producer_id, log."offset", control, transactional, producer_epoch, genuine,
         CASE WHEN genuine THEN process END AS process, CASE WHEN genuine THEN operation END AS operation, "index",
-        "count", intended_topic_index, intended_partition, digest, identity_digest
+        "count", intended_topic_index, intended_partition, digest, identity_digest, sequence
     FROM log JOIN odd USING (topic_index, partition, producer_id)
 )
 SELECT *,
     CASE WHEN NOT transactional THEN 'commit' ELSE coalesce(last_value(
         CASE WHEN control IN ('commit', 'abort') THEN control END IGNORE NULLS) OVER later, 'open') END AS outcome,
     max(producer_epoch) OVER earlier AS epoch_before,
+    lag(sequence) OVER (PARTITION BY topic_index, partition, producer_id, producer_epoch, control IS NULL
+        ORDER BY "offset") AS number_before,
     lead(control) OVER turns AS next_control, lead(process) OVER turns AS next_process,
     lead(operation) OVER turns AS next_operation
 FROM rows
@@ -142,7 +149,7 @@ WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offs
 
 -- One row per partition, operation and outcome.
 CREATE TEMP TABLE pieces AS
-    SELECT runs.*, CASE WHEN NOT runs.transactional THEN 'commit' ELSE coalesce(outcome, 'open') END AS outcome
+    SELECT runs.* EXCLUDE (number_min, number_max, out_of_step), CASE WHEN NOT runs.transactional THEN 'commit' ELSE coalesce(outcome, 'open') END AS outcome
     FROM runs JOIN steps ON NOT marker AND runs.topic_index = steps.topic_index AND runs.partition = steps.partition
         AND runs.producer_id = steps.producer_id AND runs.first = steps.first
     WHERE NOT EXISTS (FROM odd WHERE odd.topic_index = runs.topic_index AND odd.partition = runs.partition
@@ -310,8 +317,8 @@ WINDOW whole AS (PARTITION BY process, operation);
 -- Order and copies ----------------------------------------------------------------------------------------------------
 
 CREATE TEMP TABLE out_of_order AS
-    SELECT DISTINCT topic_index, partition, process FROM (
-        SELECT topic_index, partition, process,
+    SELECT topic_index, partition, process, "offset" FROM (
+        SELECT topic_index, partition, process, "offset",
             send_order < lag(send_order) OVER (PARTITION BY topic_index, partition, process ORDER BY "offset") AS back
         FROM log WHERE genuine AND topic_index = intended_topic_index AND partition = intended_partition
     ) WHERE back;
@@ -332,6 +339,59 @@ QUALIFY send_order < max(send_order) OVER (PARTITION BY topic_index, partition, 
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     AND row_number() OVER (PARTITION BY topic_index, partition, process, send_order ORDER BY "offset") = 1;
 
+-- Producers' numbers, by the rule of `verification.checks.numbering`. In a run they count up by one per record if they are
+-- as many as they span, keep step with send orders, and these rise; else the run is loose. One that is loose, that comes
+-- after a loose one, or that does not begin where the one before it ends is read; a producer that is odd is read already.
+-- What cannot be here and is not asked: a log that begins later than at offset 0, before which numbers may have been
+-- deleted; a history of a day and more, in which brokers forget producers; a producer that numbers some of its records
+-- and others not; a control record that is neither commit nor abort.
+CREATE TEMP TABLE loose AS
+    SELECT topic_index, partition, producer_id, first, last FROM steps
+    WHERE loose AND producer_id >= 0 AND number_min >= 0
+    UNION
+    SELECT topic_index, partition, producer_id, first, last FROM steps JOIN out_of_order USING (topic_index, partition, process)
+    WHERE "offset" BETWEEN first AND last AND producer_id >= 0 AND number_min >= 0;
+
+CREATE TEMP TABLE unjoined AS
+WITH doubted AS (
+    SELECT topic_index, partition, producer_id, first FROM loose
+    UNION
+    SELECT topic_index, partition, producer_id, steps.first FROM steps JOIN loose USING (topic_index, partition, producer_id)
+    WHERE run_before = loose.first AND NOT marker
+    UNION
+    SELECT topic_index, partition, producer_id, first FROM steps
+    WHERE producer_id >= 0 AND number_min <> (CASE WHEN numbered_before >> 32 = epoch_min
+        THEN (numbered_before + 1) & 2147483647 ELSE 0 END)
+)
+SELECT topic_index, partition, producer_id, first, last, epoch_min AS epoch, numbered_before, run_before,
+    run_before IN (SELECT d.first FROM doubted AS d WHERE d.topic_index = steps.topic_index
+        AND d.partition = steps.partition AND d.producer_id = steps.producer_id) AS follows
+FROM steps SEMI JOIN doubted USING (topic_index, partition, producer_id, first)
+    ANTI JOIN odd USING (topic_index, partition, producer_id);
+
+CREATE TEMP TABLE unsequenced AS
+WITH held AS (
+    SELECT log.topic_index, log.partition, log.producer_id, "offset", process, operation, "index", producer_epoch, sequence,
+        first, numbered_before, follows
+    FROM log JOIN unjoined ON log.topic_index = unjoined.topic_index AND log.partition = unjoined.partition
+        AND log.producer_id = unjoined.producer_id AND "offset" BETWEEN first AND last
+    WHERE control IS NULL
+), due AS (
+    SELECT *, CASE
+        WHEN "offset" = first AND NOT coalesce(follows, false) THEN CASE
+            WHEN numbered_before >> 32 = producer_epoch THEN (numbered_before + 1) & 2147483647
+            WHEN numbered_before IS NOT NULL OR EXISTS (FROM markers WHERE markers.topic_index = held.topic_index
+                AND markers.partition = held.partition AND markers.producer_id = held.producer_id
+                AND markers."offset" < held."offset") THEN 0 END
+        WHEN lag(producer_epoch) OVER turns = producer_epoch THEN (lag(sequence) OVER turns + 1::BIGINT) & 2147483647
+        ELSE 0 END AS number
+    FROM held WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offset")
+)
+SELECT process, operation, "index", topic_index, partition, "offset" FROM due WHERE sequence <> number
+UNION ALL
+SELECT process, operation, "index", topic_index, partition, "offset" FROM odd_records
+WHERE control IS NULL AND sequence >= 0 AND producer_epoch >= epoch_before
+    AND sequence <> coalesce((number_before + 1::BIGINT) & 2147483647, 0);
 CREATE TEMP TABLE copies AS
     SELECT log.topic_index, log.partition, "offset", log.process, log.operation, "index", source_partition, source_offset,
         intended_topic_index AS output
@@ -480,6 +540,8 @@ SELECT 'zombie-write', zombies.process, zombies.operation, "index", topic_index,
 FROM zombies JOIN indexes ON place = row(topic_index, partition, "offset")
 UNION ALL
 SELECT 'reordered-write', process, operation, "index", topic_index, partition, "offset", NULL FROM reordered
+UNION ALL
+SELECT 'broken-sequence', process, operation, "index", topic_index, partition, "offset", NULL FROM unsequenced
 UNION ALL
 SELECT 'hung-transaction', indexes.process, indexes.operation, "index", topic_index, partition, "offset", NULL
 FROM (SELECT topic_index, partition, "offset" FROM hung UNION ALL SELECT topic_index, partition, "offset" FROM adopted)
