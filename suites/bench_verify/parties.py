@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from suites.bench_verify import around
 from suites.bench_verify import found as findings
 from suites.bench_verify.errors import PartyError
 from suites.bench_verify.footprint import Footprint, measured
@@ -117,10 +118,26 @@ def require(parties: tuple[Party, ...]) -> None:
         )
 
 
+def compare(setting: Setting, place: Path) -> int:
+    """Hold what DuckDB showed around its examples in its last turn against what the product showed in its own.
+
+    How many rows agree; raises DisagreementError. Neither the product's findings nor DuckDB's are touched by others' turns.
+    """
+    ours = around.of_judgement(setting.directory)
+    around.agree(DUCKDB.name, around.of_party(around.beside(_found(place))), ours)
+    return len(ours)
+
+
+def _found(place: Path) -> Path:
+    return place / "found.csv"
+
+
 def perform(party: Party, setting: Setting, planted: tuple[Found, ...], place: Path) -> Judged:
     """Let a party judge, in a process of its own; raises PartyError, and DisagreementError when it is wrong."""
-    found = place / "found.csv"
+    found = _found(place)
     found.unlink(missing_ok=True)
+    if party is DUCKDB:
+        around.beside(found).unlink(missing_ok=True)
     footprint = measured(
         party.command(setting, found),
         cwd=ROOT,

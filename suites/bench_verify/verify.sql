@@ -307,7 +307,7 @@ WITH promised AS (
     FROM places WHERE in_log AND genuine AND control IS NULL GROUP BY ALL
 )
 SELECT process, operation, "index", coalesce(expected, false) AS expected, answered."offset" IS NOT NULL AS acked,
-    topic_index, partition, "offset", coalesce(copies, 0) AS copies, told, plain,
+    topic_index, partition, "offset", coalesce(copies, 0) AS copies, coalesce(visible, false) AS visible, told, plain,
     CASE WHEN size > 0 THEN size ELSE max(carried) OVER whole END AS size,
     count(*) FILTER (visible) OVER whole AS seen, coalesce(bool_or(open) OVER whole, false) AS any_open
 FROM promised FULL JOIN answered USING (process, operation, "index") FULL JOIN found USING (process, operation, "index")
@@ -392,20 +392,22 @@ UNION ALL
 SELECT process, operation, "index", topic_index, partition, "offset" FROM odd_records
 WHERE control IS NULL AND sequence >= 0 AND producer_epoch >= epoch_before
     AND sequence <> coalesce((number_before + 1::BIGINT) & 2147483647, 0);
-CREATE TEMP TABLE copies AS
+CREATE TEMP TABLE copied AS
     SELECT log.topic_index, log.partition, "offset", log.process, log.operation, "index", source_partition, source_offset,
-        intended_topic_index AS output
+        intended_topic_index AS output, outcome
     FROM log JOIN pieces ON log.topic_index = pieces.topic_index AND log.partition = pieces.partition
         AND log.producer_id = pieces.producer_id AND log.process = pieces.process AND log.operation = pieces.operation
         AND "offset" BETWEEN pieces.first AND pieces.last
-    WHERE genuine AND source_offset <> -1 AND outcome = 'commit' AND EXISTS (FROM settings WHERE fan_out IS NOT NULL)
+    WHERE genuine AND source_offset <> -1 AND EXISTS (FROM settings WHERE fan_out IS NOT NULL)
         AND NOT EXISTS (FROM odd WHERE odd.topic_index = log.topic_index AND odd.partition = log.partition
             AND odd.producer_id = log.producer_id)
     UNION ALL
     SELECT topic_index, partition, "offset", log.process, log.operation, log."index", source_partition, source_offset,
-        log.intended_topic_index
+        log.intended_topic_index, outcome
     FROM log JOIN odd_records USING (topic_index, partition, "offset")
-    WHERE log.genuine AND source_offset <> -1 AND outcome = 'commit' AND EXISTS (FROM settings WHERE fan_out IS NOT NULL);
+    WHERE log.genuine AND source_offset <> -1 AND EXISTS (FROM settings WHERE fan_out IS NOT NULL);
+
+CREATE TEMP VIEW copies AS SELECT * EXCLUDE (outcome) FROM copied WHERE outcome = 'commit';
 
 CREATE TEMP TABLE inputs AS
     SELECT partition AS source_partition, "offset" AS source_offset, committed_offset

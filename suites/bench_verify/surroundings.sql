@@ -1,0 +1,162 @@
+-- What stands around the examples of each finding, as `verification.findings` chooses it. Reads the tables of `verify.sql`.
+--
+-- Findings of their own ------------------------------------------------------------------------------------------------
+
+-- Where records are missing of what was lost or torn: places that were acknowledged, null where none was told.
+CREATE TEMP TABLE missing AS
+    SELECT process, operation, topic_index, partition, "offset"
+    FROM records WHERE NOT visible AND told IN ('committed', 'unknown') AND seen > 0 AND seen < size;
+
+CREATE TEMP TABLE phantoms AS
+    SELECT topic_index, partition, "offset" FROM found WHERE anomaly = 'phantom-record';
+
+CREATE TEMP TABLE missing_from AS
+    SELECT topic_index, partition, min("offset") AS lowest FROM (
+        SELECT topic_index, partition, "offset" FROM found WHERE anomaly = 'lost-write'
+        UNION ALL SELECT topic_index, partition, "offset" FROM missing
+    ) ANTI JOIN phantoms USING (topic_index, partition, "offset")
+    WHERE "offset" IS NOT NULL GROUP BY ALL;
+
+-- Whose numbers are broken by what else is found, and where; null for anybody's, and for any partition.
+CREATE TEMP TABLE renumbered AS
+    SELECT NULL::INT AS process, topic_index, partition FROM found WHERE anomaly = 'zombie-write'
+    UNION SELECT process, topic_index, partition FROM missing
+    UNION SELECT process, NULL, NULL FROM found WHERE anomaly = 'phantom-record' AND process IS NOT NULL
+    UNION SELECT process, topic_index, partition FROM found WHERE process IS NOT NULL AND anomaly IN
+        ('lost-write', 'inconsistent-offset', 'duplicate', 'reordered-write', 'hung-transaction');
+
+-- The rules 2 to 7 of `verification.folding`. Of the first there is no case: nothing that is planted stands at or above a
+-- last stable offset that stands still.
+CREATE TEMP TABLE consequences AS
+    SELECT found.* FROM found SEMI JOIN phantoms USING (topic_index, partition, "offset")
+    WHERE anomaly IN ('lost-write', 'inconsistent-offset')
+    UNION ALL
+    SELECT * FROM found WHERE anomaly = 'torn-transaction' AND NOT EXISTS (
+        FROM missing ANTI JOIN phantoms USING (topic_index, partition, "offset")
+        WHERE missing.process = found.process AND missing.operation = found.operation)
+    UNION ALL
+    SELECT found.* FROM found JOIN missing_from USING (topic_index, partition)
+        LEFT JOIN places USING (topic_index, partition, "offset")
+    WHERE anomaly IN ('inconsistent-offset', 'nonmonotonic-poll', 'poll-skip')
+        AND ("offset" >= lowest OR (anomaly = 'inconsistent-offset' AND NOT in_log))
+    UNION ALL
+    SELECT found.* FROM found SEMI JOIN missing USING (process, operation)
+    WHERE anomaly IN ('inconsistent-offset', 'poll-skip')
+    UNION ALL
+    SELECT found.* FROM found SEMI JOIN (FROM found WHERE anomaly = 'hidden-committed') AS hidden
+        USING (topic_index, partition, "offset") WHERE anomaly = 'poll-skip'
+    UNION ALL
+    SELECT found.* FROM found SEMI JOIN (FROM found WHERE anomaly = 'zombie-write') AS late
+        USING (process, operation) WHERE anomaly = 'aborted-read'
+    UNION ALL
+    SELECT found.* FROM found SEMI JOIN renumbered
+        ON (renumbered.process IS NULL OR renumbered.process = found.process)
+        AND (renumbered.partition IS NULL
+            OR (renumbered.topic_index = found.topic_index AND renumbered.partition = found.partition))
+    WHERE anomaly = 'broken-sequence';
+
+CREATE TEMP TABLE examples AS
+    SELECT anomaly, topic_index, partition, "offset" AS stands, process, operation
+    FROM (SELECT * FROM found EXCEPT SELECT * FROM consequences)
+    QUALIFY row_number() OVER (PARTITION BY anomaly ORDER BY topic_index NULLS LAST, partition NULLS LAST,
+        "offset" NULLS LAST, process NULLS LAST, operation NULLS LAST, record NULLS LAST, coalesce(observer, '')) <= 32;
+
+-- Which places are shown ----------------------------------------------------------------------------------------------
+
+-- Runs of offsets; with an operation only its own records there. `far` is what is left out first where there is too much.
+CREATE TEMP TABLE shown AS
+WITH own AS (
+    SELECT DISTINCT anomaly, runs.topic_index, runs.partition, runs.producer_id, runs.process, runs.operation,
+        runs.transactional, first, last
+    FROM runs JOIN examples ON runs.process = examples.process AND runs.operation = examples.operation
+), alike AS (
+    SELECT DISTINCT anomaly, source_partition, source_offset
+    FROM copied JOIN examples USING (topic_index, partition) WHERE "offset" = stands
+)
+SELECT anomaly, topic_index, partition, stands - 3 AS first, stands + 3 AS last, NULL::INT AS process, NULL::BIGINT AS operation,
+    0 AS far FROM examples WHERE stands IS NOT NULL
+UNION
+SELECT anomaly, own.topic_index, own.partition, decider."offset", decider."offset", NULL, NULL, 0
+FROM own ASOF JOIN markers AS decider ON own.topic_index = decider.topic_index AND own.partition = decider.partition
+    AND own.producer_id = decider.producer_id AND own.last < decider."offset"
+WHERE transactional
+UNION
+SELECT anomaly, topic_index, partition, first, last, process, operation, 1 FROM own
+UNION
+SELECT anomaly, topic_index, partition, "offset", "offset", NULL, NULL, 1
+FROM copied JOIN alike USING (source_partition, source_offset);
+
+-- Place by place.
+CREATE TEMP TABLE wanted AS
+    SELECT anomaly, topic_index, partition, unnest(range(first, last + 1)) AS "offset", process, operation, far FROM shown;
+
+CREATE TEMP TABLE sought AS SELECT DISTINCT topic_index, partition, "offset" FROM wanted;
+
+-- What the evidence holds there ---------------------------------------------------------------------------------------
+
+-- Examples stand close together, where something went wrong. So each file is asked for its own stretches of offsets, by
+-- constants, of which its footer and its row groups say at once that most cannot hold them.
+CREATE TEMP TABLE stretches AS
+WITH apart AS (
+    SELECT *, "offset" - lag("offset", 1, -10000) OVER turns > 4096 AS begins FROM sought
+    WINDOW turns AS (PARTITION BY topic_index, partition ORDER BY "offset")
+), numbered AS (
+    SELECT *, count(*) FILTER (begins) OVER (PARTITION BY topic_index, partition ORDER BY "offset") AS stretch FROM apart
+)
+SELECT topic_index, partition,
+    string_agg(DISTINCT format('"offset" BETWEEN {} AND {}', lowest, highest), ' OR ') AS there
+FROM (SELECT topic_index, partition, min("offset") AS lowest, max("offset") AS highest FROM numbered
+    GROUP BY topic_index, partition, stretch)
+GROUP BY topic_index, partition;
+
+CREATE TEMP MACRO footers(capture) AS TABLE
+    SELECT file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
+        max(stats_max_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_max,
+        min(stats_min_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_min,
+        max(stats_max_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_max
+    FROM parquet_metadata(getvariable('evidence') || '/' || capture || '/*.parquet')
+    WHERE path_in_schema IN ('topic_index', 'partition') GROUP BY file_name;
+
+CREATE TEMP MACRO reading(capture) AS coalesce((
+    SELECT string_agg('SELECT * FROM read_parquet(''' || replace(file_name, '''', '''''') || ''') WHERE ' || there, ' UNION ALL ')
+    FROM (SELECT file_name, string_agg(there, ' OR ') AS there FROM footers(capture) JOIN stretches
+        ON coalesce(topic_index BETWEEN topic_min AND topic_max AND partition BETWEEN partition_min AND partition_max, true)
+        GROUP BY file_name)
+), 'SELECT * FROM read_parquet(''' || replace(getvariable('evidence'), '''', '''''') || '/' || capture || '/*.parquet'') WHERE false');
+
+SET VARIABLE log_there = reading('log');
+SET VARIABLE committed_there = reading('committed');
+SET VARIABLE uncommitted_there = reading('uncommitted');
+
+-- Nobody is given here what the log does not hold, so that its rows are all that there are; nobody observed live.
+CREATE TEMP TABLE surroundings AS
+WITH held AS (
+    SELECT topic_index, partition, "offset", control, producer_id, producer_epoch, transactional, process, operation, "index",
+        "count", send_order, source_partition, source_offset
+    FROM query(getvariable('log_there')) SEMI JOIN sought USING (topic_index, partition, "offset")
+), decided AS (
+    SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
+        ELSE coalesce(decision, 'open') END AS outcome
+    FROM held ASOF LEFT JOIN (FROM markers WHERE decision IS NOT NULL) AS m
+        ON held.topic_index = m.topic_index AND held.partition = m.partition AND held.producer_id = m.producer_id
+        AND held."offset" < m."offset"
+), given AS (
+    SELECT topic_index, partition, "offset", count(*) FILTER (is_committed) AS committed,
+        count(*) FILTER (NOT is_committed) AS uncommitted
+    FROM (SELECT topic_index, partition, "offset", true AS is_committed FROM query(getvariable('committed_there'))
+        UNION ALL SELECT topic_index, partition, "offset", false FROM query(getvariable('uncommitted_there')))
+    SEMI JOIN sought USING (topic_index, partition, "offset") GROUP BY topic_index, partition, "offset"
+), around AS (
+    SELECT anomaly, topic_index, partition, "offset", min(far) AS far
+    FROM wanted JOIN decided USING (topic_index, partition, "offset")
+    WHERE wanted.process IS NULL OR (wanted.process = decided.process AND wanted.operation = decided.operation)
+    GROUP BY anomaly, topic_index, partition, "offset"
+    QUALIFY row_number() OVER (PARTITION BY anomaly ORDER BY min(far), topic_index, partition, "offset") <= 5000
+)
+SELECT anomaly, topic, topic_index, partition, "offset", true AS in_log, control, outcome, producer_id, producer_epoch,
+    transactional, process, operation, "index", "count", send_order, source_partition, source_offset, told,
+    coalesce(committed, 0) AS committed, coalesce(uncommitted, 0) AS uncommitted, 0 AS received, high_watermark,
+    last_stable_offset
+FROM around JOIN decided USING (topic_index, partition, "offset") JOIN topics USING (topic_index)
+    LEFT JOIN given USING (topic_index, partition, "offset") LEFT JOIN ends USING (topic_index, partition)
+    LEFT JOIN operations USING (process, operation);
