@@ -12,11 +12,11 @@ import pytest
 from suites.bench.ratio import Unit
 from suites.bench_verify.__main__ import plan_of
 from suites.bench_verify.block import NUMBER_MAX
-from suites.bench_verify.errors import DisagreementError, EvidenceSizeError, PartyError
+from suites.bench_verify.errors import EvidenceSizeError, PartyError
 from suites.bench_verify.evidence import Made, make
 from suites.bench_verify.figures import Size, bounds, page, ratios, seen
 from suites.bench_verify.footprint import Footprint, measured
-from suites.bench_verify.found import Found, agree, kinds, of_violations, read, write
+from suites.bench_verify.found import agree, kinds, of_violations, read
 from suites.bench_verify.parties import (
     DUCKDB,
     PARTIES,
@@ -140,32 +140,6 @@ def test_plants_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(EvidenceSizeError, match="room for"):
         make(RunDirectory(tmp_path / "run"), Plan(records=5_000, seed=1, rounds=5))
     assert list(tmp_path.iterdir()) == []
-
-
-FOUND = (Found("lost-write", 1, 3, 0, 2, 1, 77), Found("aborted-read", 4, 5, 6, 1, 1, 9, "committed"))
-
-
-@pytest.mark.parametrize(
-    ("theirs", "said"),
-    [
-        (FOUND[:1], "missed 1 of 2"),
-        ((*FOUND, Found("stuck-lso", topic_index=1, partition=0, offset=5)), "1 that nobody planted"),
-        ((*FOUND, FOUND[0]), "1 of the planted violations twice"),
-        ((FOUND[0]._replace(offset=78), FOUND[1]), "missed 1 of 2"),
-    ],
-)
-def test_a_party_that_finds_anything_else_is_wrong(theirs: tuple[Found, ...], said: str) -> None:
-    """One violation too few, too many, twice or elsewhere is an error."""
-    with pytest.raises(DisagreementError, match=said):
-        agree("somebody", theirs, FOUND)
-
-
-def test_what_was_found_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """A violation survives the file by which parties hand it over, with what it is not about."""
-    found = (*FOUND, Found("torn-transaction", 7, 9))
-    write(tmp_path / "found.csv", found)
-    assert read(tmp_path / "found.csv") == list(found)
-    agree("somebody", read(tmp_path / "found.csv"), found)
 
 
 def ended(pid: int) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from suites.bench_verify.evidence import make
+from suites.bench_verify import around
+from suites.bench_verify.evidence import Made, make
 from suites.bench_verify.found import agree, of_judgement
-from suites.bench_verify.parties import PRODUCT, TEXTBOOK
+from suites.bench_verify.parties import DUCKDB, PRODUCT, TEXTBOOK, Setting
 from suites.bench_verify.plan import Plan
 from suites.bench_verify.textbook import find
+from suites.config import ROOT
+from verification.anomalies import Anomaly
 from verification.evidence import read_run
 from verification.judge import judge
 from verification.layout import RunDirectory
@@ -22,15 +26,36 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def test_the_judge_finds_exactly_what_is_planted(spark: SparkSession, tmp_path: Path) -> None:
-    """Of 10^4 records with every kind of plant the judge names each violation, and no other; so does the textbook.
-
-    Feeders' numbers go round: after 2147483647 comes 0.
-    """
-    directory = RunDirectory(tmp_path / "run")
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, Made]:
+    """10^4 records with every kind of plant, judged. Feeders' numbers go round: after 2147483647 comes 0."""
+    directory = RunDirectory(tmp_path_factory.mktemp("generated") / "run")
     plan = Plan(records=10_000, seed=3, rounds=2, per_transaction=20, block_records=4_000, numbers_from=(1 << 31) - 30)
     made = make(directory, plan)
     (verdict,) = judge(spark, [directory])
     assert verdict.crashed == ()
+    return directory, made
+
+
+def test_the_judge_finds_exactly_what_is_planted(judged: tuple[RunDirectory, Made]) -> None:
+    """The judge names each violation, and no other."""
+    directory, made = judged
     agree(PRODUCT.name, of_judgement(directory, read_run(directory).experiment), made.planted)
+
+
+def test_the_textbook_finds_exactly_what_is_planted(spark: SparkSession, judged: tuple[RunDirectory, Made]) -> None:
+    """So does one query per anomaly."""
+    directory, made = judged
     agree(TEXTBOOK.name, find(spark, directory), made.planted)
+
+
+def test_duckdb_shows_what_the_judge_shows(judged: tuple[RunDirectory, Made], tmp_path: Path) -> None:
+    """Around the examples of every finding the yardstick has the same rows, or it would do less for its time."""
+    pytest.importorskip("duckdb", reason="requirements-bench.txt is not installed")
+    directory, _ = judged
+    found = tmp_path / "found.csv"
+    command = DUCKDB.command(Setting(directory=directory, records=10_000, threads=2), found)
+    subprocess.run(command, check=True, cwd=ROOT, timeout=120)
+    ours = around.of_judgement(directory)
+    around.agree(DUCKDB.name, around.of_party(around.beside(found)), ours)
+    assert {dict(row)["anomaly"] for row in ours} >= {Anomaly.BROKEN_SEQUENCE, Anomaly.DUPLICATE, Anomaly.ZOMBIE_WRITE}

@@ -7,15 +7,18 @@ a process of its own with the same number of threads, by turns:
 * **onceproof**: `python -m verification DIRECTORY`, all of it, from the start of the process to its verdict;
 * **DuckDB** and **Polars** (`verify.sql`, `polars_form`): the same anomalies, found in the way that suits them best, as
   the yardstick. Fingerprints first: records are folded to one row per transaction and partition, and only what does not
-  agree is looked at record by record;
+  agree is looked at record by record. DuckDB also says which findings are consequences of others, and shows what stands
+  around the examples of all others (`surroundings.sql`), as the product does;
 * **textbook**: one query per anomaly with the joins that come to mind first, on Spark, as the floor.
 
-Every party must find exactly what was planted, place by place. One that does not is an error and no figure.
+Every party must find exactly what was planted, place by place, and DuckDB must show the same records around it as the
+product, value by value (`around`). One that does not is an error and no figure. Polars and the textbook show nothing, which
+flatters them.
 
 What is compared is one machine against itself. DuckDB and Polars need neither a JVM nor a plan for several machines,
-write no witness and read neither the history for its fitness nor who was given what by live observers; Spark reads
-evidence that no single machine holds. The bounds are therefore judged from 10^7 records on; below that, what a process
-costs before it has read anything is most of what is seen.
+write neither witnesses nor sentences, and read neither the history for its fitness nor who was given what by live
+observers; Spark reads evidence that no single machine holds. The bounds are therefore judged from 10^7 records on; below
+that, what a process costs before it has read anything is most of what is seen.
 
 Doubtful: evidence is written by one process at full speed and read from the page cache; and its transactions are all of
 one size, which real ones are not.

@@ -1,7 +1,7 @@
 """What goes wrong with the comparison of judges; part of the tree in `suites/bench/errors.py`.
 
 BenchError
-├── DisagreementError   a party did not find exactly what was planted: its time means nothing
+├── DisagreementError   a party did not find exactly what was planted, or shows else around it: its time means nothing
 ├── PartyError          a party did not come to its end, or one of them is not installed
 └── EvidenceSizeError   evidence of this size has no room for what is to be planted in it
 """
@@ -12,7 +12,7 @@ from suites.bench.errors import BenchError
 
 
 class DisagreementError(BenchError):
-    """A party did not find exactly what was planted: its time means nothing."""
+    """A party did not find exactly what was planted, or shows else around it: its time means nothing."""
 
     default_hint = "One of the formulations is wrong, or the generator is; `tests/test_bench_verify.py` is smaller."
 
