@@ -73,7 +73,7 @@ WITH own AS (
     SELECT DISTINCT anomaly, source_partition, source_offset
     FROM copied JOIN examples USING (topic_index, partition) WHERE "offset" = stands
 )
-SELECT anomaly, topic_index, partition, stands - 3 AS first, stands + 3 AS last, NULL::INT AS process, NULL::BIGINT AS operation,
+SELECT anomaly, topic_index, partition, stands - 3 AS lowest, stands + 3 AS highest, NULL::INT AS process, NULL::BIGINT AS operation,
     0 AS far FROM examples WHERE stands IS NOT NULL
 UNION
 SELECT anomaly, own.topic_index, own.partition, decider."offset", decider."offset", NULL, NULL, 0
@@ -88,45 +88,15 @@ FROM copied JOIN alike USING (source_partition, source_offset);
 
 -- Place by place.
 CREATE TEMP TABLE wanted AS
-    SELECT anomaly, topic_index, partition, unnest(range(first, last + 1)) AS "offset", process, operation, far FROM shown;
+    SELECT anomaly, topic_index, partition, unnest(range(lowest, highest + 1)) AS "offset", process, operation, far FROM shown;
 
 CREATE TEMP TABLE sought AS SELECT DISTINCT topic_index, partition, "offset" FROM wanted;
 
 -- What the evidence holds there ---------------------------------------------------------------------------------------
 
--- Examples stand close together, where something went wrong. So each file is asked for its own stretches of offsets, by
--- constants, of which its footer and its row groups say at once that most cannot hold them.
-CREATE TEMP TABLE stretches AS
-WITH apart AS (
-    SELECT *, "offset" - lag("offset", 1, -10000) OVER turns > 4096 AS begins FROM sought
-    WINDOW turns AS (PARTITION BY topic_index, partition ORDER BY "offset")
-), numbered AS (
-    SELECT *, count(*) FILTER (begins) OVER (PARTITION BY topic_index, partition ORDER BY "offset") AS stretch FROM apart
-)
-SELECT topic_index, partition,
-    string_agg(DISTINCT format('"offset" BETWEEN {} AND {}', lowest, highest), ' OR ') AS there
-FROM (SELECT topic_index, partition, min("offset") AS lowest, max("offset") AS highest FROM numbered
-    GROUP BY topic_index, partition, stretch)
-GROUP BY topic_index, partition;
-
-CREATE TEMP MACRO footers(capture) AS TABLE
-    SELECT file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
-        max(stats_max_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_max,
-        min(stats_min_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_min,
-        max(stats_max_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_max
-    FROM parquet_metadata(getvariable('evidence') || '/' || capture || '/*.parquet')
-    WHERE path_in_schema IN ('topic_index', 'partition') GROUP BY file_name;
-
-CREATE TEMP MACRO reading(capture) AS coalesce((
-    SELECT string_agg('SELECT * FROM read_parquet(''' || replace(file_name, '''', '''''') || ''') WHERE ' || there, ' UNION ALL ')
-    FROM (SELECT file_name, string_agg(there, ' OR ') AS there FROM footers(capture) JOIN stretches
-        ON coalesce(topic_index BETWEEN topic_min AND topic_max AND partition BETWEEN partition_min AND partition_max, true)
-        GROUP BY file_name)
-), 'SELECT * FROM read_parquet(''' || replace(getvariable('evidence'), '''', '''''') || '/' || capture || '/*.parquet'') WHERE false');
-
-SET VARIABLE log_there = reading('log');
-SET VARIABLE committed_there = reading('committed');
-SET VARIABLE uncommitted_there = reading('uncommitted');
+SET VARIABLE log_there = reading('log', 'shown');
+SET VARIABLE committed_there = reading('committed', 'shown');
+SET VARIABLE uncommitted_there = reading('uncommitted', 'shown');
 
 -- Nobody is given here what the log does not hold, so that its rows are all that there are; nobody observed live.
 CREATE TEMP TABLE surroundings AS

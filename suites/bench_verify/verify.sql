@@ -78,6 +78,39 @@ CREATE TEMP VIEW committed AS
     SELECT *, coalesce(valid AND identity_run = getvariable('run'), false) AS genuine
     FROM read_parquet(getvariable('evidence') || '/committed/*.parquet');
 
+-- What is looked at again stands close together, where something went wrong. `reading` is the query for all rows of a capture
+-- in some stretches (a table with topic_index, partition, lowest and highest), and for some beside them: each file is asked
+-- for its own offsets, by constants, of which its footer and its row groups say at once that most cannot hold them.
+CREATE TEMP MACRO footers(capture) AS TABLE
+    SELECT file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
+        max(stats_max_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_max,
+        min(stats_min_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_min,
+        max(stats_max_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_max
+    FROM parquet_metadata(getvariable('evidence') || '/' || capture || '/*.parquet')
+    WHERE path_in_schema IN ('topic_index', 'partition') GROUP BY file_name;
+
+CREATE TEMP MACRO together(stretches) AS TABLE
+WITH apart AS (
+    SELECT topic_index, partition, lowest, highest,
+        coalesce(lowest - max(highest) OVER earlier > 4096, true) AS begins FROM query_table(stretches)
+    WINDOW earlier AS (PARTITION BY topic_index, partition ORDER BY lowest ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), numbered AS (
+    SELECT *, count(*) FILTER (begins) OVER (PARTITION BY topic_index, partition ORDER BY lowest) AS number FROM apart
+)
+SELECT topic_index, partition, min(lowest) AS lowest, max(highest) AS highest FROM numbered
+GROUP BY topic_index, partition, number;
+
+CREATE TEMP MACRO rows_of(files) AS 'SELECT *, coalesce(valid AND identity_run = getvariable(''run''), false) AS genuine'
+    || ' FROM read_parquet(''' || replace(files, '''', '''''') || ''')';
+
+CREATE TEMP MACRO reading(capture, stretches) AS coalesce((
+    SELECT string_agg(rows_of(file_name) || ' WHERE ' || there, ' UNION ALL ')
+    FROM (SELECT file_name, string_agg(DISTINCT format('"offset" BETWEEN {} AND {}', lowest, highest), ' OR ') AS there
+        FROM footers(capture) JOIN together(stretches) ON coalesce(
+            topic_index BETWEEN topic_min AND topic_max AND partition BETWEEN partition_min AND partition_max, true)
+        GROUP BY file_name)
+), rows_of(getvariable('evidence') || '/' || capture || '/*.parquet') || ' LIMIT 0');
+
 CREATE TEMP TABLE runs AS
     SELECT topic_index, partition, producer_id, CASE WHEN genuine THEN process END AS process,
         CASE WHEN genuine THEN operation END AS operation, transactional,
@@ -192,7 +225,8 @@ WITH every AS (
         -sum(content("offset", digest, identity_digest) & 4294967295)::BIGINT
     FROM uncommitted GROUP BY topic_index, partition, block
 )
-SELECT topic_index, partition, block FROM every GROUP BY ALL
+SELECT topic_index, partition, block << 8 AS lowest, (block << 8) + 255 AS highest FROM every
+GROUP BY topic_index, partition, block
 HAVING sum(n) <> 0 OR bit_xor(x) <> 0 OR sum(s) <> 0;
 
 -- What the log holds of an operation, against what its client was told.
@@ -234,28 +268,44 @@ SELECT process, operation FROM delivered_otherwise WHERE process IS NOT NULL;
 
 -- Drill-down: the records of suspects, and the places where somebody was given something else --------------------------
 
+CREATE TEMP TABLE suspect_runs AS
+    SELECT topic_index, partition, first AS lowest, last AS highest FROM runs SEMI JOIN suspects USING (process, operation);
+
+SET VARIABLE suspect_log = reading('log', 'suspect_runs');
+SET VARIABLE otherwise_log = reading('log', 'given_otherwise');
+SET VARIABLE otherwise_given = reading('uncommitted', 'given_otherwise');
+
 CREATE TEMP TABLE doubtful AS
-    SELECT topic_index, partition, "offset" FROM log JOIN suspects USING (process, operation) WHERE genuine
+    SELECT topic_index, partition, "offset" FROM query(getvariable('suspect_log')) JOIN suspects USING (process, operation)
+    WHERE genuine
     UNION
     SELECT topic_index, partition, "offset" FROM committed JOIN suspects USING (process, operation) WHERE genuine
     UNION
     SELECT topic_index, partition, "offset" FROM (
-        SELECT topic_index, partition, "offset", digest, identity_digest, 1 AS n FROM log WHERE control IS NULL
+        SELECT topic_index, partition, "offset", digest, identity_digest, 1 AS n
+        FROM query(getvariable('otherwise_log')) WHERE control IS NULL
         UNION ALL
-        SELECT topic_index, partition, "offset", digest, identity_digest, -1 FROM uncommitted
-    ) JOIN given_otherwise USING (topic_index, partition) WHERE "offset" >> 8 = block
+        SELECT topic_index, partition, "offset", digest, identity_digest, -1 FROM query(getvariable('otherwise_given'))
+    ) JOIN given_otherwise USING (topic_index, partition) WHERE "offset" BETWEEN lowest AND highest
     GROUP BY topic_index, partition, "offset", digest, identity_digest HAVING sum(n) <> 0
     UNION
     SELECT topic_index, partition, "offset" FROM committed
-    WHERE NOT genuine AND EXISTS (FROM delivered_otherwise WHERE process IS NULL)
+    SEMI JOIN (FROM delivered_otherwise WHERE process IS NULL) AS strange USING (topic_index, partition) WHERE NOT genuine
     UNION
-    SELECT topic_index, partition, "offset" FROM log WHERE control IS NULL AND NOT genuine;
+    SELECT topic_index, partition, "offset" FROM log
+    SEMI JOIN (FROM runs WHERE process IS NULL) AS foreigners USING (topic_index, partition, producer_id)
+    WHERE control IS NULL AND NOT genuine;
+
+CREATE TEMP VIEW doubtful_places AS SELECT topic_index, partition, "offset" AS lowest, "offset" AS highest FROM doubtful;
+SET VARIABLE doubtful_log = reading('log', 'doubtful_places');
+SET VARIABLE doubtful_committed = reading('committed', 'doubtful_places');
+SET VARIABLE doubtful_uncommitted = reading('uncommitted', 'doubtful_places');
 
 CREATE TEMP TABLE places AS
 WITH held AS (
     SELECT topic_index, partition, "offset", control, transactional, producer_id, genuine, valid, process, operation,
         "index", "count", intended_topic_index, intended_partition, source_offset, digest, identity_digest
-    FROM log SEMI JOIN doubtful USING (topic_index, partition, "offset")
+    FROM query(getvariable('doubtful_log')) SEMI JOIN doubtful USING (topic_index, partition, "offset")
 ), decided AS (
     SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
         ELSE coalesce(decision, 'open') END AS outcome
@@ -268,8 +318,9 @@ WITH held AS (
         min(identity_digest) AS part_min, max(identity_digest) AS part_max,
         arg_max(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS late,
         arg_min(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS early
-    FROM (SELECT 'c' AS capture, * FROM committed SEMI JOIN doubtful USING (topic_index, partition, "offset")
-        UNION ALL SELECT 'u', * FROM uncommitted SEMI JOIN doubtful USING (topic_index, partition, "offset"))
+    FROM (SELECT 'c' AS capture, * FROM query(getvariable('doubtful_committed'))
+        UNION ALL SELECT 'u', * FROM query(getvariable('doubtful_uncommitted')))
+    SEMI JOIN doubtful USING (topic_index, partition, "offset")
     GROUP BY topic_index, partition, "offset"
 )
 SELECT topic_index, partition, "offset", control, transactional, producer_id, coalesce(genuine, false) AS genuine, valid,
@@ -293,13 +344,16 @@ WITH promised AS (
     SELECT process, operation, unnest(range(size))::INT AS "index", true AS expected
     FROM operations SEMI JOIN suspects USING (process, operation) WHERE told IN ('committed', 'unknown')
 ), doubted AS (
-    SELECT regexp_extract(filename, '(\d+)\.jsonl\.gz$', 1)::INT AS process, operation, unnest(acks) AS ack
-    FROM read_json(getvariable('doubtful_acks'), format = 'newline_delimited',
-        columns = {operation: 'BIGINT', acks: 'VARCHAR[][]'}, filename = true)
+    -- Of all other operations the acknowledgements are left as they are.
+    SELECT process, operation, unnest(acks::VARCHAR[][]) AS ack FROM (
+        SELECT regexp_extract(filename, '(\d+)\.jsonl\.gz$', 1)::INT AS process, operation, acks
+        FROM read_json(getvariable('doubtful_acks'), format = 'newline_delimited',
+            columns = {operation: 'BIGINT', acks: 'JSON'}, filename = true)
+    ) SEMI JOIN suspects USING (process, operation)
 ), answered AS (
     SELECT process, operation, ack[1]::INT AS "index", ack[2]::INT AS topic_index, ack[3]::INT AS partition,
         ack[4]::BIGINT AS "offset"
-    FROM doubted SEMI JOIN suspects USING (process, operation) WHERE ack[5] = 'ok'
+    FROM doubted WHERE ack[5] = 'ok'
 ), found AS (
     SELECT process, operation, "index", count(*) FILTER (outcome = 'commit') AS copies,
         bool_or(outcome = 'commit' AND committed > 0) AS visible, bool_or(outcome = 'open') AS open,
@@ -363,22 +417,23 @@ WITH doubted AS (
     WHERE producer_id >= 0 AND number_min <> (CASE WHEN numbered_before >> 32 = epoch_min
         THEN (numbered_before + 1) & 2147483647 ELSE 0 END)
 )
-SELECT topic_index, partition, producer_id, first, last, epoch_min AS epoch, numbered_before, run_before,
+SELECT topic_index, partition, producer_id, first AS lowest, last AS highest, epoch_min AS epoch, numbered_before, run_before,
     run_before IN (SELECT d.first FROM doubted AS d WHERE d.topic_index = steps.topic_index
         AND d.partition = steps.partition AND d.producer_id = steps.producer_id) AS follows
 FROM steps SEMI JOIN doubted USING (topic_index, partition, producer_id, first)
     ANTI JOIN odd USING (topic_index, partition, producer_id);
 
+SET VARIABLE unjoined_log = reading('log', 'unjoined');
+
 CREATE TEMP TABLE unsequenced AS
 WITH held AS (
-    SELECT log.topic_index, log.partition, log.producer_id, "offset", process, operation, "index", producer_epoch, sequence,
-        first, numbered_before, follows
-    FROM log JOIN unjoined ON log.topic_index = unjoined.topic_index AND log.partition = unjoined.partition
-        AND log.producer_id = unjoined.producer_id AND "offset" BETWEEN first AND last
-    WHERE control IS NULL
+    SELECT topic_index, partition, producer_id, "offset", process, operation, "index", producer_epoch, sequence, lowest,
+        numbered_before, follows
+    FROM query(getvariable('unjoined_log')) JOIN unjoined USING (topic_index, partition, producer_id)
+    WHERE control IS NULL AND "offset" BETWEEN lowest AND highest
 ), due AS (
     SELECT *, CASE
-        WHEN "offset" = first AND NOT coalesce(follows, false) THEN CASE
+        WHEN "offset" = lowest AND NOT coalesce(follows, false) THEN CASE
             WHEN numbered_before >> 32 = producer_epoch THEN (numbered_before + 1) & 2147483647
             WHEN numbered_before IS NOT NULL OR EXISTS (FROM markers WHERE markers.topic_index = held.topic_index
                 AND markers.partition = held.partition AND markers.producer_id = held.producer_id
@@ -431,10 +486,14 @@ HAVING bool_or(wanted.n IS DISTINCT FROM outputs.n OR wanted.x <> outputs.x OR w
     OR count(DISTINCT output) <> (SELECT fan_out FROM settings);
 
 CREATE TEMP TABLE uncopied AS
-    SELECT source_partition, source_offset FROM inputs SEMI JOIN copied_otherwise
-        ON inputs.source_partition = copied_otherwise.source_partition AND source_offset >> 8 = block
-    WHERE (SELECT count(DISTINCT output) FROM copies WHERE copies.source_partition = inputs.source_partition
-        AND copies.source_offset = inputs.source_offset) < (SELECT fan_out FROM settings);
+    SELECT source_partition, source_offset FROM (
+        SELECT source_partition, source_offset, NULL AS output FROM inputs SEMI JOIN copied_otherwise
+            ON inputs.source_partition = copied_otherwise.source_partition AND source_offset >> 8 = block
+        UNION ALL
+        SELECT source_partition, source_offset, output FROM copies SEMI JOIN copied_otherwise
+            ON copies.source_partition = copied_otherwise.source_partition AND source_offset >> 8 = block
+    ) GROUP BY ALL
+    HAVING count(*) > count(output) AND count(DISTINCT output) < (SELECT fan_out FROM settings);
 
 -- What is found -------------------------------------------------------------------------------------------------------
 
