@@ -94,16 +94,32 @@ CREATE TEMP TABLE sought AS SELECT DISTINCT topic_index, partition, "offset" FRO
 
 -- What the evidence holds there ---------------------------------------------------------------------------------------
 
-SET VARIABLE log_there = reading('log', 'shown');
-SET VARIABLE committed_there = reading('committed', 'shown');
-SET VARIABLE uncommitted_there = reading('uncommitted', 'shown');
+-- Nearly all of it was read already.
+CREATE TEMP TABLE beyond AS
+    SELECT *, "offset" AS lowest, "offset" AS highest FROM sought WHERE NOT EXISTS (
+        FROM covered WHERE covered.topic_index = sought.topic_index AND covered.partition = sought.partition
+            AND sought."offset" BETWEEN covered.lowest AND covered.highest);
+
+SET VARIABLE log_beyond = reading('log', 'beyond');
+SET VARIABLE committed_beyond = reading('committed', 'beyond');
+SET VARIABLE uncommitted_beyond = reading('uncommitted', 'beyond');
+
+INSERT INTO log_there BY NAME SELECT topic_index, partition, "offset", control, transactional, producer_id, producer_epoch, process, operation, "index",
+        "count", send_order, source_partition, source_offset
+    FROM query(getvariable('log_beyond')) SEMI JOIN beyond USING (topic_index, partition, "offset");
+
+INSERT INTO committed_there BY NAME SELECT topic_index, partition, "offset"
+    FROM query(getvariable('committed_beyond')) SEMI JOIN beyond USING (topic_index, partition, "offset");
+
+INSERT INTO uncommitted_there BY NAME SELECT topic_index, partition, "offset"
+    FROM query(getvariable('uncommitted_beyond')) SEMI JOIN beyond USING (topic_index, partition, "offset");
 
 -- Nobody is given here what the log does not hold, so that its rows are all that there are; nobody observed live.
 CREATE TEMP TABLE surroundings AS
 WITH held AS (
     SELECT topic_index, partition, "offset", control, producer_id, producer_epoch, transactional, process, operation, "index",
         "count", send_order, source_partition, source_offset
-    FROM query(getvariable('log_there')) SEMI JOIN sought USING (topic_index, partition, "offset")
+    FROM log_there SEMI JOIN sought USING (topic_index, partition, "offset")
 ), decided AS (
     SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
         ELSE coalesce(decision, 'open') END AS outcome
@@ -113,8 +129,8 @@ WITH held AS (
 ), given AS (
     SELECT topic_index, partition, "offset", count(*) FILTER (is_committed) AS committed,
         count(*) FILTER (NOT is_committed) AS uncommitted
-    FROM (SELECT topic_index, partition, "offset", true AS is_committed FROM query(getvariable('committed_there'))
-        UNION ALL SELECT topic_index, partition, "offset", false FROM query(getvariable('uncommitted_there')))
+    FROM (SELECT topic_index, partition, "offset", true AS is_committed FROM committed_there
+        UNION ALL SELECT topic_index, partition, "offset", false FROM uncommitted_there)
     SEMI JOIN sought USING (topic_index, partition, "offset") GROUP BY topic_index, partition, "offset"
 ), around AS (
     SELECT anomaly, topic_index, partition, "offset", min(far) AS far

@@ -81,18 +81,21 @@ CREATE TEMP VIEW committed AS
 -- What is looked at again stands close together, where something went wrong. `reading` is the query for all rows of a capture
 -- in some stretches (a table with topic_index, partition, lowest and highest), and for some beside them: each file is asked
 -- for its own offsets, by constants, of which its footer and its row groups say at once that most cannot hold them.
-CREATE TEMP MACRO footers(capture) AS TABLE
-    SELECT file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
+CREATE TEMP MACRO footers_of(named) AS TABLE
+    SELECT named AS capture, file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
         max(stats_max_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_max,
         min(stats_min_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_min,
         max(stats_max_value::BIGINT) FILTER (path_in_schema = 'partition') AS partition_max
-    FROM parquet_metadata(getvariable('evidence') || '/' || capture || '/*.parquet')
+    FROM parquet_metadata(getvariable('evidence') || '/' || named || '/*.parquet')
     WHERE path_in_schema IN ('topic_index', 'partition') GROUP BY file_name;
+
+CREATE TEMP TABLE footers AS
+    FROM footers_of('log') UNION ALL FROM footers_of('committed') UNION ALL FROM footers_of('uncommitted');
 
 CREATE TEMP MACRO together(stretches) AS TABLE
 WITH apart AS (
     SELECT topic_index, partition, lowest, highest,
-        coalesce(lowest - max(highest) OVER earlier > 4096, true) AS begins FROM query_table(stretches)
+        coalesce(lowest - max(highest) OVER earlier > 2048, true) AS begins FROM query_table(stretches)
     WINDOW earlier AS (PARTITION BY topic_index, partition ORDER BY lowest ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), numbered AS (
     SELECT *, count(*) FILTER (begins) OVER (PARTITION BY topic_index, partition ORDER BY lowest) AS number FROM apart
@@ -103,13 +106,13 @@ GROUP BY topic_index, partition, number;
 CREATE TEMP MACRO rows_of(files) AS 'SELECT *, coalesce(valid AND identity_run = getvariable(''run''), false) AS genuine'
     || ' FROM read_parquet(''' || replace(files, '''', '''''') || ''')';
 
-CREATE TEMP MACRO reading(capture, stretches) AS coalesce((
+CREATE TEMP MACRO reading(named, stretches) AS coalesce((
     SELECT string_agg(rows_of(file_name) || ' WHERE ' || there, ' UNION ALL ')
     FROM (SELECT file_name, string_agg(DISTINCT format('"offset" BETWEEN {} AND {}', lowest, highest), ' OR ') AS there
-        FROM footers(capture) JOIN together(stretches) ON coalesce(
+        FROM footers JOIN together(stretches) ON capture = named AND coalesce(
             topic_index BETWEEN topic_min AND topic_max AND partition BETWEEN partition_min AND partition_max, true)
         GROUP BY file_name)
-), rows_of(getvariable('evidence') || '/' || capture || '/*.parquet') || ' LIMIT 0');
+), rows_of(getvariable('evidence') || '/' || named || '/*.parquet') || ' LIMIT 0');
 
 CREATE TEMP TABLE runs AS
     SELECT topic_index, partition, producer_id, CASE WHEN genuine THEN process END AS process,
@@ -266,108 +269,6 @@ WHERE misrouted OR plain IS NULL OR index_max >= (CASE WHEN operations.size > 0 
 UNION
 SELECT process, operation FROM delivered_otherwise WHERE process IS NOT NULL;
 
--- Drill-down: the records of suspects, and the places where somebody was given something else --------------------------
-
-CREATE TEMP TABLE suspect_runs AS
-    SELECT topic_index, partition, first AS lowest, last AS highest FROM runs SEMI JOIN suspects USING (process, operation);
-
-SET VARIABLE suspect_log = reading('log', 'suspect_runs');
-SET VARIABLE otherwise_log = reading('log', 'given_otherwise');
-SET VARIABLE otherwise_given = reading('uncommitted', 'given_otherwise');
-
-CREATE TEMP TABLE doubtful AS
-    SELECT topic_index, partition, "offset" FROM query(getvariable('suspect_log')) JOIN suspects USING (process, operation)
-    WHERE genuine
-    UNION
-    SELECT topic_index, partition, "offset" FROM committed JOIN suspects USING (process, operation) WHERE genuine
-    UNION
-    SELECT topic_index, partition, "offset" FROM (
-        SELECT topic_index, partition, "offset", digest, identity_digest, 1 AS n
-        FROM query(getvariable('otherwise_log')) WHERE control IS NULL
-        UNION ALL
-        SELECT topic_index, partition, "offset", digest, identity_digest, -1 FROM query(getvariable('otherwise_given'))
-    ) JOIN given_otherwise USING (topic_index, partition) WHERE "offset" BETWEEN lowest AND highest
-    GROUP BY topic_index, partition, "offset", digest, identity_digest HAVING sum(n) <> 0
-    UNION
-    SELECT topic_index, partition, "offset" FROM committed
-    SEMI JOIN (FROM delivered_otherwise WHERE process IS NULL) AS strange USING (topic_index, partition) WHERE NOT genuine
-    UNION
-    SELECT topic_index, partition, "offset" FROM log
-    SEMI JOIN (FROM runs WHERE process IS NULL) AS foreigners USING (topic_index, partition, producer_id)
-    WHERE control IS NULL AND NOT genuine;
-
-CREATE TEMP VIEW doubtful_places AS SELECT topic_index, partition, "offset" AS lowest, "offset" AS highest FROM doubtful;
-SET VARIABLE doubtful_log = reading('log', 'doubtful_places');
-SET VARIABLE doubtful_committed = reading('committed', 'doubtful_places');
-SET VARIABLE doubtful_uncommitted = reading('uncommitted', 'doubtful_places');
-
-CREATE TEMP TABLE places AS
-WITH held AS (
-    SELECT topic_index, partition, "offset", control, transactional, producer_id, genuine, valid, process, operation,
-        "index", "count", intended_topic_index, intended_partition, source_offset, digest, identity_digest
-    FROM query(getvariable('doubtful_log')) SEMI JOIN doubtful USING (topic_index, partition, "offset")
-), decided AS (
-    SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
-        ELSE coalesce(decision, 'open') END AS outcome
-    FROM held ASOF LEFT JOIN (FROM markers WHERE decision IS NOT NULL) AS m
-        ON held.topic_index = m.topic_index AND held.partition = m.partition AND held.producer_id = m.producer_id
-        AND held."offset" < m."offset"
-), given AS (
-    SELECT topic_index, partition, "offset", count(*) FILTER (capture = 'c') AS committed,
-        count(*) FILTER (capture = 'u') AS uncommitted, min(digest) AS digest_min, max(digest) AS digest_max,
-        min(identity_digest) AS part_min, max(identity_digest) AS part_max,
-        arg_max(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS late,
-        arg_min(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS early
-    FROM (SELECT 'c' AS capture, * FROM query(getvariable('doubtful_committed'))
-        UNION ALL SELECT 'u', * FROM query(getvariable('doubtful_uncommitted')))
-    SEMI JOIN doubtful USING (topic_index, partition, "offset")
-    GROUP BY topic_index, partition, "offset"
-)
-SELECT topic_index, partition, "offset", control, transactional, producer_id, coalesce(genuine, false) AS genuine, valid,
-    process, operation, "index", "count", intended_topic_index, intended_partition, source_offset, outcome,
-    decided.partition IS NOT NULL AS in_log, coalesce(committed, 0) AS committed, coalesce(uncommitted, 0) AS uncommitted,
-    coalesce(digest <> digest_min OR digest <> digest_max OR identity_digest <> part_min OR identity_digest <> part_max,
-        false) OR digest_min <> digest_max OR part_min <> part_max OR (control IS NOT NULL AND given.partition IS NOT NULL)
-        OR decided.partition IS NULL AS inconsistent,
-    CASE WHEN coalesce(part_max <> identity_digest, true) THEN late ELSE early END AS gone,
-    told, plain, size, high_watermark
-FROM decided FULL JOIN given USING (topic_index, partition, "offset") LEFT JOIN ends USING (topic_index, partition)
-    LEFT JOIN operations USING (process, operation);
-
-SET VARIABLE doubtful_acks = (
-    SELECT coalesce(list(DISTINCT ack_file(process)), [ack_file('*')])
-    FROM suspects SEMI JOIN operations USING (process, operation));
-
--- Every record of a suspect operation that was promised or found, with what became of it.
-CREATE TEMP TABLE records AS
-WITH promised AS (
-    SELECT process, operation, unnest(range(size))::INT AS "index", true AS expected
-    FROM operations SEMI JOIN suspects USING (process, operation) WHERE told IN ('committed', 'unknown')
-), doubted AS (
-    -- Of all other operations the acknowledgements are left as they are.
-    SELECT process, operation, unnest(acks::VARCHAR[][]) AS ack FROM (
-        SELECT regexp_extract(filename, '(\d+)\.jsonl\.gz$', 1)::INT AS process, operation, acks
-        FROM read_json(getvariable('doubtful_acks'), format = 'newline_delimited',
-            columns = {operation: 'BIGINT', acks: 'JSON'}, filename = true)
-    ) SEMI JOIN suspects USING (process, operation)
-), answered AS (
-    SELECT process, operation, ack[1]::INT AS "index", ack[2]::INT AS topic_index, ack[3]::INT AS partition,
-        ack[4]::BIGINT AS "offset"
-    FROM doubted WHERE ack[5] = 'ok'
-), found AS (
-    SELECT process, operation, "index", count(*) FILTER (outcome = 'commit') AS copies,
-        bool_or(outcome = 'commit' AND committed > 0) AS visible, bool_or(outcome = 'open') AS open,
-        max("count") AS carried
-    FROM places WHERE in_log AND genuine AND control IS NULL GROUP BY ALL
-)
-SELECT process, operation, "index", coalesce(expected, false) AS expected, answered."offset" IS NOT NULL AS acked,
-    topic_index, partition, "offset", coalesce(copies, 0) AS copies, coalesce(visible, false) AS visible, told, plain,
-    CASE WHEN size > 0 THEN size ELSE max(carried) OVER whole END AS size,
-    count(*) FILTER (visible) OVER whole AS seen, coalesce(bool_or(open) OVER whole, false) AS any_open
-FROM promised FULL JOIN answered USING (process, operation, "index") FULL JOIN found USING (process, operation, "index")
-    JOIN operations USING (process, operation)
-WINDOW whole AS (PARTITION BY process, operation);
-
 -- Order and copies ----------------------------------------------------------------------------------------------------
 
 CREATE TEMP TABLE out_of_order AS
@@ -417,36 +318,12 @@ WITH doubted AS (
     WHERE producer_id >= 0 AND number_min <> (CASE WHEN numbered_before >> 32 = epoch_min
         THEN (numbered_before + 1) & 2147483647 ELSE 0 END)
 )
-SELECT topic_index, partition, producer_id, first AS lowest, last AS highest, epoch_min AS epoch, numbered_before, run_before,
+SELECT topic_index, partition, producer_id, process, operation, first AS lowest, last AS highest, numbered_before, run_before,
     run_before IN (SELECT d.first FROM doubted AS d WHERE d.topic_index = steps.topic_index
         AND d.partition = steps.partition AND d.producer_id = steps.producer_id) AS follows
 FROM steps SEMI JOIN doubted USING (topic_index, partition, producer_id, first)
     ANTI JOIN odd USING (topic_index, partition, producer_id);
 
-SET VARIABLE unjoined_log = reading('log', 'unjoined');
-
-CREATE TEMP TABLE unsequenced AS
-WITH held AS (
-    SELECT topic_index, partition, producer_id, "offset", process, operation, "index", producer_epoch, sequence, lowest,
-        numbered_before, follows
-    FROM query(getvariable('unjoined_log')) JOIN unjoined USING (topic_index, partition, producer_id)
-    WHERE control IS NULL AND "offset" BETWEEN lowest AND highest
-), due AS (
-    SELECT *, CASE
-        WHEN "offset" = lowest AND NOT coalesce(follows, false) THEN CASE
-            WHEN numbered_before >> 32 = producer_epoch THEN (numbered_before + 1) & 2147483647
-            WHEN numbered_before IS NOT NULL OR EXISTS (FROM markers WHERE markers.topic_index = held.topic_index
-                AND markers.partition = held.partition AND markers.producer_id = held.producer_id
-                AND markers."offset" < held."offset") THEN 0 END
-        WHEN lag(producer_epoch) OVER turns = producer_epoch THEN (lag(sequence) OVER turns + 1::BIGINT) & 2147483647
-        ELSE 0 END AS number
-    FROM held WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offset")
-)
-SELECT process, operation, "index", topic_index, partition, "offset" FROM due WHERE sequence <> number
-UNION ALL
-SELECT process, operation, "index", topic_index, partition, "offset" FROM odd_records
-WHERE control IS NULL AND sequence >= 0 AND producer_epoch >= epoch_before
-    AND sequence <> coalesce((number_before + 1::BIGINT) & 2147483647, 0);
 CREATE TEMP TABLE copied AS
     SELECT log.topic_index, log.partition, "offset", log.process, log.operation, "index", source_partition, source_offset,
         intended_topic_index AS output, outcome
@@ -495,8 +372,6 @@ CREATE TEMP TABLE uncopied AS
     ) GROUP BY ALL
     HAVING count(*) > count(output) AND count(DISTINCT output) < (SELECT fan_out FROM settings);
 
--- What is found -------------------------------------------------------------------------------------------------------
-
 CREATE TEMP TABLE hung AS
 WITH open AS (
     SELECT topic_index, partition, producer_id, first AS "offset" FROM pieces WHERE outcome = 'open'
@@ -533,10 +408,178 @@ SELECT topic_index, partition, "offset", ends_of.process, ends_of.operation FROM
 SEMI JOIN operations AS own ON own.process = ends_of.process AND own.operation = ends_of.operation
 SEMI JOIN operations AS next ON next.process = next_process AND next.operation = next_operation;
 
+-- Drill-down: what is in doubt, and what stands beside it, is read once --------------------------------------------------
+
+CREATE TEMP TABLE foreigners AS
+    SELECT topic_index, partition, "offset" FROM log
+    SEMI JOIN (FROM runs WHERE process IS NULL) AS nobodys USING (topic_index, partition, producer_id)
+    WHERE control IS NULL AND NOT genuine;
+
+SET VARIABLE doubtful_acks = (
+    SELECT coalesce(list(DISTINCT ack_file(process)), [ack_file('*')])
+    FROM suspects SEMI JOIN operations USING (process, operation));
+
+CREATE TEMP TABLE answered AS
+WITH doubted AS (
+    -- Of all other operations the acknowledgements are left as they are.
+    SELECT process, operation, unnest(acks::VARCHAR[][]) AS ack FROM (
+        SELECT regexp_extract(filename, '(\d+)\.jsonl\.gz$', 1)::INT AS process, operation, acks
+        FROM read_json(getvariable('doubtful_acks'), format = 'newline_delimited',
+            columns = {operation: 'BIGINT', acks: 'JSON'}, filename = true)
+    ) SEMI JOIN suspects USING (process, operation)
+)
+SELECT process, operation, ack[1]::INT AS "index", ack[2]::INT AS topic_index, ack[3]::INT AS partition,
+    ack[4]::BIGINT AS "offset"
+FROM doubted WHERE ack[5] = 'ok';
+
+-- Where committed readers were given what is in doubt.
+CREATE TEMP TABLE delivered AS
+    SELECT topic_index, partition, "offset" FROM committed JOIN suspects USING (process, operation) WHERE genuine
+    UNION
+    SELECT topic_index, partition, "offset" FROM committed
+    SEMI JOIN (FROM delivered_otherwise WHERE process IS NULL) AS strange USING (topic_index, partition) WHERE NOT genuine;
+
+CREATE TEMP TABLE drilled AS
+WITH alone AS (
+    FROM foreigners UNION FROM delivered UNION SELECT topic_index, partition, "offset" FROM hung
+    UNION SELECT topic_index, partition, "offset" FROM answered
+    UNION SELECT topic_index, source_partition, source_offset FROM uncopied JOIN group_offsets ON partition = source_partition
+), narrow AS (
+    SELECT topic_index, partition, source_offset AS lowest, source_offset AS highest
+    FROM uncopied JOIN group_offsets ON partition = source_partition
+    UNION ALL SELECT topic_index, partition, "offset", "offset" FROM hung
+    UNION ALL FROM given_otherwise
+), named AS (
+    FROM suspects UNION SELECT process, operation FROM zombies UNION SELECT process, operation FROM adopted
+    UNION SELECT process, operation FROM reordered UNION SELECT process, operation FROM unjoined
+    UNION SELECT process, operation FROM runs JOIN narrow USING (topic_index, partition)
+        WHERE first <= highest AND last >= lowest
+    UNION SELECT process, operation FROM copies LEFT JOIN group_offsets ON group_offsets.partition = source_partition
+        WHERE source_offset >= coalesce(committed_offset, 0)
+    UNION SELECT process, operation FROM copies SEMI JOIN copied_otherwise
+        ON copies.source_partition = copied_otherwise.source_partition AND source_offset >> 8 = block
+), every AS (
+    SELECT topic_index, partition, first AS lowest, last AS highest FROM runs SEMI JOIN named USING (process, operation)
+    UNION ALL SELECT topic_index, partition, lowest, highest FROM unjoined
+    UNION ALL SELECT topic_index, partition, "offset", "offset" FROM alone
+)
+-- Control records come soon after what they decide.
+SELECT topic_index, partition, lowest - 3 AS lowest, highest + 200 AS highest FROM every
+UNION ALL FROM given_otherwise;
+
+CREATE TEMP TABLE covered AS FROM together('drilled');
+
+SET VARIABLE log_drilled = reading('log', 'covered');
+SET VARIABLE committed_drilled = reading('committed', 'covered');
+SET VARIABLE uncommitted_drilled = reading('uncommitted', 'covered');
+
+CREATE TEMP TABLE log_there AS
+    SELECT topic_index, partition, "offset", control, transactional, producer_id, producer_epoch, sequence, genuine, valid,
+        process, operation, "index", "count", send_order, intended_topic_index, intended_partition, source_partition,
+        source_offset, digest, identity_digest
+    FROM query(getvariable('log_drilled'));
+CREATE TEMP TABLE committed_there AS
+    SELECT topic_index, partition, "offset", process, operation, "index", digest, identity_digest
+    FROM query(getvariable('committed_drilled'));
+CREATE TEMP TABLE uncommitted_there AS
+    SELECT topic_index, partition, "offset", process, operation, "index", digest, identity_digest
+    FROM query(getvariable('uncommitted_drilled'));
+
+CREATE TEMP TABLE unsequenced AS
+WITH held AS (
+    SELECT topic_index, partition, producer_id, "offset", log_there.process, log_there.operation, "index", producer_epoch,
+        sequence, lowest, numbered_before, follows
+    FROM log_there JOIN unjoined USING (topic_index, partition, producer_id)
+    WHERE control IS NULL AND "offset" BETWEEN lowest AND highest
+), due AS (
+    SELECT *, CASE
+        WHEN "offset" = lowest AND NOT coalesce(follows, false) THEN CASE
+            WHEN numbered_before >> 32 = producer_epoch THEN (numbered_before + 1) & 2147483647
+            WHEN numbered_before IS NOT NULL OR EXISTS (FROM markers WHERE markers.topic_index = held.topic_index
+                AND markers.partition = held.partition AND markers.producer_id = held.producer_id
+                AND markers."offset" < held."offset") THEN 0 END
+        WHEN lag(producer_epoch) OVER turns = producer_epoch THEN (lag(sequence) OVER turns + 1::BIGINT) & 2147483647
+        ELSE 0 END AS number
+    FROM held WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offset")
+)
+SELECT process, operation, "index", topic_index, partition, "offset" FROM due WHERE sequence <> number
+UNION ALL
+SELECT process, operation, "index", topic_index, partition, "offset" FROM odd_records
+WHERE control IS NULL AND sequence >= 0 AND producer_epoch >= epoch_before
+    AND sequence <> coalesce((number_before + 1::BIGINT) & 2147483647, 0);
+CREATE TEMP TABLE doubtful AS
+    SELECT topic_index, partition, "offset" FROM log_there JOIN suspects USING (process, operation) WHERE genuine
+    UNION
+    FROM delivered
+    UNION
+    SELECT topic_index, partition, "offset" FROM (
+        SELECT topic_index, partition, "offset", digest, identity_digest, 1 AS n
+        FROM log_there WHERE control IS NULL
+        UNION ALL
+        SELECT topic_index, partition, "offset", digest, identity_digest, -1 FROM uncommitted_there
+    ) JOIN given_otherwise USING (topic_index, partition) WHERE "offset" BETWEEN lowest AND highest
+    GROUP BY topic_index, partition, "offset", digest, identity_digest HAVING sum(n) <> 0
+    UNION
+    FROM foreigners;
+
+CREATE TEMP TABLE places AS
+WITH held AS (
+    SELECT topic_index, partition, "offset", control, transactional, producer_id, genuine, valid, process, operation,
+        "index", "count", intended_topic_index, intended_partition, source_offset, digest, identity_digest
+    FROM log_there SEMI JOIN doubtful USING (topic_index, partition, "offset")
+), decided AS (
+    SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
+        ELSE coalesce(decision, 'open') END AS outcome
+    FROM held ASOF LEFT JOIN (FROM markers WHERE decision IS NOT NULL) AS m
+        ON held.topic_index = m.topic_index AND held.partition = m.partition AND held.producer_id = m.producer_id
+        AND held."offset" < m."offset"
+), given AS (
+    SELECT topic_index, partition, "offset", count(*) FILTER (capture = 'c') AS committed,
+        count(*) FILTER (capture = 'u') AS uncommitted, min(digest) AS digest_min, max(digest) AS digest_max,
+        min(identity_digest) AS part_min, max(identity_digest) AS part_max,
+        arg_max(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS late,
+        arg_min(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS early
+    FROM (SELECT 'c' AS capture, * FROM committed_there
+        UNION ALL SELECT 'u', * FROM uncommitted_there)
+    SEMI JOIN doubtful USING (topic_index, partition, "offset")
+    GROUP BY topic_index, partition, "offset"
+)
+SELECT topic_index, partition, "offset", control, transactional, producer_id, coalesce(genuine, false) AS genuine, valid,
+    process, operation, "index", "count", intended_topic_index, intended_partition, source_offset, outcome,
+    decided.partition IS NOT NULL AS in_log, coalesce(committed, 0) AS committed, coalesce(uncommitted, 0) AS uncommitted,
+    coalesce(digest <> digest_min OR digest <> digest_max OR identity_digest <> part_min OR identity_digest <> part_max,
+        false) OR digest_min <> digest_max OR part_min <> part_max OR (control IS NOT NULL AND given.partition IS NOT NULL)
+        OR decided.partition IS NULL AS inconsistent,
+    CASE WHEN coalesce(part_max <> identity_digest, true) THEN late ELSE early END AS gone,
+    told, plain, size, high_watermark
+FROM decided FULL JOIN given USING (topic_index, partition, "offset") LEFT JOIN ends USING (topic_index, partition)
+    LEFT JOIN operations USING (process, operation);
+
+-- Every record of a suspect operation that was promised or found, with what became of it.
+CREATE TEMP TABLE records AS
+WITH promised AS (
+    SELECT process, operation, unnest(range(size))::INT AS "index", true AS expected
+    FROM operations SEMI JOIN suspects USING (process, operation) WHERE told IN ('committed', 'unknown')
+), found AS (
+    SELECT process, operation, "index", count(*) FILTER (outcome = 'commit') AS copies,
+        bool_or(outcome = 'commit' AND committed > 0) AS visible, bool_or(outcome = 'open') AS open,
+        max("count") AS carried
+    FROM places WHERE in_log AND genuine AND control IS NULL GROUP BY ALL
+)
+SELECT process, operation, "index", coalesce(expected, false) AS expected, answered."offset" IS NOT NULL AS acked,
+    topic_index, partition, "offset", coalesce(copies, 0) AS copies, coalesce(visible, false) AS visible, told, plain,
+    CASE WHEN size > 0 THEN size ELSE max(carried) OVER whole END AS size,
+    count(*) FILTER (visible) OVER whole AS seen, coalesce(bool_or(open) OVER whole, false) AS any_open
+FROM promised FULL JOIN answered USING (process, operation, "index") FULL JOIN found USING (process, operation, "index")
+    JOIN operations USING (process, operation)
+WINDOW whole AS (PARTITION BY process, operation);
+
+-- What is found -------------------------------------------------------------------------------------------------------
+
 -- The index of a record that is known by its place.
 CREATE TEMP TABLE indexes AS
     SELECT topic_index, partition, "offset", process, operation, "index"
-    FROM log SEMI JOIN (
+    FROM log_there SEMI JOIN (
         SELECT topic_index, partition, "offset" FROM hung
         UNION SELECT topic_index, partition, "offset" FROM adopted
         UNION SELECT place[1], place[2], place[3] FROM zombies
