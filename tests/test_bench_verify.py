@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from suites.bench.ratio import Unit
-from suites.bench_verify.__main__ import plan_of
+from suites.bench_verify.__main__ import LARGEST, plan_of
 from suites.bench_verify.block import NUMBER_MAX
 from suites.bench_verify.errors import EvidenceSizeError, PartyError
 from suites.bench_verify.evidence import Made, make
 from suites.bench_verify.figures import Size, bounds, page, ratios, seen
 from suites.bench_verify.footprint import Footprint, measured
 from suites.bench_verify.found import agree, kinds, of_violations, read
+from suites.bench_verify.operations import TURN_NS
 from suites.bench_verify.parties import (
     DUCKDB,
     PARTIES,
@@ -35,7 +36,7 @@ from verification.evidence import read_run
 from verification.folding import fold
 from verification.layout import RunDirectory
 from verification.reference import judge_rows
-from verification.rows import all_rows
+from verification.rows import FORGOTTEN_NS, all_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 #: What live observers, a claim of survival and the coordinators' log would be needed for.
@@ -133,6 +134,12 @@ def test_blocks_hold_no_more_than_they_may() -> None:
         assert max(slots for slots, _ in blocks) * plan.per_slot < 1.6 * plan.block_records
         assert sum(slots for slots, _ in blocks) * plan.per_slot == pytest.approx(records, rel=0.2)
         assert sum(rounds for _, rounds in blocks) == plan.rounds
+
+
+def test_no_history_is_so_long_that_brokers_forget() -> None:
+    """Of runs of a day nothing is said of producers' numbers, and nothing that breaks them could be planted there."""
+    slots = sum(slots for slots, _ in plan_of(LARGEST, 1).blocks())
+    assert 2 * (slots + 2) * TURN_NS < FORGOTTEN_NS / 4
 
 
 def test_plants_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from suites.bench_verify.plan import APPENDERS, COPIERS, FEEDERS, LEAVER, RIVAL,
 from verification.history import Action, Intent, Operation, Outcome
 
 #: From an operation's number to the next one; clients use every other.
-_TURN_NS = 100_000_000
+TURN_NS = 100_000_000
 _MILLISECOND_NS = 1_000_000
 #: Milliseconds after an operation was invoked: a rival owns its id; it decides; it is told; its client owns the id again.
 _OWNED, _DECIDED, _TOLD, _REGAINED = 40, 50, 60, 70
@@ -52,7 +52,7 @@ def operations(rows: Rows, superseded: frozenset[tuple[int, int]]) -> Iterator[O
     _, first = np.unique(data["operation"] * 64 + data["process"], return_index=True)
     names = ("slot", "process", "operation", "count", "fate")
     for slot, process, number, count, fate in zip(*(data[name][first].tolist() for name in names), strict=True):
-        began_ns = number * _TURN_NS
+        began_ns = number * TURN_NS
         yield _operation(process, number, count, Fate(fate))
         if (slot, process) in superseded:
             yield _init(RIVAL + process, number, process, began_ns + _OWNED * _MILLISECOND_NS)
@@ -60,7 +60,7 @@ def operations(rows: Rows, superseded: frozenset[tuple[int, int]]) -> Iterator[O
 
 
 def _operation(process: int, number: int, count: int, fate: Fate) -> Operation:
-    began_ns = number * _TURN_NS
+    began_ns = number * TURN_NS
     plain = process in APPENDERS
     known = fate in (Fate.COMMITTED, Fate.ABORTED)
     return Operation(

@@ -1,5 +1,6 @@
--- What stands around the examples of each finding, as `verification.findings` chooses it. Reads the tables of `verify.sql`.
---
+-- What stands around the examples of each finding, as `verification.findings` chooses it. Reads the tables of
+-- `verify.sql`; the result is the table `surroundings`, in the columns of `records.jsonl`.
+
 -- Findings of their own ------------------------------------------------------------------------------------------------
 
 -- Where records are missing of what was lost or torn: places that were acknowledged, null where none was told.
@@ -73,8 +74,9 @@ WITH own AS (
     SELECT DISTINCT anomaly, source_partition, source_offset
     FROM copied JOIN examples USING (topic_index, partition) WHERE "offset" = stands
 )
-SELECT anomaly, topic_index, partition, stands - 3 AS lowest, stands + 3 AS highest, NULL::INT AS process, NULL::BIGINT AS operation,
-    0 AS far FROM examples WHERE stands IS NOT NULL
+SELECT anomaly, topic_index, partition, stands - 3 AS lowest, stands + 3 AS highest, NULL::INT AS process,
+    NULL::BIGINT AS operation, 0 AS far
+FROM examples WHERE stands IS NOT NULL
 UNION
 SELECT anomaly, own.topic_index, own.partition, decider."offset", decider."offset", NULL, NULL, 0
 FROM own ASOF JOIN markers AS decider ON own.topic_index = decider.topic_index AND own.partition = decider.partition
@@ -88,7 +90,8 @@ FROM copied JOIN alike USING (source_partition, source_offset);
 
 -- Place by place.
 CREATE TEMP TABLE wanted AS
-    SELECT anomaly, topic_index, partition, unnest(range(lowest, highest + 1)) AS "offset", process, operation, far FROM shown;
+    SELECT anomaly, topic_index, partition, unnest(range(lowest, highest + 1)) AS "offset", process, operation, far
+    FROM shown;
 
 CREATE TEMP TABLE sought AS SELECT DISTINCT topic_index, partition, "offset" FROM wanted;
 
@@ -104,8 +107,8 @@ SET VARIABLE log_beyond = reading('log', 'beyond');
 SET VARIABLE committed_beyond = reading('committed', 'beyond');
 SET VARIABLE uncommitted_beyond = reading('uncommitted', 'beyond');
 
-INSERT INTO log_there BY NAME SELECT topic_index, partition, "offset", control, transactional, producer_id, producer_epoch, process, operation, "index",
-        "count", send_order, source_partition, source_offset
+INSERT INTO log_there BY NAME SELECT topic_index, partition, "offset", control, transactional, producer_id,
+        producer_epoch, process, operation, "index", "count", send_order, source_partition, source_offset
     FROM query(getvariable('log_beyond')) SEMI JOIN beyond USING (topic_index, partition, "offset");
 
 INSERT INTO committed_there BY NAME SELECT topic_index, partition, "offset"
@@ -117,8 +120,8 @@ INSERT INTO uncommitted_there BY NAME SELECT topic_index, partition, "offset"
 -- Nobody is given here what the log does not hold, so that its rows are all that there are; nobody observed live.
 CREATE TEMP TABLE surroundings AS
 WITH held AS (
-    SELECT topic_index, partition, "offset", control, producer_id, producer_epoch, transactional, process, operation, "index",
-        "count", send_order, source_partition, source_offset
+    SELECT topic_index, partition, "offset", control, producer_id, producer_epoch, transactional, process, operation,
+        "index", "count", send_order, source_partition, source_offset
     FROM log_there SEMI JOIN sought USING (topic_index, partition, "offset")
 ), decided AS (
     SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'

@@ -3,10 +3,11 @@
 --
 -- Fingerprints first. Records of the log are folded to one row per partition and operation: how many, from where to
 -- where, which epochs, and two sums of a hash over offset and content, one of them XOR. Outcomes, epochs and missing
--- control records are decided on those rows, which are a tenth of the records. They are held against the same
--- fingerprints of what readers were given, and against what the clients were told. Only operations that do not agree are
--- looked at record by record. Two questions have no fingerprint: the order within a partition takes a window over all
--- records, and copies are held against their inputs by blocks of 256 offsets.
+-- control records are decided on those rows, which are a tenth of the records, and so is whether producers' own numbers
+-- follow each other. They are held against the same fingerprints of what readers were given, and against what the clients
+-- were told. Only operations that do not agree are looked at record by record. Two questions have no fingerprint: the
+-- order within a partition takes a window over all records, and copies are held against their inputs by blocks of 256
+-- offsets. What stands around the examples of what is found is asked in `surroundings.sql`, of tables that are made here.
 --
 -- A hash of several values is chained, because one that is merely combined lets a swap of two values cancel out.
 
@@ -78,9 +79,10 @@ CREATE TEMP VIEW committed AS
     SELECT *, coalesce(valid AND identity_run = getvariable('run'), false) AS genuine
     FROM read_parquet(getvariable('evidence') || '/committed/*.parquet');
 
--- What is looked at again stands close together, where something went wrong. `reading` is the query for all rows of a capture
--- in some stretches (a table with topic_index, partition, lowest and highest), and for some beside them: each file is asked
--- for its own offsets, by constants, of which its footer and its row groups say at once that most cannot hold them.
+-- What is looked at again stands close together, where something went wrong. `reading` is the query for all rows of a
+-- capture in some stretches (a table with topic_index, partition, lowest and highest), and for those between neighbours
+-- among them: each file is asked for its own offsets, by constants, because then it and most of its row groups are known
+-- not to hold them before they are read. A vector has 2048 rows.
 CREATE TEMP MACRO footers_of(named) AS TABLE
     SELECT named AS capture, file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
         max(stats_max_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_max,
@@ -185,7 +187,8 @@ WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offs
 
 -- One row per partition, operation and outcome.
 CREATE TEMP TABLE pieces AS
-    SELECT runs.* EXCLUDE (number_min, number_max, out_of_step), CASE WHEN NOT runs.transactional THEN 'commit' ELSE coalesce(outcome, 'open') END AS outcome
+    SELECT runs.* EXCLUDE (number_min, number_max, out_of_step),
+        CASE WHEN NOT runs.transactional THEN 'commit' ELSE coalesce(outcome, 'open') END AS outcome
     FROM runs JOIN steps ON NOT marker AND runs.topic_index = steps.topic_index AND runs.partition = steps.partition
         AND runs.producer_id = steps.producer_id AND runs.first = steps.first
     WHERE NOT EXISTS (FROM odd WHERE odd.topic_index = runs.topic_index AND odd.partition = runs.partition
@@ -304,7 +307,8 @@ CREATE TEMP TABLE loose AS
     SELECT topic_index, partition, producer_id, first, last FROM steps
     WHERE loose AND producer_id >= 0 AND number_min >= 0
     UNION
-    SELECT topic_index, partition, producer_id, first, last FROM steps JOIN out_of_order USING (topic_index, partition, process)
+    SELECT topic_index, partition, producer_id, first, last
+    FROM steps JOIN out_of_order USING (topic_index, partition, process)
     WHERE "offset" BETWEEN first AND last AND producer_id >= 0 AND number_min >= 0;
 
 CREATE TEMP TABLE unjoined AS
@@ -318,7 +322,7 @@ WITH doubted AS (
     WHERE producer_id >= 0 AND number_min <> (CASE WHEN numbered_before >> 32 = epoch_min
         THEN (numbered_before + 1) & 2147483647 ELSE 0 END)
 )
-SELECT topic_index, partition, producer_id, process, operation, first AS lowest, last AS highest, numbered_before, run_before,
+SELECT topic_index, partition, producer_id, process, operation, first AS lowest, last AS highest, numbered_before,
     run_before IN (SELECT d.first FROM doubted AS d WHERE d.topic_index = steps.topic_index
         AND d.partition = steps.partition AND d.producer_id = steps.producer_id) AS follows
 FROM steps SEMI JOIN doubted USING (topic_index, partition, producer_id, first)
@@ -383,7 +387,8 @@ WHERE producer_id NOT IN (FROM running) GROUP BY ALL;
 
 CREATE TEMP TABLE zombies AS
 WITH late AS (
-    SELECT process, operation, topic_index, partition, first AS "offset" FROM pieces JOIN operations USING (process, operation)
+    SELECT process, operation, topic_index, partition, first AS "offset"
+    FROM pieces JOIN operations USING (process, operation)
     WHERE superseded AND outcome = 'commit'
     UNION ALL
     SELECT process, operation, topic_index, partition, "offset" FROM odd_records
@@ -439,11 +444,14 @@ CREATE TEMP TABLE delivered AS
     SELECT topic_index, partition, "offset" FROM committed
     SEMI JOIN (FROM delivered_otherwise WHERE process IS NULL) AS strange USING (topic_index, partition) WHERE NOT genuine;
 
+-- Whatever is asked from here on is about these stretches: records of operations of which anything is doubted, the places
+-- at which something is found, what is next to them, and the operations that write there at the same time.
 CREATE TEMP TABLE drilled AS
 WITH alone AS (
     FROM foreigners UNION FROM delivered UNION SELECT topic_index, partition, "offset" FROM hung
     UNION SELECT topic_index, partition, "offset" FROM answered
-    UNION SELECT topic_index, source_partition, source_offset FROM uncopied JOIN group_offsets ON partition = source_partition
+    UNION SELECT topic_index, source_partition, source_offset
+        FROM uncopied JOIN group_offsets ON partition = source_partition
 ), narrow AS (
     SELECT topic_index, partition, source_offset AS lowest, source_offset AS highest
     FROM uncopied JOIN group_offsets ON partition = source_partition
