@@ -147,7 +147,7 @@ WITH every AS (
 SELECT * EXCLUDE (number_max),
     lag(CASE WHEN number_max >= 0 THEN epoch_max::BIGINT << 32 | number_max END IGNORE NULLS) OVER turns AS numbered_before,
     lag(CASE WHEN NOT marker THEN first END IGNORE NULLS) OVER turns AS run_before,
-    last_value(decision IGNORE NULLS) OVER later AS outcome,
+    lead(decision IGNORE NULLS) OVER turns AS outcome,
     lead(marker) OVER turns AS next_marker, lead(process) OVER turns AS next_process,
     lead(operation) OVER turns AS next_operation,
     coalesce(max(last) OVER earlier > first, false) AS crosses,
@@ -155,8 +155,6 @@ SELECT * EXCLUDE (number_max),
 FROM every
 WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY first),
     earlier AS (PARTITION BY topic_index, partition, producer_id ORDER BY first
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
-    later AS (PARTITION BY topic_index, partition, producer_id ORDER BY first DESC
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING);
 
 -- Where runs overlap or epochs go back, the fold says too little: there every record is looked at.
@@ -171,8 +169,8 @@ WITH rows AS (
     FROM log JOIN odd USING (topic_index, partition, producer_id)
 )
 SELECT *,
-    CASE WHEN NOT transactional THEN 'commit' ELSE coalesce(last_value(
-        CASE WHEN control IN ('commit', 'abort') THEN control END IGNORE NULLS) OVER later, 'open') END AS outcome,
+    CASE WHEN NOT transactional THEN 'commit' ELSE coalesce(lead(
+        CASE WHEN control IN ('commit', 'abort') THEN control END IGNORE NULLS) OVER turns, 'open') END AS outcome,
     max(producer_epoch) OVER earlier AS epoch_before,
     lag(sequence) OVER (PARTITION BY topic_index, partition, producer_id, producer_epoch, control IS NULL
         ORDER BY "offset") AS number_before,
@@ -181,8 +179,6 @@ SELECT *,
 FROM rows
 WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offset"),
     earlier AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offset"
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
-    later AS (PARTITION BY topic_index, partition, producer_id ORDER BY "offset" DESC
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING);
 
 -- One row per partition, operation and outcome.
