@@ -15,11 +15,12 @@ from typing import TypeVar
 from reports.fitting import fit
 from reports.model import Evidence, Problem
 from verification import experiment as experiments
-from verification import history as histories
+from verification import history_file as histories
 from verification import transaction_log_file, verdict_file
 from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, UnfitExperimentError
-from verification.history import History, UnfitHistoryError
+from verification.history import History
+from verification.history_file import UnfitHistoryError
 from verification.layout import CONTENTS, RunDirectory
 from verification.transaction_log_file import TransactionLog
 from verification.verdict import ScenarioVerdict

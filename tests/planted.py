@@ -18,7 +18,7 @@ from typing import Any
 from verification.experiment import Experiment, Isolation, Observer, Topic
 from verification.history import Action, Entry, Intent, Operation, Outcome
 from verification.identity import Identity, Kind
-from verification.rows import Row, Rows, identity_row, operation_row
+from verification.rows import Row, Rows, identity_row, operation_rows
 from verification.sources.columns import IDENTITY
 
 MS = 1_000_000
@@ -252,7 +252,7 @@ class Plant:
         """Change what the history says about an operation."""
         number = self.operations.index(operation)
         self.operations[number] = replace(operation, **changes)
-        self.rows["operations"] = [operation_row(self.experiment.run, each) for each in self.operations]
+        self.rows["operations"] = operation_rows(self.experiment.run, self.operations)
 
 
 def _place(row: Row) -> tuple[int, int, int]:
@@ -310,7 +310,7 @@ def plant(planted: Planted) -> Plant:
         **found,
         "runs": [{"run": planted.run, **kept}],
         "observers": observers,
-        "operations": [operation_row(planted.run, each) for each in planted.operations],
+        "operations": operation_rows(planted.run, planted.operations),
         "acks": list(planted.acks),
         "observations": [row for observer in observers for row in observed(planted, observer, found)],
         "settled": [],

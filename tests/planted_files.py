@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.planted import Plant
-from verification import history as histories
+from verification import history_file as histories
 from verification import transaction_log_file
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 from verification.experiment import Experiment

@@ -15,7 +15,7 @@ from pathlib import Path
 from reports.run_record import Download, Ended, Planned, RunRecord, RunState
 from tests.plans import ANCHOR, STARTED, WALL_CLOCK, Plan
 from tests.planted_evidence import entries, experiment, log_rows, transaction_log
-from verification import history, transaction_log_file, verdict_file
+from verification import history_file, transaction_log_file, verdict_file
 from verification.layout import RunDirectory
 from verification.verdict import (
     CoverageItem,
@@ -57,7 +57,7 @@ def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
     run = RunDirectory(directory)
     directory.mkdir(parents=True)
     experiment(plan).write(run.experiment)
-    lines = history.lines(run=plan.run, wall_clock_anchor=WALL_CLOCK, anchor_ns=ANCHOR, entries=entries(plan))
+    lines = history_file.lines(run=plan.run, wall_clock_anchor=WALL_CLOCK, anchor_ns=ANCHOR, entries=entries(plan))
     run.history.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
     if plan.coordinated:
         transaction_log_file.write(run.transaction_log, transaction_log(plan))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.planted_writes import clean
+from verification import acknowledged
 from verification.acknowledged import operations
 from verification.captures import Captures, PartitionEnd
 from verification.errors import UnfitEvidenceError
@@ -52,11 +53,16 @@ def _file(folder: Path, *lines: str) -> Path:
     return path
 
 
+def _spoken(path: Path, starts: Starts) -> list[int]:
+    """The operations of a file, line by line."""
+    return [int(each) for some in operations(path, starts) for each in some]
+
+
 @pytest.mark.parametrize("start", [0, 1])
 def test_every_line_says_its_operation(tmp_path: Path, start: int) -> None:
     """In whatever order and with whatever blanks it is written, many of them or none."""
     path = _file(tmp_path, *WHOLE)
-    assert list(operations(path, _starts(start))) == [7] * len(WHOLE)
+    assert _spoken(path, _starts(start)) == [7] * len(WHOLE)
     assert list(operations(_file(tmp_path), _starts(start))) == []
 
 
@@ -71,6 +77,20 @@ def test_what_was_deleted_is_refused_in_usual_lines_too(tmp_path: Path) -> None:
     """An acknowledged offset below the beginning of its log."""
     with pytest.raises(UnfitEvidenceError, match="begins at 4"):
         list(operations(_file(tmp_path, '{"operation":7,"acks":[[0,0,0,3,"ok"]]}'), _starts(4)))
+
+
+def test_lines_are_counted_across_what_is_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few bytes are looked at together, with an end of the last line and without, and the broken one is named."""
+    lines = [json.dumps({"operation": each, "acks": ACKS}, separators=(",", ":")) for each in range(-2, 1_000)]
+    lines[3] = json.dumps({"acks": [], "operation": 10**18 + 1})
+    wanted = [*range(-2, 1), 10**18 + 1, *range(2, 1_000)]
+    path = _file(tmp_path, *lines)
+    for chunk in (1, 7, 100, 1 << 20):
+        monkeypatch.setattr(acknowledged, "CHUNK", chunk)
+        path.write_bytes(gzip.compress("\n".join(lines).encode()))
+        assert _spoken(path, _starts(0)) == wanted
+        with pytest.raises(UnfitEvidenceError, match=r"line 1003 holds no"):
+            _spoken(_file(tmp_path, *lines, json.dumps({"operation": 1 << 63, "acks": []})), _starts(0))
 
 
 def test_a_file_that_is_cut_is_no_shorter_file(tmp_path: Path) -> None:

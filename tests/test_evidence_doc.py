@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.recorder import Recorder
-from verification import captures, experiment, history, script, transaction_log_file, verdict_file
+from verification import captures, experiment, history_file, script, transaction_log_file, verdict_file
 from verification.__main__ import main
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd, TopicState
 from verification.coverage import MEASURES
@@ -139,8 +139,8 @@ def test_a_scenario_of_the_required_fields_is_read(tmp_path: Path) -> None:
 
 def test_header_and_footer_are_documented() -> None:
     """The first and the last line of a history have exactly the documented fields."""
-    header = json.loads(history.header_line(run="r", wall_clock_anchor="t", anchor_ns=1))
-    footer = json.loads(history.footer_line(0))
+    header = json.loads(history_file.header_line(run="r", wall_clock_anchor="t", anchor_ns=1))
+    footer = json.loads(history_file.footer_line(0))
     assert set(_rows("header")) == header.keys() - {"type"}
     assert set(_rows("footer")) == footer.keys() - {"type"}
 
@@ -228,7 +228,7 @@ def test_the_version_is_that_of_the_code() -> None:
     """The document speaks about the version that this checkout writes and reads."""
     formats = {
         transaction_log_file.FORMAT,
-        history.FORMAT,
+        history_file.FORMAT,
         experiment.FORMAT,
         captures.FORMAT,
         verdict_file.FORMAT,

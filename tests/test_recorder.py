@@ -10,17 +10,8 @@ from pathlib import Path
 import pytest
 
 from fixtures.recorder import Recorder
-from verification.history import (
-    Action,
-    Intent,
-    Operation,
-    Outcome,
-    Phase,
-    ProcessRecord,
-    Told,
-    UnfitHistoryError,
-    read,
-)
+from verification.history import Action, Intent, Operation, Outcome, Phase, ProcessRecord, Told
+from verification.history_file import UnfitHistoryError, read
 from verification.layout import RunDirectory
 
 RUN = "a1b2c3d4e5f6"

@@ -22,7 +22,8 @@ from fixtures.sampler import Sampler
 from suites.trial import Trial
 from tests.wire_definitions import definitions
 from verification import history
-from verification.history import Sample, read
+from verification.history import Sample
+from verification.history_file import read
 from verification.layout import RunDirectory
 from wire.errors import WireError
 

@@ -13,7 +13,8 @@ from fixtures.clients.mock_cluster import PARTITIONS
 from fixtures.recorder import Recorder
 from fixtures.workloads import OrderFanOut, WorkloadPlan
 from fixtures.workloads.running import RunningWorkload
-from verification.history import Action, History, Operation, read
+from verification.history import Action, History, Operation
+from verification.history_file import read
 from verification.layout import RunDirectory
 
 APP = Site("app")

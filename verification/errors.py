@@ -15,7 +15,7 @@
     ├── UnfitScriptError        a script.json that cannot be judged, see `script`
     └── NormativeDataError      the catalogue or the list of known bugs, see `requirements.errors`
 
-None of these is a verdict about the subject. `history.UnfitHistoryError` and `experiment.UnfitExperimentError` are
+None of these is a verdict about the subject. `history_file.UnfitHistoryError` and `experiment.UnfitExperimentError` are
 raised by the readers of single files; the loader of a run directory turns them into UnfitEvidenceError.
 """
 

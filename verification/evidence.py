@@ -12,28 +12,34 @@ Free of pyspark.
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from verification import captures as captures_file
 from verification import experiment as experiment_file
-from verification import history as history_file
-from verification import transaction_log_file
-from verification.acknowledged import operations
+from verification import history_file, transaction_log_file
 from verification.captured import Captured, LocalCaptured
 from verification.captures import Captures
 from verification.errors import UnfitEvidenceError
 from verification.experiment import Experiment, TopicRole, UnfitExperimentError
 from verification.fitness import Starts, check_clock, check_polls, check_topics
-from verification.history import History, Intent, Operation, Outcome, UnfitHistoryError
+from verification.history import History, Intent, Operation, Outcome
+from verification.history_file import UnfitHistoryError
 from verification.layout import RunDirectory
 from verification.transaction_log import TOPIC, TOPIC_INDEX
 from verification.transaction_log_file import TransactionLog
 
+if TYPE_CHECKING:
+    from verification.acknowledged import Spoken
+
 ACKS_SUFFIX = ".jsonl.gz"
 #: Observers are bits of a long in the judge's frames, and the number of the earliest one is packed with its time.
 OBSERVERS_MAX = 63
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,41 +78,49 @@ class RunEvidence:
         return names.index(topic) if topic in names else None
 
 
-def _named_files(folder: Path, read: Callable[[Path], object]) -> dict[str, Path]:
-    """The files of a folder by name, each read to its end by `read`; UnfitEvidenceError when one is cut."""
-    found = {}
-    for path in sorted(folder.glob(f"*{ACKS_SUFFIX}")):
-        if path.name.startswith("."):
-            continue
+def _named_files(folder: Path, read: Callable[[Path], Read]) -> dict[str, tuple[Path, Read]]:
+    """The files of a folder by name, and what `read` says of each once it has read it to its end.
+
+    Raises UnfitEvidenceError when one is cut. Inflating takes most of the time and holds no lock: several at once.
+    """
+
+    def whole(path: Path) -> Read:
         try:
-            read(path)
+            return read(path)
         except (OSError, EOFError, zlib.error) as error:
             raise UnfitEvidenceError(f"{path} does not read to its end ({error}); the run was cut") from error
-        found[path.name.removesuffix(ACKS_SUFFIX)] = path
-    return found
+
+    paths = [path for path in sorted(folder.glob(f"*{ACKS_SUFFIX}")) if not path.name.startswith(".")]
+    with ThreadPoolExecutor(thread_name_prefix="files") as pool:
+        said = pool.map(whole, paths)
+        return {path.name.removesuffix(ACKS_SUFFIX): (path, each) for path, each in zip(paths, said, strict=True)}
 
 
 def _acks(folder: Path, history: History, starts: Starts) -> dict[int, Path]:
     """The files of acknowledgements by process. What ended ok with records was acknowledged, so it must stand in one."""
-    acknowledged: set[tuple[int, int]] = set()
+    # What looks at lines takes as long to be imported as everything else of a command that judges scripts.
+    from verification.acknowledged import first_unspoken, spoken
 
-    def read(path: Path) -> None:
-        name = path.name.removesuffix(ACKS_SUFFIX)
-        if not name.isdecimal():
+    def read(path: Path) -> Spoken:
+        if not path.name.removesuffix(ACKS_SUFFIX).isdecimal():
             raise UnfitEvidenceError(
                 f"{path} is not named after a process; this is not a directory of acknowledgements"
             )
-        acknowledged.update((int(name), operation) for operation in operations(path, starts))
+        return spoken(path, starts)
 
-    files = {int(name): path for name, path in _named_files(folder, read).items()}
+    files = {int(name): each for name, each in _named_files(folder, read).items()}
+    promised: dict[int, list[int]] = defaultdict(list)
     for each in history.of(Operation):
-        promised = each.outcome is Outcome.OK and each.records > 0 and each.intent is not Intent.ABORT
-        if promised and (each.process, each.operation) not in acknowledged:
+        if each.outcome is Outcome.OK and each.records > 0 and each.intent is not Intent.ABORT:
+            promised[each.process].append(each.operation)
+    for process, wanted in promised.items():
+        operation = first_unspoken(wanted, files[process][1]) if process in files else min(wanted)
+        if operation is not None:
             raise UnfitEvidenceError(
-                f"{folder} has no acknowledgement of operation {each.operation} of process {each.process}, which ended "
+                f"{folder} has no acknowledgement of operation {operation} of process {process}, which ended "
                 "ok; the evidence is incomplete"
             )
-    return files
+    return {process: path for process, (path, _) in files.items()}
 
 
 def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
@@ -114,7 +128,7 @@ def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
     for observer in experiment.observers:
         if observer.name not in found:
             raise UnfitEvidenceError(f"{folder / (observer.name + ACKS_SUFFIX)} is missing; the evidence is incomplete")
-    return {observer.name: found[observer.name] for observer in experiment.observers}
+    return {observer.name: found[observer.name][0] for observer in experiment.observers}
 
 
 def _check_capture(captured: Captured, folder: Path, rows: int | None) -> None:

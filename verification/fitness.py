@@ -17,7 +17,6 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from pathlib import Path
 
 from verification.captures import Captures
@@ -87,17 +86,24 @@ class Starts:
 def check_clock(history: History, path: Path) -> None:
     """Raise UnfitEvidenceError when an operation or a fault ended before it began."""
     for entry in history.entries:
+        times: tuple[int | None, ...]
         if isinstance(entry, Operation):
-            name = f"operation {entry.operation} of process {entry.process}"
             times = (entry.invoked_ns, entry.decided_ns, entry.completed_ns)
         elif isinstance(entry, FaultRecord):
-            name, times = f"step {entry.step}", (entry.began_ns, entry.applied_ns, entry.healed_ns)
+            times = (entry.began_ns, entry.applied_ns, entry.healed_ns)
         else:
             continue
-        if any(after < before for before, after in pairwise(each for each in times if each is not None)):
+        known = [each for each in times if each is not None]
+        if known != sorted(known):
             raise UnfitEvidenceError(
-                f"{path}: {name} goes back in time; without a clock that goes forward nothing is early"
+                f"{path}: {_name(entry)} goes back in time; without a clock that goes forward nothing is early"
             )
+
+
+def _name(entry: Operation | FaultRecord) -> str:
+    if isinstance(entry, FaultRecord):
+        return f"step {entry.step}"
+    return f"operation {entry.operation} of process {entry.process}"
 
 
 def check_polls(path: Path) -> None:

@@ -20,9 +20,10 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from verification.distant import as_read, spelled_alike
 from verification.evidence import RunEvidence
+from verification.history import Operation
 from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 from verification.layout import RunDirectory
-from verification.rows import Rows, small_rows
+from verification.rows import Rows, operation_columns, rows_beside
 from verification.sources import schema as schemas
 
 
@@ -67,6 +68,13 @@ def local(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: Struct
     """A frame of rows held here; columns that a row lacks are null."""
     table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
     return spark.createDataFrame(table, schema)
+
+
+def _operations(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
+    schema = to_arrow_schema(schemas.OPERATIONS)
+    columns = (operation_columns(run.run, run.history.of(Operation)) for run in runs)
+    tables = [pa.Table.from_pydict(each, schema) for each in columns]
+    return spark.createDataFrame(pa.concat_tables([schema.empty_table(), *tables]), schemas.OPERATIONS)
 
 
 def _captured(spark: SparkSession, folders: Sequence[str], schema: StructType) -> DataFrame:
@@ -220,7 +228,7 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[s
     """
     small: Rows = {}
     for run in runs:
-        for name, rows in small_rows(run).items():
+        for name, rows in rows_beside(run).items():
             small.setdefault(name, []).extend(rows)
     directories = [run.directory for run in runs]
     with_log = [run.directory for run in runs if run.experiment.has_log]
@@ -232,6 +240,7 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[s
     held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
     return Frames(
         **held,
+        operations=_operations(spark, runs),
         acks=acks(spark, runs, None if "acks" in bulk else ()),
         observations=_observations(spark, runs if "observations" in bulk else (), held["observers"]),
         log=captured("log", with_log),

@@ -1,9 +1,7 @@
 """The history of one run: what every client did and was told, and what went wrong on purpose.
 
-`history.jsonl` is a header line, one line per entry, and a footer line with the number of entries. A missing footer
-means that the run was cut; a judge then has an unfit history. A transaction is *one* line, not one per record: the
-records' own acknowledgements are in `acks/`. Every time is CLOCK_MONOTONIC of one host in nanoseconds; the header holds
-one wall-clock anchor.
+How it lies on disk: `verification.history_file`. A transaction is *one* operation, whatever its records. Every time is
+CLOCK_MONOTONIC of one host in nanoseconds.
 
 An operation completes as Jepsen's operations do: `ok` it happened, `fail` it did not, `info` nobody can know yet. A
 history never guesses: an operation whose process died is `info`, or aborted when its commit had not been invoked,
@@ -12,14 +10,10 @@ because nobody else ever asks for that commit.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, TypeVar
 
-FORMAT = 1
 #: Instead of a broker id: the metadata says that the partition has no leader; nobody could say who leads.
 NO_LEADER = -1
 UNSEEN = -2
@@ -196,14 +190,7 @@ TAGS: dict[str, type[Any]] = {
     "sample": Sample,
     "settled": Settled,
 }
-_TAG_OF = {entry: tag for tag, entry in TAGS.items()}
-_FIELDS = {entry: frozenset(field.name for field in fields(entry)) for entry in _TAG_OF}
-_ENUMS: dict[str, type[StrEnum]] = {"action": Action, "outcome": Outcome, "intent": Intent}
 Chosen = TypeVar("Chosen")
-
-
-class UnfitHistoryError(Exception):
-    """The history cannot be judged: cut, foreign, of a newer format, or not parseable. The message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,112 +205,3 @@ class History:
     def of(self, entry_type: type[Chosen]) -> tuple[Chosen, ...]:
         """The entries of one type, in order."""
         return tuple(entry for entry in self.entries if isinstance(entry, entry_type))
-
-
-def header_line(*, run: str, wall_clock_anchor: str, anchor_ns: int) -> str:
-    """The first line of a history; `wall_clock_anchor` is ISO 8601 UTC taken at `anchor_ns`."""
-    header = {
-        "type": "header",
-        "format": FORMAT,
-        "run": run,
-        "clock": "CLOCK_MONOTONIC, nanoseconds",
-        "wall_clock_anchor": wall_clock_anchor,
-        "anchor_ns": anchor_ns,
-    }
-    return json.dumps(header)
-
-
-def entry_line(entry: Entry) -> str:
-    """One entry as a line; fields that are None are left out."""
-    body = {name: value for name, value in asdict(entry).items() if value is not None}
-    return json.dumps({"type": _TAG_OF[type(entry)], **body})
-
-
-def footer_line(count: int) -> str:
-    """The last line of a complete history; `count` entries stand between it and the header."""
-    return json.dumps({"type": "footer", "entries": count})
-
-
-def _entry(body: dict[str, Any]) -> Entry:
-    entry_type = TAGS[body.pop("type")]
-    known = _FIELDS[entry_type]
-    values = body if body.keys() <= known else {name: value for name, value in body.items() if name in known}
-    if entry_type is Operation:
-        for name in _ENUMS.keys() & values:
-            values[name] = _ENUMS[name](values[name])
-    if "inputs" in values:
-        values["inputs"] = tuple(InputRange(**each) for each in values["inputs"])
-    if entry_type is FaultRecord:
-        for name in values.keys() & {"processes", "partitions"}:
-            values[name] = tuple(values[name])
-    entry: Entry = entry_type(**values)
-    return entry
-
-
-def _bodies(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    # As bytes: what is no text is no JSON either, and belongs to a line with a number.
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                # Of bytes it would ask each line anew in which encoding it is.
-                body = json.loads(line.decode())
-            except ValueError as error:
-                raise UnfitHistoryError(f"{path}: line {number} is not JSON ({error}); the run was cut") from error
-            if not isinstance(body, dict) or "type" not in body:
-                raise UnfitHistoryError(f"{path}: line {number} is not a history entry")
-            yield number, body
-
-
-def read(path: Path, *, allow_cut: bool = False) -> History:
-    """Read a history.
-
-    `allow_cut` accepts a missing footer (for showing what there is, never for judging).
-
-    Raises UnfitHistoryError when the file is missing, foreign, of another format or cut.
-    """
-    if not path.is_file():
-        raise UnfitHistoryError(
-            f"{path} does not exist; this is not a run directory, or the run was cut before its start"
-        )
-    bodies = _bodies(path)
-    nothing: tuple[int, dict[str, Any]] = (0, {"type": "nothing"})
-    _, header = next(bodies, nothing)
-    if not {"run", "wall_clock_anchor", "anchor_ns"} <= set(header) and header.get("format") == FORMAT:
-        raise UnfitHistoryError(f"{path} begins with a header that names no run or no clock; it was not written by us")
-    if header.get("type") != "header" or header.get("format") != FORMAT:
-        raise UnfitHistoryError(
-            f"{path} begins with type {header.get('type')!r} format {header.get('format')!r}; "
-            f"this version reads history format {FORMAT}"
-        )
-    entries: list[Entry] = []
-    footer: dict[str, Any] | None = None
-    try:
-        for number, body in bodies:
-            if body["type"] == "footer":
-                footer = body
-                continue
-            try:
-                entries.append(_entry(body))
-            except (KeyError, TypeError, ValueError) as error:
-                raise UnfitHistoryError(f"{path}: line {number} does not fit its type: {error}") from error
-    except UnfitHistoryError:
-        if not allow_cut:
-            raise
-    if not allow_cut and (footer is None or footer.get("entries") != len(entries)):
-        raise UnfitHistoryError(f"{path} has no footer that counts its {len(entries)} entries; the run was cut")
-    return History(
-        run=header["run"],
-        wall_clock_anchor=header["wall_clock_anchor"],
-        anchor_ns=header["anchor_ns"],
-        entries=tuple(entries),
-    )
-
-
-def lines(*, run: str, wall_clock_anchor: str, anchor_ns: int, entries: Iterable[Entry]) -> Iterator[str]:
-    """A whole history as lines; for planted histories and for copies."""
-    count = 0
-    yield header_line(run=run, wall_clock_anchor=wall_clock_anchor, anchor_ns=anchor_ns)
-    for entry in entries:
-        count += 1
-        yield entry_line(entry)
-    yield footer_line(count)

@@ -3,7 +3,7 @@
 One scenario's directory:
 
     scenario.json                      what was tried (`verification.experiment`)
-    history.jsonl                      what clients did and were told, faults, phases, samples (`verification.history`)
+    history.jsonl                      what clients did and were told, faults, phases, samples (`verification.history_file`)
     acks/<process>.jsonl.gz            one line per operation, for example
                                        {"operation": 3, "acks": [[index, topic_index, partition, offset, outcome]]};
                                        outcome is ok, fail or info; offset is -1 where none was told

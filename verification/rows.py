@@ -24,31 +24,42 @@ FORGOTTEN_NS = 24 * 3_600 * 10**9
 Row = dict[str, Any]
 #: Frame name → its rows.
 Rows = dict[str, list[Row]]
+#: Column → its values, row by row.
+Columns = dict[str, list[Any]]
+#: What a row of an operation takes from it as it is.
+_TAKEN = ("transactional_id", "records", "invoked_ns", "decided_ns", "completed_ns", "fatal")
+_WRITING = (Action.APPEND, Action.COPY)
 
 
-def operation_row(run: str, operation: Operation) -> Row:
-    """An operation as a row of `sources.schema.OPERATIONS`.
+def _bound(operation: Operation) -> bool:
+    """Whether a transaction binds its records."""
+    return operation.action is Action.TRANSACTION or (
+        operation.action is Action.COPY and operation.transactional_id is not None
+    )
+
+
+def operation_columns(run: str, operations: Sequence[Operation]) -> Columns:
+    """Operations in the columns of `sources.schema.OPERATIONS`, because a soak has millions of them.
 
     Records are `plain` when no transaction binds them: appends, and copies by a copier without transactional id.
     """
-    bound = operation.action is Action.TRANSACTION or (
-        operation.action is Action.COPY and operation.transactional_id is not None
-    )
+    bound = [_bound(each) for each in operations]
+    told = [str(each.told) if binds else None for each, binds in zip(operations, bound, strict=True)]
+    plain = [each.action in _WRITING and not binds for each, binds in zip(operations, bound, strict=True)]
     return {
-        "run": run,
-        "process": operation.process,
-        "operation": operation.operation,
-        "action": str(operation.action),
-        "outcome": str(operation.outcome),
-        "told": str(operation.told) if bound else None,
-        "plain": operation.action in (Action.APPEND, Action.COPY) and not bound,
-        "transactional_id": operation.transactional_id,
-        "records": operation.records,
-        "invoked_ns": operation.invoked_ns,
-        "decided_ns": operation.decided_ns,
-        "completed_ns": operation.completed_ns,
-        "fatal": operation.fatal,
+        "run": [run] * len(operations),
+        **{name: [getattr(each, name) for each in operations] for name in ("process", "operation")},
+        **{name: [str(getattr(each, name)) for each in operations] for name in ("action", "outcome")},
+        "told": told,
+        "plain": plain,
+        **{name: [getattr(each, name) for each in operations] for name in _TAKEN},
     }
+
+
+def operation_rows(run: str, operations: Sequence[Operation]) -> list[Row]:
+    """The same, row by row."""
+    columns = operation_columns(run, operations)
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _placed(run: RunEvidence, topic: str, partition: int, **values: Any) -> Iterator[Row]:
@@ -103,15 +114,14 @@ def _forgetful(operations: Sequence[Operation]) -> bool:
     return max(ends, default=0) - min((each.invoked_ns for each in operations), default=0) >= FORGOTTEN_NS
 
 
-def small_rows(run: RunEvidence) -> Rows:
-    """Everything that is small, by frame."""
+def rows_beside(run: RunEvidence) -> Rows:
+    """Everything that is small but the operations, by frame."""
     experiment = run.experiment
     columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
     kept = {name: getattr(experiment, name) for name in columns}
     return {
         "runs": [{**kept, "forgetful": _forgetful(run.history.of(Operation))}],
         "observers": list(_observers(run)),
-        "operations": [operation_row(run.run, each) for each in run.history.of(Operation)],
         "ends": list(_ends(run)),
         "settled": list(_settled(run)),
         "open_producers": list(_open_producers(run)),
@@ -121,6 +131,11 @@ def small_rows(run: RunEvidence) -> Rows:
         ],
         "group_offsets": list(group_offset_rows(run)),
     }
+
+
+def small_rows(run: RunEvidence) -> Rows:
+    """Everything that is small, by frame."""
+    return {"operations": operation_rows(run.run, run.history.of(Operation)), **rows_beside(run)}
 
 
 def _json_lines(path: Path) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from suites.runner import conduct
 from suites.scenario import THREE_BROKERS, Scenario
 from suites.trial import Trial
 from verification.history import Phase
-from verification.history import read as read_history
+from verification.history_file import read as read_history
 from verification.layout import RunDirectory
 from verification.verdict import ScenarioVerdict, Verdict
 

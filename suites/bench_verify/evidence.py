@@ -40,7 +40,8 @@ from suites.bench_verify.plants import at
 from verification.anomalies import Anomaly
 from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 from verification.experiment import Experiment, Floor, Topic
-from verification.history import Entry, entry_line, footer_line, header_line
+from verification.history import Entry
+from verification.history_file import entry_line, footer_line, header_line
 from verification.layout import RunDirectory
 from verification.sources.columns import CAPTURED
 

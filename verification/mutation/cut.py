@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from verification import history as history_file
+from verification import history_file
 from verification.captured import MARKER
 from verification.evidence import RunEvidence, read_run
 from verification.experiment import TopicRole
