@@ -35,13 +35,14 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
 
 def evidence_of_frames(held: Frames) -> Evidence:
     """What fingerprints are taken of, of frames that need no files."""
+    from verification.fingerprints.answers import Answers
     from verification.fingerprints.blocks import copying_of
     from verification.fingerprints.evidence import Evidence
 
     runs = held.runs.toArrow().to_pylist()
     return Evidence(
         frames=held,
-        acks=lambda *_: held.acks,
+        answers=Answers(spark=held.acks.sparkSession, frame=lambda *_: held.acks),
         claimed=frozenset(row["run"] for row in runs if row["order_claimed"]),
         copying=copying_of(runs, held.group_offsets.toArrow().to_pylist()),
     )

@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.planted_writes import clean
@@ -91,6 +92,42 @@ def test_lines_are_counted_across_what_is_read_together(tmp_path: Path, monkeypa
         assert _spoken(path, _starts(0)) == wanted
         with pytest.raises(UnfitEvidenceError, match=r"line 1003 holds no"):
             _spoken(_file(tmp_path, *lines, json.dumps({"operation": 1 << 63, "acks": []})), _starts(0))
+
+
+def _rows(lines: list[str]) -> list[dict[str, object]]:
+    """The acknowledgements in lines, by a parser of JSON."""
+    rows = []
+    for body in map(json.loads, lines):
+        for *numbers, outcome in body["acks"]:
+            said = (int(body["operation"]), *map(int, numbers), outcome)
+            rows.append(dict(zip(acknowledged.ACKS.names, said, strict=True)))
+    return rows
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
+def test_every_acknowledgement_is_what_a_parser_of_json_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """Of lines as we write them and of others, of all operations and of some, whatever their number of records."""
+    monkeypatch.setattr(acknowledged, "CHUNK", chunk)
+    odd = ["null", "nan", "true", "x"]
+    lines = [*WHOLE, json.dumps({"operation": 8, "acks": [[0, 0, 0, -1, each] for each in odd]}), WHOLE[2]]
+    lines += [
+        line.replace('"operation": 7', '"operation": -9').replace('"operation":7', '"operation":-9') for line in lines
+    ]
+    path = _file(tmp_path, *lines)
+    every = _rows(lines)
+
+    def read(wanted: list[int] | None) -> list[dict[str, object]]:
+        asked = None if wanted is None else np.array(wanted, np.int64)
+        return [row for batch in acknowledged.acks(path, asked) for row in batch.to_pylist()]
+
+    def ordered(rows: list[dict[str, object]]) -> list[str]:
+        return sorted(map(repr, rows))
+
+    assert ordered(read(None)) == ordered(every)
+    assert ordered(read([8, -9, 10])) == ordered([row for row in every if row["operation"] in (8, -9)])
+    assert read([]) == []
 
 
 def test_a_file_that_is_cut_is_no_shorter_file(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""Acknowledgements of some operations: the lines of all others are not even parsed."""
+"""Acknowledgements of some operations: the lines of all others are not even parsed, by Spark or by workers."""
 
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from verification.frames import acks, local
 from verification.sources import schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 KEY = ["run", "process", "operation"]
@@ -43,3 +44,29 @@ def test_what_is_not_sought_is_not_parsed(spark: SparkSession, tmp_path: Path) -
     assert by_index == sorted(expected, key=lambda row: int(row["index"]))
     with pytest.raises(Exception, match=r"MALFORMED_RECORD|FAILED_READ_FILE"):
         acks(spark, [run], [(run.run, process)]).toArrow()
+
+
+def test_workers_read_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """Of some processes and of some operations; one that has no file was told nothing."""
+    from verification.fingerprints.answers import ANSWERS
+    from verification.fingerprints.evidence import answers_of
+
+    plant = busy("workers").finish()
+    run = read_run(planted_files.write(plant, tmp_path / "run"))
+    here = answers_of(spark, [run])
+    assert here.files is not None
+    elsewhere = replace(here, files=None)
+    first, *_, last = processes = [(run.run, process) for process in run.acks]
+    keys = [{name: plant.rows["acks"][at][name] for name in KEY} for at in (0, -1)]
+    keys.append({"run": run.run, "process": 10_000, "operation": 1})
+    wanted = local(spark, keys, schema.OPERATIONS).select(*KEY)
+
+    def rows(frame: DataFrame) -> list[str]:
+        return sorted(map(repr, frame.select(*ANSWERS.names).toArrow().to_pylist()))
+
+    for asked in (processes, [first, last], [(run.run, 10_000)], []):
+        told = [rows(each.scanned(asked, lambda batches: iter(batches), ANSWERS)) for each in (here, elsewhere)]
+        assert told[0] == told[1]
+        assert bool(told[0]) == any(each in processes for each in asked)
+    found = [each.of(wanted).join(wanted, KEY, "left_semi") for each in (here, elsewhere)]
+    assert rows(found[0]) == rows(found[1]) != []

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,6 +202,8 @@ def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> Non
     """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
     from verification.checks.operations import operations
     from verification.fingerprints.facts import folds, suspects
+    from verification.fingerprints.packed import PACKED
+    from verification.fingerprints.suspects import of_acks
 
     changes: dict[str, Callable[[Plant], None]] = {"nothing": lambda _: None, **DIFFERENCES}
     plants = []
@@ -208,8 +211,10 @@ def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> Non
         plants.append(busy(str(number), observers=()).finish())
         change(plants[-1])
     evidence = frames(spark, plants)
-    every = folds(evidence_of_frames(evidence))
-    found = suspects(every, operations(evidence), evidence.acks)
+    folding = evidence_of_frames(evidence)
+    every = folds(folding)
+    answered = folding.answers.scanned((), partial(of_acks, buckets=every.buckets), PACKED)
+    found = suspects(every, operations(evidence), answered)
     seen = {row["run"] for row in found.select("run").distinct().toArrow().to_pylist()}
     assert {name for number, name in enumerate(changes) if str(number) in seen} == set(DIFFERENCES)
 

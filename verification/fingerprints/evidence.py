@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -13,16 +13,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from verification.evidence import RunEvidence
+from verification.fingerprints.answers import Answers
 from verification.fingerprints.blocks import Copying, copying_of
 from verification.fingerprints.scan import Capture, Work, parquet_files, rows_of, scanned
 from verification.fingerprints.sieve import Sieve
 from verification.frames import FRAME_SCHEMAS, Frames, acks
 from verification.rows import group_offset_rows
-
-#: Acknowledgements of some processes (run, process), perhaps of some of their operations only (OPERATION), in the columns
-#: of `Frames.acks`; more of them do no harm.
-Acks = Callable[[Collection[tuple[str, int]], DataFrame | None], DataFrame]
-
 
 #: Rows of the log that are brought together at once. Their fragments are a seventh of them; workers that had so many were
 #: seen with 0.45 GB.
@@ -33,7 +29,7 @@ BUCKETS_MIN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The frames of runs that the fingerprints fit (`choice.fits`), and their acknowledgements by process.
+    """The frames of runs that the fingerprints fit (`choice.fits`), and what clients were told of their records.
 
     `claimed` are the runs that claim order, `copying` is what is said of those that copy; both are known before any frame
     is looked at. `rows` is how many the log has, as far as that is known.
@@ -41,7 +37,7 @@ class Evidence:
     """
 
     frames: Frames
-    acks: Acks
+    answers: Answers
     claimed: frozenset[str]
     copying: Copying
     rows: int = 0
@@ -75,12 +71,21 @@ def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames
     said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
     return Evidence(
         frames=frames,
-        acks=partial(acks, spark, runs),
+        answers=answers_of(spark, runs),
         claimed=frozenset(run.run for run in runs if run.experiment.order_claimed),
         copying=copying_of(said, chain.from_iterable(map(group_offset_rows, runs))),
         rows=sum(run.captured.count("log") for run in runs),
         files=files(runs),
     )
+
+
+def answers_of(spark: SparkSession, runs: Sequence[RunEvidence]) -> Answers:
+    """The acknowledgements of some runs."""
+    frame = partial(acks, spark, runs)
+    if any(run.directory.source for run in runs):
+        return Answers(spark=spark, frame=frame)
+    here = {(run.run, process): str(path.resolve()) for run in runs for process, path in run.acks.items()}
+    return Answers(spark=spark, frame=frame, files=here)
 
 
 def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:

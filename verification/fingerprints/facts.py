@@ -134,14 +134,14 @@ def folds(evidence: Evidence) -> Folds:
     )
 
 
-def suspects(folded: Folds, known: DataFrame, acks: DataFrame) -> DataFrame:
+def suspects(folded: Folds, known: DataFrame, answered: DataFrame) -> DataFrame:
     """The operations (OPERATION) of which anything does not agree.
 
-    `known` is `checks.operations` of the frames, `acks` has at least the acknowledgements of all plain operations.
+    `known` is `checks.operations` of the frames, `answered` what was acknowledged, packed (`of_acks`), at least of all
+    plain operations.
     """
     kind = from_arrow_schema(PACKED)
     told = known.select(*TOLD).mapInArrow(partial(of_history, buckets=folded.buckets), kind)
-    answered = acks.select(*OPERATION, "index", "outcome").mapInArrow(partial(of_acks, buckets=folded.buckets), kind)
     every = folded.operations.unionByName(told).unionByName(answered)
     return every.repartition(folded.buckets, "bucket").mapInArrow(suspicious, from_arrow_schema(SUSPECTS))
 
@@ -183,7 +183,8 @@ def derive(
         known = knowing.result()
         # Whatever the history counts: it need not say how many records an append has.
         plain = _processes(known.where("plain"))
-        suspect = suspects(folded, known, evidence.acks(plain, None)).distinct().localCheckpoint()
+        answered = evidence.answers.scanned(plain, partial(of_acks, buckets=folded.buckets), PACKED)
+        suspect = suspects(folded, known, answered).distinct().localCheckpoint()
         looked = looking.result()
     if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
         return None
@@ -233,7 +234,7 @@ def _held(evidence: Evidence, known: DataFrame, found: Narrowed, blocks: DataFra
     theirs = replace(
         frames,
         operations=frames.operations.join(doubtful, list(OPERATION), "left_semi"),
-        acks=evidence.acks(_processes(doubtful), doubtful).join(doubtful, list(OPERATION), "left_semi"),
+        acks=evidence.answers.of(doubtful).join(doubtful, list(OPERATION), "left_semi"),
     )
     # Of all operations that there are, which are many: compiled.
     met = _met(found, known)

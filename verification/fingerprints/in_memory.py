@@ -8,8 +8,6 @@ another look at its records, or judged as if this had not been.
 
 from __future__ import annotations
 
-import gzip
-import json
 import logging
 from bisect import bisect_left
 from collections import defaultdict
@@ -22,6 +20,7 @@ import pyarrow as pa
 
 from verification.fingerprints import scan
 from verification.fingerprints.accord import Held, doubt, one_batch
+from verification.fingerprints.answers import of_file
 from verification.fingerprints.blocks import copying_of
 from verification.fingerprints.fold import GIVEN, LOGGED
 from verification.fingerprints.observed import polled, records_of
@@ -114,13 +113,9 @@ def decided_of(operations: Sequence[Row]) -> dict[tuple[int, int], int]:
     return {(row["process"], row["operation"]): row["decided_ns"] for row in bound}
 
 
-def _acks(case: Case) -> Iterator[Row]:
-    for process, path in case.acks.items():
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                said = json.loads(line)
-                key = {"run": case.run, "process": process, "operation": said["operation"]}
-                yield from ({**key, "index": ack[0], "outcome": ack[4]} for ack in said["acks"])
+def _acks(case: Case) -> pa.RecordBatch:
+    said = (each for process, path in case.acks.items() for each in of_file(case.run, process, path))
+    return one_batch([each.select(_ACKS.names) for each in said], _ACKS)
 
 
 def _capture(case: Case, name: str) -> pa.RecordBatch:
@@ -137,7 +132,7 @@ def held(case: Case) -> Held:
         order_claimed=case.rows["runs"][0]["order_claimed"],
         captures={name: _capture(case, name) for name in case.captures},
         told=told_of(operations),
-        acks=acks_of(_acks(case)),
+        acks=_acks(case),
         copying=copying_of(case.rows["runs"], case.rows["group_offsets"]),
         polled=[polled(records_of(path), committed_reader=committed) for path, committed in case.observers],
         decided_ns=decided_of(operations),
