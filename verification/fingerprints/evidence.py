@@ -67,7 +67,7 @@ class Evidence:
 
 
 def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) -> Evidence:
-    """The evidence of some runs, whose frames these are, without acknowledgements."""
+    """The evidence of some runs, whose frames these are."""
     said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
     return Evidence(
         frames=frames,
