@@ -40,10 +40,12 @@ def evidence_of_frames(held: Frames) -> Evidence:
     from verification.fingerprints.evidence import Evidence
 
     runs = held.runs.toArrow().to_pylist()
+    plain = held.operations.where("plain").select("run", "process").distinct()
     return Evidence(
         frames=held,
         answers=Answers(spark=held.acks.sparkSession, frame=lambda *_: held.acks),
         claimed=frozenset(row["run"] for row in runs if row["order_claimed"]),
+        plain=frozenset((row["run"], row["process"]) for row in plain.toArrow().to_pylist()),
         copying=copying_of(runs, held.group_offsets.toArrow().to_pylist()),
     )
 

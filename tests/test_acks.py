@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from tests import planted_files
@@ -46,6 +48,10 @@ def test_what_is_not_sought_is_not_parsed(spark: SparkSession, tmp_path: Path) -
         acks(spark, [run], [(run.run, process)]).toArrow()
 
 
+def _as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
 def test_workers_read_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
     """Of some processes and of some operations; one that has no file was told nothing."""
     from verification.fingerprints.answers import ANSWERS
@@ -65,7 +71,7 @@ def test_workers_read_what_spark_reads(spark: SparkSession, tmp_path: Path) -> N
         return sorted(map(repr, frame.select(*ANSWERS.names).toArrow().to_pylist()))
 
     for asked in (processes, [first, last], [(run.run, 10_000)], []):
-        told = [rows(each.scanned(asked, lambda batches: iter(batches), ANSWERS)) for each in (here, elsewhere)]
+        told = [rows(each.scanned(asked, _as_they_are, ANSWERS)) for each in (here, elsewhere)]
         assert told[0] == told[1]
         assert bool(told[0]) == any(each in processes for each in asked)
     found = [each.of(wanted).join(wanted, KEY, "left_semi") for each in (here, elsewhere)]

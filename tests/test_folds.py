@@ -16,7 +16,7 @@ from verification.fingerprints.columns import NULL, Columns
 from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, COPIED, FRAGMENT_KEYS
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import hash_int, hash_long, hash_longs
-from verification.fingerprints.packed import Kind, buckets_of, packs, unpack
+from verification.fingerprints.packed import Kind, buckets_of, packs, packs_of_kind, unpack
 from verification.fingerprints.picks import Overlapping, Reached
 from verification.fingerprints.scan import Capture, scanned
 from verification.fingerprints.sieve import By, wanted
@@ -98,7 +98,7 @@ def _folded(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def _packed(batches: Iterable[pa.RecordBatch]) -> list[Row]:
-    whole = unpack(batch.filter(batch.column("packed").is_valid()) for batch in batches)
+    whole = unpack(packs_of_kind(batch, Kind.FRAGMENTS) for batch in batches)
     assert whole is not None
     held: list[Row] = whole.to_pylist()
     return held
@@ -177,8 +177,7 @@ def _whole(held: bytes) -> pa.RecordBatch:
 
 def _looked_around(seed: int) -> dict[int, pa.RecordBatch]:
     """What a worker makes of the fragments of a log, by kind."""
-    folded = list(fold.fold_log([_batch(_log(seed))], frozenset(), 1))
-    around = list(neighbours.look_around([each.filter(each.column("packed").is_valid()) for each in folded], 1))
+    around = list(neighbours.look_around(fold.fold_log([_batch(_log(seed))], frozenset(), 1), 1))
     return {row["kind"]: _whole(row["packed"]) for each in around for row in each.to_pylist()}
 
 
@@ -259,8 +258,7 @@ def test_steps_overlap_spans_by_their_own_offsets() -> None:
 
 def test_operations_are_counted_in_one_schema() -> None:
     """What the log counts for operations is complete: a null would be taken for bits."""
-    folded = list(fold.fold_log([_batch(_log(3))], frozenset(), 1))
-    around = list(neighbours.look_around([each.filter(each.column("packed").is_valid()) for each in folded], 1))
+    around = list(neighbours.look_around(fold.fold_log([_batch(_log(3))], frozenset(), 1), 1))
     packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.OPERATIONS]
     for held in packed:
         whole = _whole(held)

@@ -86,21 +86,26 @@ def acks(path: Path, wanted: Spoken | None = None) -> Iterator[pa.RecordBatch]:
     Raises ValueError, KeyError and TypeError for what `operations` refuses, and what gzip raises for a file that is cut.
     """
     with gzip.open(path, "rb") as file:
-        for lines in _lines(file):
+        for every in _lines(file):
+            # Of the lines that say their operation first only those of the wanted ones are gone through at all.
+            lines = every if wanted is None else every.filter(pc.is_in(_heads(every), pa.array([*wanted, None])))
             found, usual = _operations(lines)
-            asked = usual if wanted is None else usual & np.isin(found, wanted)
-            if asked.any():
-                yield _usual_acks(lines.filter(pa.array(asked)), found[asked])
+            if usual.any():
+                yield _usual_acks(lines.filter(pa.array(usual)), found[usual])
             bodies = [json.loads(line) for line in lines.filter(pa.array(~usual)).to_pylist()]
             yield from (_acks(body) for body in bodies if wanted is None or int(body["operation"]) in wanted)
+
+
+def _heads(lines: pa.BinaryArray) -> pa.Int64Array:
+    """The operation with which each line begins, null where it begins otherwise."""
+    found = pc.extract_regex(pc.binary_slice(lines, 0, _HEAD_BYTES), _HEAD)
+    return pc.struct_field(found, "operation").cast(pa.string()).cast(pa.int64())
 
 
 def _operations(lines: pa.BinaryArray) -> tuple[Spoken, NDArray[np.bool_]]:
     """The operation of each line that needs no parsing, and which those are."""
     usual: NDArray[np.bool_] = pc.match_substring_regex(lines, _USUAL).to_numpy(zero_copy_only=False)
-    heads = pc.struct_field(pc.extract_regex(pc.binary_slice(lines, 0, _HEAD_BYTES), _HEAD), "operation")
-    numbers = heads.cast(pa.string()).cast(pa.int64()).fill_null(0)
-    return numbers.to_numpy(zero_copy_only=False).copy(), usual
+    return _heads(lines).fill_null(0).to_numpy(zero_copy_only=False).copy(), usual
 
 
 def _usual_acks(lines: pa.BinaryArray, found: Spoken) -> pa.RecordBatch:

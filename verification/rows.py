@@ -38,20 +38,19 @@ def _bound(operation: Operation) -> bool:
     )
 
 
-def operation_columns(run: str, operations: Sequence[Operation]) -> Columns:
-    """Operations in the columns of `sources.schema.OPERATIONS`, because a soak has millions of them.
+def is_plain(operation: Operation) -> bool:
+    """Whether it writes records that no transaction binds: an append, or a copy by a copier without transactional id."""
+    return operation.action in _WRITING and not _bound(operation)
 
-    Records are `plain` when no transaction binds them: appends, and copies by a copier without transactional id.
-    """
-    bound = [_bound(each) for each in operations]
-    told = [str(each.told) if binds else None for each, binds in zip(operations, bound, strict=True)]
-    plain = [each.action in _WRITING and not binds for each, binds in zip(operations, bound, strict=True)]
+
+def operation_columns(run: str, operations: Sequence[Operation]) -> Columns:
+    """Operations in the columns of `sources.schema.OPERATIONS`, because a soak has millions of them."""
     return {
         "run": [run] * len(operations),
         **{name: [getattr(each, name) for each in operations] for name in ("process", "operation")},
         **{name: [str(getattr(each, name)) for each in operations] for name in ("action", "outcome")},
-        "told": told,
-        "plain": plain,
+        "told": [str(each.told) if _bound(each) else None for each in operations],
+        "plain": [is_plain(each) for each in operations],
         **{name: [getattr(each, name) for each in operations] for name in _TAKEN},
     }
 

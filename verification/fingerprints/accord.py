@@ -44,16 +44,13 @@ class Held:
 
 def _of_log(held: Held, kinds: dict[Kind, list[pa.RecordBatch]]) -> str | None:
     claimed = frozenset({held.run}) if held.order_claimed else frozenset[str]()
-    packs = []
-    for batch in fold_log([held.captures["log"]], claimed, 1):
-        if batch.column("packed").null_count:
-            # The whole log is one batch, so each writer has one stretch.
-            if not Columns(batch)["rising"].all():
-                return "records that do not stand in the order in which they were sent"
-        else:
-            packs.append(batch)
-    for batch in look_around(packs, 1):
-        kinds.setdefault(Kind(batch.column("kind")[0].as_py()), []).append(batch)
+    for batch in look_around(fold_log([held.captures["log"]], claimed, 1), 1):
+        if batch.num_rows:
+            kinds.setdefault(Kind(batch.column("kind")[0].as_py()), []).append(batch)
+    stretches = unpack(kinds.get(Kind.STRETCHES, []))
+    # The whole log is one batch, so each writer has one stretch.
+    if stretches is not None and not Columns(stretches)["rising"].all():
+        return "records that do not stand in the order in which they were sent"
     if Kind.RAISING in kinds:
         return "a producer's epoch that goes back"
     if Kind.UNJOINED in kinds:

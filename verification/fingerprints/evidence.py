@@ -13,12 +13,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from verification.evidence import RunEvidence
-from verification.fingerprints.answers import Answers
+from verification.fingerprints.answers import Answers, Process
 from verification.fingerprints.blocks import Copying, copying_of
 from verification.fingerprints.scan import Capture, Work, parquet_files, rows_of, scanned
 from verification.fingerprints.sieve import Sieve
 from verification.frames import FRAME_SCHEMAS, Frames, acks
-from verification.rows import group_offset_rows
+from verification.history import Operation
+from verification.rows import group_offset_rows, is_plain
 
 #: Rows of the log that are brought together at once. Their fragments are a seventh of them; workers that had so many were
 #: seen with 0.45 GB.
@@ -32,7 +33,8 @@ class Evidence:
     """The frames of runs that the fingerprints fit (`choice.fits`), and what clients were told of their records.
 
     `claimed` are the runs that claim order, `copying` is what is said of those that copy; both are known before any frame
-    is looked at. `rows` is how many the log has, as far as that is known.
+    is looked at. `plain` are the processes of which records are bound by no transaction. `rows` is how many the log has,
+    as far as that is known.
     `files` are the Parquet files of the captures by name, none where only Spark can read them (`scan`).
     """
 
@@ -40,6 +42,7 @@ class Evidence:
     answers: Answers
     claimed: frozenset[str]
     copying: Copying
+    plain: frozenset[Process]
     rows: int = 0
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -74,6 +77,9 @@ def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames
         answers=answers_of(spark, runs),
         claimed=frozenset(run.run for run in runs if run.experiment.order_claimed),
         copying=copying_of(said, chain.from_iterable(map(group_offset_rows, runs))),
+        plain=frozenset(
+            (run.run, each.process) for run in runs for each in run.history.of(Operation) if is_plain(each)
+        ),
         rows=sum(run.captured.count("log") for run in runs),
         files=files(runs),
     )

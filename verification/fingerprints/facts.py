@@ -62,11 +62,6 @@ class Doubts:
             return places(found.frames, met).localCheckpoint()
 
 
-def _processes(frame: DataFrame) -> list[tuple[str, int]]:
-    rows = frame.select("run", "process").distinct().toArrow().to_pylist()
-    return sorted((row["run"], row["process"]) for row in rows)
-
-
 def _near(doubts: Doubts, examples: DataFrame) -> Sought:
     """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
     at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
@@ -120,15 +115,16 @@ def folds(evidence: Evidence) -> Folds:
 
     with side_by_side(evidence.spark) as others:
         folding = [others.submit(folded, *each) for each in (("uncommitted", "read"), ("committed", "given"))]
-        log = evidence.scanned("log", fold.LOGGED, work, fold.FOLDED_LOG).localCheckpoint()
-        looked = around(log.where("packed is not null").select(*PACKED.names), buckets)
+        looked = around(evidence.scanned("log", fold.LOGGED, work, KINDS), buckets)
+        stretches = others.submit(looked.stretches.localCheckpoint)
         given = [one.result() for one in folding]
+        copied = looked.blocks.unionByName(of_kind(given[1], Kind.BLOCKS))
+        blocks = Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets))
     parts = [looked.operations, *(of_kind(frame, Kind.OPERATIONS) for frame in given)]
-    copied = looked.blocks.unionByName(of_kind(given[1], Kind.BLOCKS))
     return Folds(
         steps=looked.steps,
-        blocks=Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets)),
-        stretches=log.where("packed is null").localCheckpoint(),
+        blocks=blocks,
+        stretches=stretches.result(),
         operations=reduce(DataFrame.unionByName, parts),
         buckets=buckets,
     )
@@ -182,8 +178,7 @@ def derive(
         looking = others.submit(_looked, evidence, folded)
         known = knowing.result()
         # Whatever the history counts: it need not say how many records an append has.
-        plain = _processes(known.where("plain"))
-        answered = evidence.answers.scanned(plain, partial(of_acks, buckets=folded.buckets), PACKED)
+        answered = evidence.answers.scanned(sorted(evidence.plain), partial(of_acks, buckets=folded.buckets), PACKED)
         suspect = suspects(folded, known, answered).distinct().localCheckpoint()
         looked = looking.result()
     if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:

@@ -24,7 +24,7 @@ from verification.fingerprints.columns import NULL, Columns, Flags, record_batch
 from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import HALF, SEED, Numbers, hash_int, hash_longs
-from verification.fingerprints.packed import KINDS, PACKED, Kind, packed, packed_rows
+from verification.fingerprints.packed import KINDS, Kind, packed, packed_rows
 from verification.fingerprints.stretches import stretches_of
 from verification.identity import NO_SOURCE
 from verification.sources import columns
@@ -36,10 +36,9 @@ _UNREAD = frozenset({"topic", "timestamp_ms", "leader_epoch", "kind"})
 LOGGED = tuple(name for name in columns.LOG if name not in _UNREAD)
 GIVEN = (*_PLACE, "offset", "identity_run", "process", "operation", *columns.CONTENT)
 
-#: A folded log: packed fragments, or a stretch.
-FOLDED_LOG = pa.schema(
+#: A stretch of a writer (`sequence`).
+STRETCHES = pa.schema(
     [
-        *PACKED,
         ("run", pa.string()),
         *[(name, pa.int32()) for name in ("topic_index", "partition", "process")],
         *[(name, pa.int64()) for name in ("first", "last", "order_min", "order_max")],
@@ -139,19 +138,22 @@ def _fragments(rows: Columns) -> dict[str, Numbers]:
 
 
 def fold_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets: int) -> Iterator[pa.RecordBatch]:
-    """Batches of the log (`LOGGED`) → rows of `FOLDED_LOG`, fragments in so many buckets by producer.
+    """Batches of the log (`LOGGED`) → packs (`packed.KINDS`) of fragments, in so many buckets by producer, and of stretches.
 
     `claimed` are the runs that claim order.
     """
-    fragments = []
+    fragments, stretches = [], []
     for batch in batches:
         if batch.num_rows:
             rows = Columns(batch)
             fragments.append(record_batch(FRAGMENTS, _fragments(rows), texts_of(rows)))
-            stretches = stretches_of(rows, claimed)
-            if stretches is not None:
-                yield record_batch(FOLDED_LOG, stretches, texts_of(rows))
-    yield from packed_rows(FOLDED_LOG, packed(fragments, ("topic_index", "partition", "producer_id"), buckets))
+            found = stretches_of(rows, claimed)
+            if found is not None:
+                stretches.append(record_batch(STRETCHES, found, texts_of(rows)))
+    producer = ("topic_index", "partition", "producer_id")
+    yield from packed_rows(KINDS, packed(fragments, producer, buckets), kind=Kind.FRAGMENTS)
+    # Few, so that all of a task are one pack.
+    yield from packed_rows(KINDS, packed(stretches, ("process",), 1), kind=Kind.STRETCHES)
 
 
 def fold_given(

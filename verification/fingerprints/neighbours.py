@@ -20,7 +20,7 @@ from verification.fingerprints.fold import lowest, texts_of
 from verification.fingerprints.fragments import FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.groups import Groups
 from verification.fingerprints.hashing import Numbers
-from verification.fingerprints.packed import KINDS, Kind, pack, packed_rows, unpack
+from verification.fingerprints.packed import KINDS, Kind, pack, packed_rows, packs_of_kind, unpack
 from verification.fingerprints.producers import COMMIT, OPEN, Producers, decided, outcomes
 
 _PRODUCER = ("run", "topic_index", "partition", "producer_id")
@@ -112,11 +112,16 @@ def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Number
 
 
 def look_around(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """All partial fragments (`FRAGMENTS`, packed) of some producers → packs (`packed.KINDS`) of what they are.
+    """All partial fragments of some producers, of a folded log (`fold.fold_log`) → packs (`packed.KINDS`) of what they are.
 
-    That is steps, what these count for operations, and what was copied; of both there are so many `buckets`.
+    That is steps, what these count for operations, and what was copied; of both there are so many `buckets`. Stretches
+    are handed on.
     """
-    whole = unpack(batches)
+    fragments = []
+    for batch in batches:
+        fragments.append(packs_of_kind(batch, Kind.FRAGMENTS))
+        yield packs_of_kind(batch, Kind.STRETCHES)
+    whole = unpack(fragments)
     if whole is None:
         return
     held = Columns(whole)

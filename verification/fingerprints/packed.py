@@ -11,6 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from verification.fingerprints.columns import Columns
 from verification.fingerprints.hashing import Numbers, hash_longs
@@ -27,6 +28,8 @@ class Kind(IntEnum):
     BLOCKS = 2
     RAISING = 3
     UNJOINED = 4
+    FRAGMENTS = 5
+    STRETCHES = 6
 
 
 #: Packs of several kinds; `rows` is how many rows of the log are in one of steps.
@@ -55,6 +58,11 @@ def packs(rows: pa.RecordBatch, buckets: Numbers) -> Iterator[tuple[int, bytes]]
     starts = np.flatnonzero(np.diff(named, prepend=-1))
     for start, end in zip(starts, np.append(starts[1:], len(named)), strict=True):
         yield int(named[start]), pack(laid_out.slice(start, end - start))
+
+
+def packs_of_kind(packs: pa.RecordBatch, kind: Kind) -> pa.RecordBatch:
+    """Those packs among some (`KINDS`)."""
+    return packs.filter(pc.equal(packs.column("kind"), int(kind)))
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -27,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.places import PARTITION
+from verification.fingerprints.fold import STRETCHES
 from verification.fingerprints.fragments import BLOCK_BITS, CHUNK_BITS
 from verification.fingerprints.neighbours import NAMED, STEPS, look_around
 from verification.fingerprints.packed import KINDS, PACKED, Kind, unpacked
@@ -95,9 +96,13 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What workers made of the fragments: steps, and packs of what these count for operations, and of copies."""
+    """What workers made of the fragments: steps, and packs of what these count for operations, and of copies.
+
+    `stretches` are those of the log's writers.
+    """
 
     steps: Steps
+    stretches: DataFrame
     operations: DataFrame
     blocks: DataFrame
 
@@ -118,10 +123,10 @@ def _named(packs: DataFrame) -> DataFrame:
     return named.withColumn("key", F.xxhash64(*FRAGMENT)).select(*KEYED)
 
 
-def around(fragments: DataFrame, buckets: int) -> Around:
-    """What follows from what stands around the fragments of a folded log, which are packed in so many buckets."""
+def around(folded: DataFrame, buckets: int) -> Around:
+    """What follows from what stands around the fragments of a folded log, packed in so many buckets, and its stretches."""
     looked = partial(look_around, buckets=buckets)
-    found = fragments.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
+    found = folded.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
     (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
     steps = Steps(
         # By themselves, because they are asked often.
@@ -132,6 +137,7 @@ def around(fragments: DataFrame, buckets: int) -> Around:
     )
     return Around(
         steps=steps,
+        stretches=of_kind(found, Kind.STRETCHES).coalesce(1).mapInArrow(unpacked, from_arrow_schema(STRETCHES)),
         operations=of_kind(found, Kind.OPERATIONS),
         blocks=of_kind(found, Kind.BLOCKS),
     )

@@ -27,7 +27,7 @@ def _ordered(rows: Columns, claimed: Iterable[str]) -> Flags:
 
 
 def stretches_of(rows: Columns, claimed: Iterable[str]) -> dict[str, Numbers] | None:
-    """The stretches of a batch, in the columns of `fold.FOLDED_LOG`; None where order is asked of nothing in it."""
+    """The stretches of a batch, in the columns of `fold.STRETCHES`; None where order is asked of nothing in it."""
     kept = np.flatnonzero(_ordered(rows, claimed))
     if not len(kept):
         return None
