@@ -18,7 +18,8 @@ from typing import Any
 from verification.experiment import Experiment, Isolation, Observer, Topic
 from verification.history import Action, Entry, Intent, Operation, Outcome
 from verification.identity import Identity, Kind
-from verification.rows import Row, Rows, identity_row, operation_rows
+from verification.row_types import Row, Rows
+from verification.rows import identity_row, operation_rows
 from verification.sources.columns import IDENTITY
 
 MS = 1_000_000

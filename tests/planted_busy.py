@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.planted import Plant, Planted
 from verification.history import Intent, Operation
-from verification.rows import Row
+from verification.row_types import Row
 
 #: (anomaly, process, operation, index, topic index, partition, offset, observer)
 Found = tuple[str, Any, Any, Any, Any, Any, Any, Any]

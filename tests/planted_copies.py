@@ -8,7 +8,7 @@ from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found, torn
 from verification.experiment import Topic, TopicRole
 from verification.history import Action, Intent, Operation, Outcome
-from verification.rows import Row
+from verification.row_types import Row
 
 IN, OUT, ALSO = 0, 1, 2
 

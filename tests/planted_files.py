@@ -19,7 +19,7 @@ from verification.captures import Captures, CoordinatorState, GroupOffset, OpenP
 from verification.experiment import Experiment
 from verification.history import Settled
 from verification.layout import RunDirectory
-from verification.rows import Row
+from verification.row_types import Row
 from verification.sources.columns import CAPTURED, TYPES
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found
 from verification.history import Intent
-from verification.rows import FORGOTTEN_NS, Row
+from verification.row_types import Row
+from verification.rows import FORGOTTEN_NS
 
 #: The last number before 0.
 LAST = (1 << 31) - 1

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.planted import Client, Plant, Planted, valued
 from verification.experiment import Topic, TopicRole
 from verification.history import Action, Intent, Outcome
-from verification.rows import Row
+from verification.row_types import Row
 
 Numbers = tuple[int, int, int]
 TOPICS = (

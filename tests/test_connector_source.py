@@ -25,7 +25,7 @@ from tests.whole_commands import ROOT
 from tests.wire_definitions import definitions
 from verification.errors import CaptureError
 from verification.identity import IDENTITY_LENGTH, Identity, Kind
-from verification.rows import Row
+from verification.row_types import Row
 from verification.sources import connector
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range

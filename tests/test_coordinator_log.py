@@ -81,9 +81,9 @@ def test_a_release_without_definitions_of_the_log_is_not_guessed_at(monkeypatch:
     with pytest.raises(NotApplicableError, match=r"neither be asked for nor read before 2\.8"):
         see.state("shop")
     producer: Any = SimpleNamespace(transactional_id="shop")
-    assert see.complete(producer) is None
+    assert see.complete(producer.transactional_id) is None
     with pytest.raises(NotApplicableError, match=r"before 2\.8"):
-        see.completed(producer)
+        see.completed(producer.transactional_id)
 
 
 def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:

@@ -12,8 +12,9 @@ from fixtures.clusters.releases import default_release, definition_jars, fetch_r
 from suites.explorer.__main__ import main
 from suites.explorer.explore import Explorer
 from suites.explorer.field import Field, spec
+from suites.explorer.generate import plan
 from suites.explorer.known import name_of
-from suites.explorer.moves import Epoch, Send, Sequence, plan
+from suites.explorer.moves import Epoch, Send, Sequence
 from suites.explorer.performing import perform
 from suites.explorer.sharing import Share
 from suites.explorer.state import Answer, Kind, Phase

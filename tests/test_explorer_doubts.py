@@ -16,7 +16,8 @@ from suites.explorer.concluding import TELLING_LEAST, doubtful, of_exploration, 
 from suites.explorer.explore import FOLLOW_MOST, Explorer
 from suites.explorer.finding import Finding, Nature
 from suites.explorer.following import AGAIN_TRIES, RATE_TRIES, followed
-from suites.explorer.moves import SHORT_MS, Move, Plan, Send, plan
+from suites.explorer.generate import plan
+from suites.explorer.moves import SHORT_MS, Move, Plan, Send
 from suites.explorer.performing import cut, perform
 from suites.explorer.state import Answer, Kind, Request
 from suites.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan

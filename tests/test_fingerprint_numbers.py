@@ -16,7 +16,7 @@ from verification.history import Intent
 from verification.mutation.base import bases
 from verification.mutation.batch import frames as mutant_frames
 from verification.mutation.mutant import Mutant
-from verification.rows import Row
+from verification.row_types import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
 from tests.test_fingerprints import both
 from verification.history import Intent
-from verification.rows import Row
+from verification.row_types import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

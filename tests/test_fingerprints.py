@@ -25,7 +25,7 @@ from verification.evidence import read_run
 from verification.fingerprints.choice import Way, fits
 from verification.folding import RawViolation, fold
 from verification.history import Action, Intent, Operation, Outcome
-from verification.rows import Row
+from verification.row_types import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from tests.log_broker import LogBroker, log_broker
 from tests.wire_definitions import definition_jars
 from verification.errors import CaptureError
 from verification.reference.case import Case
-from verification.rows import Row
+from verification.row_types import Row
 from wire.records import decode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.real_cluster import RELEASE, launcher
 from tests.test_reading_sources import options, rows_of
 from tests.wire_definitions import definitions
 from verification.replicas.command import main as compare_replicas
-from verification.rows import Row
+from verification.row_types import Row
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range
 from verification.sources.schema import DELIVERED

@@ -13,7 +13,7 @@ from tests.planted import Planted
 from verification.coordination import illegal_transitions
 from verification.folding import RawViolation
 from verification.reference import judge_rows
-from verification.rows import Row
+from verification.row_types import Row
 from verification.transaction_log import TOPIC_INDEX, Entry, State
 from verification.transaction_log_file import LogHeader, LogRange, TransactionLog
 from verification.transitions import Judgement, judge

@@ -14,7 +14,7 @@ from verification.anomalies import DEFINITIONS, Anomaly
 from verification.evidence import read_run
 from verification.folding import Place, RawViolation
 from verification.reference import judge_rows
-from verification.rows import Row
+from verification.row_types import Row
 from verification.verdict import Witness
 from verification.witness import PLACES_MAX, place_of, witness
 

@@ -25,7 +25,7 @@ from verification.transitions import judge
 
 if TYPE_CHECKING:
     from verification.evidence import RunEvidence
-    from verification.rows import Row
+    from verification.row_types import Row
 
 #: The phase at whose end every replica is in sync again.
 RECOVERY = "await recovery"

@@ -23,7 +23,8 @@ from verification.evidence import RunEvidence
 from verification.history import Operation
 from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 from verification.layout import RunDirectory
-from verification.rows import Rows, operation_columns, rows_beside
+from verification.row_types import Rows
+from verification.rows import operation_columns, rows_beside
 from verification.sources import schema as schemas
 
 

@@ -17,15 +17,11 @@ from verification.evidence import RunEvidence
 from verification.experiment import Isolation
 from verification.history import Action, Operation, Settled
 from verification.identity import decode
+from verification.row_types import Columns, Row, Rows
 
 #: For so long a broker remembers an idle producer (the default of producer.id.expiration.ms; up to 3.3 seven times as long).
 FORGOTTEN_NS = 24 * 3_600 * 10**9
 
-Row = dict[str, Any]
-#: Frame name → its rows.
-Rows = dict[str, list[Row]]
-#: Column → its values, row by row.
-Columns = dict[str, list[Any]]
 #: What a row of an operation takes from it as it is.
 _TAKEN = ("transactional_id", "records", "invoked_ns", "decided_ns", "completed_ns", "fatal")
 _WRITING = (Action.APPEND, Action.COPY)

@@ -12,45 +12,23 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Protocol
 
 from suites.explorer import page
 from suites.explorer.concluding import told
 from suites.explorer.following import followed
+from suites.explorer.generate import plan
 from suites.explorer.known import name_of
-from suites.explorer.moves import Move, Plan, plan
+from suites.explorer.moves import Move, Plan
 from suites.explorer.performing import cut, perform
 from suites.explorer.sharing import EndedError, Share
-from suites.explorer.state import Rules
 from suites.explorer.store import Fleeting, Found, Store, UnfitPlanError, slug, write_plan
 from suites.explorer.telling import lines
-from suites.explorer.walk import Answerer, Walk
-from suites.protocol.generations import Generation
-from suites.protocol.recording import Recording
+from suites.explorer.walk import Recorded, Testbed, Walk
 
 #: At so many seeds a signature is followed up before it stays fleeting: each takes seconds.
 FOLLOW_MOST = 4
 #: What is known from elsewhere has its own recipes: it is counted, and not followed up.
 EXPLAINED = "KB-"
-
-
-class Recorded(Answerer, Protocol):
-    """Who answers one walk, with every exchange; `slow` says that time may have changed what the walk relies on."""
-
-    recording: Recording
-    slow: bool
-
-
-class Ground(Protocol):
-    """Where walks are performed: each gets an answerer of its own. A field of a real broker is one."""
-
-    generations: tuple[Generation, ...]
-
-    def rules(self, generation: Generation) -> Rules:
-        """What the model must know."""
-
-    def broker(self, rules: Rules, *, timeout_ms: int) -> Recorded:
-        """The answerer of one walk."""
 
 
 class Explorer:
@@ -61,7 +39,7 @@ class Explorer:
 
     def __init__(
         self,
-        field: Ground,
+        field: Testbed,
         store: Store,
         *,
         share: Share | None = None,

@@ -38,7 +38,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class ModelState:
     """Where a walk stands when it is answered: `changed` is the last change of the state, in words."""
 
     rules: Rules

@@ -6,9 +6,8 @@ from threading import Event, RLock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from suites.explorer.explore import Recorded
     from suites.explorer.moves import Plan
-    from suites.explorer.walk import Walk
+    from suites.explorer.walk import Recorded, Walk
 
 
 class EndedError(Exception):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from suites.explorer.finding import Finding, Ground, what
+from suites.explorer.finding import Finding, ModelState, what
 from suites.explorer.model import BUSY, allowed, settled, visible
 from suites.explorer.resolving import resolved
 from suites.explorer.state import (
@@ -26,6 +26,8 @@ from wire.codes import code_name
 
 if TYPE_CHECKING:
     from suites.explorer.moves import Move
+    from suites.protocol.generations import Generation
+    from suites.protocol.recording import Recording
 
 #: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
 TELLABLE = 4
@@ -52,6 +54,25 @@ class Answerer(Protocol):
 
     def settle(self) -> Answer:
         """Wait until the transaction is complete; what the coordinator says of it then."""
+
+
+class Recorded(Answerer, Protocol):
+    """Who answers one walk, with every exchange; `slow` says that time may have changed what the walk relies on."""
+
+    recording: Recording
+    slow: bool
+
+
+class Testbed(Protocol):
+    """Where walks are performed: each gets an answerer of its own. A field of a real broker is one."""
+
+    generations: tuple[Generation, ...]
+
+    def rules(self, generation: Generation) -> Rules:
+        """What the model must know."""
+
+    def broker(self, rules: Rules, *, timeout_ms: int) -> Recorded:
+        """The answerer of one walk."""
 
 
 class Walk:
@@ -89,7 +110,7 @@ class Walk:
         self.steps.append(Step(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
         if fitting is None:
             owners = move.send == "now" and request.epoch == self.state.epoch
-            self.finding = self._ground.unlawful(request, answer, outcomes, owners=owners)
+            self.finding = self._model_state.unlawful(request, answer, outcomes, owners=owners)
             return
         if fitting.after != self.state:
             self.changed = f"{what(request, self.state)} -> {code_name(answer.code)}"
@@ -108,11 +129,11 @@ class Walk:
         if answer.seen == told:
             self.state = settled(self.state)
             return
-        self.finding = self._ground.unsettled(self.steps[-1].request, answer, told)
+        self.finding = self._model_state.unsettled(self.steps[-1].request, answer, told)
 
     @property
-    def _ground(self) -> Ground:
-        return Ground(rules=self.rules, state=self.state, changed=self.changed)
+    def _model_state(self) -> ModelState:
+        return ModelState(rules=self.rules, state=self.state, changed=self.changed)
 
 
 def step(walk: Walk, move: Move, answerer: Answerer) -> None:

@@ -23,10 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from suites.protocol.sweep import Case
+from typing import Generic, TypeVar
 
 #: The outages that cases share, in the order in which a company goes through them. Who shares a later one begins when
 #: those before it are over: a broker that is to be killed has not been stopped cleanly on the way.
@@ -53,17 +50,6 @@ Together = Callable[[Moment], None]
 def alone(moment: Moment) -> None:
     """There is nobody to be waited for."""
     moment.act()
-
-
-def companies(cases: Sequence[Case]) -> list[list[Case]]:
-    """Cases of one cluster, those together that share an outage, directly or with others between; the order is kept."""
-    found: list[list[Case]] = []
-    for case in cases:
-        joined = [each for each in found if any(set(other.shares) & set(case.shares) for other in each)]
-        found = [each for each in found if each not in joined]
-        found.append([*(other for each in joined for other in each), case])
-    places = {case.key: number for number, case in enumerate(cases)}
-    return sorted(found, key=lambda together: places[together[0].key])
 
 
 class Member(Generic[Result]):

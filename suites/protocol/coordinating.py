@@ -104,7 +104,7 @@ class Decided:
     def expect_complete(self) -> None:
         """Claim that it is complete without the client, and what a repeated end is told."""
         stage = self.stage
-        stage.expect("the state", stage.see.completed(self.producer), f"Complete{self.word}")
+        stage.expect("the state", stage.see.completed(self.producer.transactional_id), f"Complete{self.word}")
         answer = stage.answered(partial(self.before.copy().end, commit=self.commit))
         stage.expect_code(f"EndTxn({self.word.lower()}) again", answer, Code.NONE)
         if stage.generation is Generation.TV2:

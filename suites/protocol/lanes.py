@@ -22,7 +22,6 @@ from itertools import groupby
 from typing import Protocol
 
 from fixtures.waiting import WaitedInVainError
-from suites.protocol.company import companies
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Outcome
 
 #: Two cores are busy with three clusters of which most wait; a fourth only makes short timeouts unreliable.
@@ -71,6 +70,17 @@ def queues(cases: Sequence[Case]) -> list[Queue]:
     # One that is long is begun early: others can help with it.
     alike.sort(key=lambda group: (-group[0].needs.brokers, -len(group)))
     return [Queue(deque(sorted(companies(group), key=_when))) for group in alike]
+
+
+def companies(cases: Sequence[Case]) -> list[list[Case]]:
+    """Cases of one cluster, those together that share an outage, directly or with others between; the order is kept."""
+    found: list[list[Case]] = []
+    for case in cases:
+        joined = [each for each in found if any(set(other.shares) & set(case.shares) for other in each)]
+        found = [each for each in found if each not in joined]
+        found.append([*(other for each in joined for other in each), case])
+    places = {case.key: number for number, case in enumerate(cases)}
+    return sorted(found, key=lambda together: places[together[0].key])
 
 
 def _when(together: Sequence[Case]) -> tuple[int, bool]:

@@ -7,7 +7,6 @@ the statement that is made about it.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from fixtures.waiting import LOOK_EVERY_S
 from suites.protocol.coordinator_log import CoordinatorLog
@@ -18,9 +17,6 @@ from wire.fetch import fetch_log
 from wire.records import Batch, Marker
 from wire.schema import Body
 from wire.values import EARLIEST, CommittedOffset, Isolation, TopicPartition
-
-if TYPE_CHECKING:
-    from suites.protocol.producer import ScriptedProducer
 
 #: A transaction completes within a round trip to each leader; this is for machines under heavy load.
 COMPLETE_WITHIN_S = 15.0
@@ -134,20 +130,25 @@ class Eyes:
             return str(error.error.name) if error.error is not None else "UNKNOWN"
         return found.offset
 
-    def complete(self, producer: ScriptedProducer, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
+    def complete(self, transactional_id: str | None, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
         """Wait until nothing is left of a transaction; the state that was seen last. Before 2.8 ask again instead."""
         try:
-            return self.completed(producer, within_s=within_s)
+            return self.completed(transactional_id, within_s=within_s)
         except NotApplicableError:
             return None
 
-    def completed(self, producer: ScriptedProducer, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
+    def completed(self, transactional_id: str | None, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
         """As `complete`, for a claim on the state: raises NotApplicableError before 2.8, where none can be made."""
-        assert producer.transactional_id is not None
+        assert transactional_id is not None
         end_s = time.monotonic() + within_s
-        while (seen := self.state(producer.transactional_id)) not in COMPLETE and time.monotonic() < end_s:
+        while (seen := self.state(transactional_id)) not in COMPLETE and time.monotonic() < end_s:
             time.sleep(LOOK_EVERY_S / 2)
         return seen
+
+
+def result(*, commit: bool) -> str:
+    """The state that the end of a transaction leads to."""
+    return "CompleteCommit" if commit else "CompleteAbort"
 
 
 def _text(value: bytes | None) -> str:

@@ -216,7 +216,7 @@ class ScriptedProducer:
         state_it = self.stage.expect if claim else self.stage.require
         answer = self.stage.answered(ask)
         state_it(f"the {word} is acknowledged", code_name(answer.code), code_name(ErrorCode.NONE))
-        state = self.stage.see.complete(self)
+        state = self.stage.see.complete(self.transactional_id)
         if state is None:
             answer = self.stage.answered(ask)
             state_it(f"the {word} is complete", code_name(answer.code), code_name(ErrorCode.NONE))

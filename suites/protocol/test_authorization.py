@@ -198,7 +198,7 @@ def test_an_owner_who_may_no_longer_write_can_still_end_it(stage: Stage) -> None
             revoke(stage, OWNER, Resource.TOPIC, at.topic, Right.WRITE)
             _refused(stage, "Produce", owner.produce(at, ["b"]), Code.TOPIC_AUTHORIZATION_FAILED)
             stage.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
-            stage.see.complete(owner)
+            stage.see.complete(owner.transactional_id)
         stage.expect("what a reader is given", stage.see.committed(at), ["a"] if commit else [])
         stage.expect("the last stable offset", stage.see.stable(at), stage.see.end(at))
 

@@ -190,7 +190,7 @@ def test_a_topic_that_is_deleted_under_its_transaction(stage: Stage) -> None:
     producer.writes(stays, goes, values=["a"])
     replicas.deleted(stage, goes.topic)
     stage.expect_code("EndTxn", producer.end(commit=True), Code.NONE)
-    stage.expect("the state", stage.see.completed(producer), "CompleteCommit")
+    stage.expect("the state", stage.see.completed(producer.transactional_id), "CompleteCommit")
     stage.expect("what is visible on the other partition", stage.see.committed(stays), ["a"])
     producer.writes(stays, values=["b"]).ends(commit=True)
     stage.expect("the next transaction", stage.see.committed(stays), ["a", "b"])

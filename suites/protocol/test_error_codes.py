@@ -71,7 +71,7 @@ def test_abortable_goes_only_to_versions_that_know_it(stage: Stage) -> None:
         stage.expect_code(f"an offset at v{version}", answer, wanted)
     stage.expect("the log", stage.see.values(at), [])
     stage.set_up("the abort", lambda: producer.end(commit=False, version=3))
-    stage.see.complete(producer)
+    stage.see.complete(producer.transactional_id)
 
 
 @requirement("ERR-03")
@@ -185,7 +185,7 @@ def test_strange_requests_are_refused_for_a_reason(stage: Stage) -> None:
     stage.expect("answers with an unspecified error", unspecified, [])
     stage.require("requests that were not answered at all", unanswered, [])
     producer.ready()
-    stage.expect("the state of the owner in the end", stage.see.completed(producer), "Empty")
+    stage.expect("the state of the owner in the end", stage.see.completed(producer.transactional_id), "Empty")
 
 
 @requirement("ERR-01")

@@ -174,7 +174,7 @@ def test_a_decided_transaction_never_times_out(stage: Stage) -> None:
         stage.require_code("the commit", decided.end(commit=True))
         stage.require("the state of one that was not decided", timed_out(stage, open_one), "CompleteAbort")
         stage.expect("the state", stage.see.state(str(decided.transactional_id)), "PrepareCommit")
-    stage.expect("the state in the end", stage.see.completed(decided), "CompleteCommit")
+    stage.expect("the state in the end", stage.see.completed(decided.transactional_id), "CompleteCommit")
     stage.expect("what a reader is given", stage.see.committed(at), ["a"])
 
 

@@ -16,6 +16,7 @@ from suites.protocol.case import BOTH, THREE, generations, needs, requirement, s
 from suites.protocol.clocks import LONG_MS, now_ms
 from suites.protocol.coordinating import WAIT, Decided, described, id_at, log_of, moved
 from suites.protocol.frames import Tampered, tampered, to
+from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Line, Stage
 from verification.script import Relation
@@ -90,7 +91,7 @@ def test_an_open_transaction_goes_on_at_the_next_coordinator(stage: Stage) -> No
     for owner, commit in zip(owners, (True, False), strict=True):
         owner.writes(there, values=["more"])
         stage.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
-        stage.expect("the state", stage.see.completed(owner), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect("the state", stage.see.completed(owner.transactional_id), result(commit=commit))
     for at, given in ((here, ["commit"]), (there, ["more"])):
         stage.expect(f"what a reader is given of {at}", stage.see.committed(at), given)
         stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
@@ -120,7 +121,7 @@ def test_a_timeout_runs_on_at_the_next_coordinator(stage: Stage) -> None:
     # The timeout is looked for every second; a clock that began with the change would run until the next look after it.
     since_ms = written_ms[0] - moved_ms
     stage.expect("milliseconds from the change to its abort", since_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
-    stage.expect("the state at last", stage.see.completed(late), "CompleteAbort")
+    stage.expect("the state at last", stage.see.completed(late.transactional_id), "CompleteAbort")
     stage.expect("what a reader is given", stage.see.committed(at), [])
 
 
@@ -200,7 +201,7 @@ def test_whoever_cannot_coordinate_says_so(stage: Stage) -> None:
         codes |= seen
         declined = stage.ask("EndTxn", producer.end_body(commit=True), line=old)
         stage.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
-        stage.expect("the state", stage.see.completed(producer), "CompleteCommit")
+        stage.expect("the state", stage.see.completed(producer.transactional_id), "CompleteCommit")
         stage.set_up("the next instance", producer.init)
     lawful = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, WAIT)
     stage.expect("other codes meanwhile", sorted(codes - {0, *map(int, lawful)}), [])
@@ -252,7 +253,7 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -
         stage.expect_code("its next initialisation", idle.init(), Code.NONE)
         stage.expect("the open transaction", described(stage, ongoing), known)
         stage.expect_code("its EndTxn", ongoing.end(commit=True), Code.NONE)
-        stage.expect("its state", stage.see.completed(ongoing), "CompleteCommit")
+        stage.expect("its state", stage.see.completed(ongoing.transactional_id), "CompleteCommit")
         expect_too_late(stage, markers, *places[2:])
     for each in ends:
         each.expect_marked()

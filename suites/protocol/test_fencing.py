@@ -84,7 +84,7 @@ def test_a_zombie_that_continues_leaves_its_successors_transaction_open(stage: S
     answer = lawful.produce(at, ["c"])
     stage.expect_code("the successor's next batch", answer, Code.NONE)
     stage.expect_code("the successor's EndTxn(commit)", lawful.end(commit=True), Code.NONE)
-    stage.see.complete(lawful)
+    stage.see.complete(lawful.transactional_id)
     stage.expect("what readers are given", stage.see.committed(at), ["b", "c"])
 
 

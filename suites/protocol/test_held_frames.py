@@ -17,6 +17,7 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.frames import Tampered, into, tampered, to
 from suites.protocol.generations import Generation
+from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer, base_offset, plain
 from suites.protocol.stage import Stage
 from verification.script import Relation
@@ -56,7 +57,9 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(stage: Stag
             stage.expect("the last stable offset of the far one", stage.see.stable(far), begins)
             markers.released()
         stage.expect(
-            "the state at last", stage.see.completed(producer), "CompleteCommit" if commit else "CompleteAbort"
+            "the state at last",
+            stage.see.completed(producer.transactional_id),
+            result(commit=commit),
         )
         own = [kind for kind, who, _ in stage.see.markers(far) if who == producer.now.id]
         # More than one where the coordinator gave the first up: it waits for request.timeout.ms (5 s).
@@ -80,7 +83,11 @@ def test_a_topic_that_is_deleted_while_it_awaits_its_marker(stage: Stage) -> Non
         stage.require("the state", stage.see.state(str(producer.transactional_id)), "PrepareCommit")
         replicas.deleted(stage, goes.topic)
         markers.released()
-        stage.expect("the state at last", stage.see.completed(producer, within_s=AGAIN_WITHIN_S), "CompleteCommit")
+        stage.expect(
+            "the state at last",
+            stage.see.completed(producer.transactional_id, within_s=AGAIN_WITHIN_S),
+            "CompleteCommit",
+        )
     stage.expect("its partitions", stage.see.places(str(producer.transactional_id)), [])
     stage.expect("the markers of the other one", [kind for kind, _, _ in stage.see.markers(stays)], ["commit"])
     stage.expect("what a reader is given of the other one", stage.see.committed(stays), ["a"])
@@ -102,8 +109,8 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(stage: Stage) -> None:
         with tampered(stage, lost, Cut(), *to(coordinator, one)) as markers:
             stage.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
             markers.met("an answer that is lost", *to(coordinator, one))
-            word = "CompleteCommit" if commit else "CompleteAbort"
-            stage.expect("the state", stage.see.completed(producer), word)
+            word = result(commit=commit)
+            stage.expect("the state", stage.see.completed(producer.transactional_id), word)
         own = [kind for kind, _, _ in stage.see.markers(at)][-2:]
         stage.require("the last two markers", own, ["commit" if commit else "abort"] * 2)
         stage.expect("the last stable offset", stage.see.stable(at), stage.see.end(at))
@@ -126,7 +133,7 @@ def test_a_marker_that_was_held_up_does_not_decide_the_next_transaction(stage: S
     with tampered(stage, first, Hold(), *to(coordinator, one)) as markers:
         stage.require_code("EndTxn", producer.end(commit=True))
         markers.met("a marker that is held", *to(coordinator, one))
-        state = stage.see.complete(producer, within_s=AGAIN_WITHIN_S)
+        state = stage.see.complete(producer.transactional_id, within_s=AGAIN_WITHIN_S)
         stage.require("the state after the marker was sent again", state, "CompleteCommit")
         stage.require("the markers", len(stage.see.markers(at)), 1)
         producer.writes(at, values=["x"])
@@ -135,7 +142,7 @@ def test_a_marker_that_was_held_up_does_not_decide_the_next_transaction(stage: S
         stage.expect("what a reader is given of the open transaction", stage.see.committed(at), ["a"])
         stage.expect("the last stable offset", stage.see.stable(at), 2)
         stage.set_up("EndTxn(abort)", partial(producer.end, commit=False))
-        stage.see.complete(producer)
+        stage.see.complete(producer.transactional_id)
     stage.expect("what a reader is given at last", stage.see.committed(at), ["a"])
 
 
@@ -157,7 +164,7 @@ def test_a_marker_that_is_not_replicated_shows_nothing(stage: Stage) -> None:
         # A follower that has left the set since would no longer be waited for.
         stage.require("replicas in sync", len(replicas.in_sync(stage, at)), 3)
         stage.expect("the high watermark, the last stable offset, what a reader is given", seen, [2, 0, []])
-    stage.expect("the state at last", stage.see.completed(producer), "CompleteCommit")
+    stage.expect("the state at last", stage.see.completed(producer.transactional_id), "CompleteCommit")
     stage.expect("what a reader is given at last", stage.see.committed(at), ["a", "b"])
 
 
@@ -219,5 +226,5 @@ def test_pending_offsets_survive_their_coordinator(stage: Stage) -> None:
         stage.expect("the stable offset", stage.see.offset(group, at, stable=True), "UNSTABLE_OFFSET_COMMIT")
         stage.expect("the committed offset", stage.see.offset(group, at), 3)
         stage.expect_code("EndTxn", owner.end(commit=commit), Code.NONE)
-        stage.expect("the state", stage.see.completed(owner), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect("the state", stage.see.completed(owner.transactional_id), result(commit=commit))
         stage.expect("the stable offset at last", stage.see.offset(group, at, stable=True), 7 if commit else 3)

@@ -55,7 +55,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(stage: Stage) -> Non
             stage.set_up("the partition is added again", partial(producer.add, at))
         stage.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)
         stage.set_up("the next transaction ends", partial(producer.end, commit=True))
-        stage.see.complete(producer)
+        stage.see.complete(producer.transactional_id)
         stage.expect("what a reader is given", stage.see.committed(at)[-1:], ["b"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from suites.protocol.answers import Answer
 from suites.protocol.case import generations, requirement
 from suites.protocol.generations import Generation
+from suites.protocol.observing import result
 from suites.protocol.producer import transactional
 from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.stage import Stage
@@ -24,7 +25,11 @@ def test_a_replayed_end_does_not_end_the_next_transaction(stage: Stage) -> None:
         line = stage.another_line(coordinator)
         request = stage.request("EndTxn", producer.end_body(commit=commit), line=line)
         answer = stage.require_code(f"EndTxn, commit {commit}", stage.send(request, line=line).receive())
-        stage.require("it completes", stage.see.complete(producer), "CompleteCommit" if commit else "CompleteAbort")
+        stage.require(
+            "it completes",
+            stage.see.complete(producer.transactional_id),
+            result(commit=commit),
+        )
         producer.now = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
         producer.sequences.clear()
         producer.writes(at, values=["b", "c"])
@@ -33,7 +38,7 @@ def test_a_replayed_end_does_not_end_the_next_transaction(stage: Stage) -> None:
         stage.expect_code("the same bytes during the next transaction", again, Code.PRODUCER_FENCED)
         stage.expect("the number of markers", len(stage.see.markers(at)), 1)
         stage.expect_code("the opposite end of the next one", producer.end(commit=not commit), Code.NONE)
-        stage.see.complete(producer)
+        stage.see.complete(producer.transactional_id)
         stage.expect("what readers are given", stage.see.committed(at), ["a"] if commit else ["b", "c"])
 
 
@@ -107,7 +112,7 @@ def test_a_late_marker_does_not_decide_the_next_transaction(stage: Stage) -> Non
     stage.expect("what readers are given during the second one", stage.see.committed(at), ["a"])
     stage.expect("the last stable offset", stage.see.stable(at), 2)
     stage.set_up("EndTxn(abort) of the second one", lambda: producer.end(commit=False))
-    stage.see.complete(producer)
+    stage.see.complete(producer.transactional_id)
     stage.expect("what readers are given at last", stage.see.committed(at), ["a"])
 
 

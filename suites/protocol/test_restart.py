@@ -75,7 +75,7 @@ class Population:
         """Claim that the open transaction can be committed, and that every id goes on with its next epoch."""
         stage, producers = self.stage, self.producers
         stage.expect_code("Ongoing: EndTxn", producers["Ongoing"].end(commit=True), Code.NONE)
-        stage.expect("Ongoing: the state", stage.see.completed(producers["Ongoing"]), "CompleteCommit")
+        stage.expect("Ongoing: the state", stage.see.completed(producers["Ongoing"].transactional_id), "CompleteCommit")
         for state, producer in producers.items():
             last = producer.now
             answer = stage.answered(producer.init)

@@ -15,6 +15,7 @@ from functools import partial
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.generations import Generation
+from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from verification.script import Relation
@@ -114,7 +115,7 @@ class Completion:
         if stage.since("3.0.0"):
             seen = stage.see.described(str(producer.transactional_id)) or {}
             told = [seen.get(each) for each in ("TransactionState", "ProducerId", "ProducerEpoch", "Topics")]
-            word = "CompleteCommit" if commit else "CompleteAbort"
+            word = result(commit=commit)
             stage.expect("the transaction", told, [word, before.id, following(stage, producer), []])
         for at in (self.places[0], self.places[-1]):
             kinds = [kind for kind, who, _ in stage.see.markers(at) if who == before.id]

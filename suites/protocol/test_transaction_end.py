@@ -9,6 +9,7 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.generations import Generation
 from suites.protocol.lawful import expect_fenced, late_commit_code
+from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Line, Stage
 from wire.codes import ErrorCode as Code
@@ -24,11 +25,6 @@ def opened(stage: Stage, *, partitions: int = 1) -> tuple[ScriptedProducer, tupl
     return ScriptedProducer(stage, f"{stage.name}-owner").ready().writes(*places), places
 
 
-def result(*, commit: bool) -> str:
-    """The state that an end leads to."""
-    return "CompleteCommit" if commit else "CompleteAbort"
-
-
 @requirement("TXN-16")
 @generations(*BOTH)
 def test_an_end_puts_one_marker_on_every_partition(stage: Stage) -> None:
@@ -40,7 +36,7 @@ def test_an_end_puts_one_marker_on_every_partition(stage: Stage) -> None:
         before = producer.now
         stage.expect_code(f"EndTxn, commit {commit}", producer.end(commit=commit), Code.NONE)
         if stage.since("3.0.0"):
-            stage.expect("the state", stage.see.completed(producer), result(commit=commit))
+            stage.expect("the state", stage.see.completed(producer.transactional_id), result(commit=commit))
             stage.expect("its partitions", stage.see.places(name), [])
         else:
             stage.set_up("the end is complete", partial(producer.end, commit=commit))
@@ -127,7 +123,7 @@ def _expect_empty_abort(stage: Stage, producer: ScriptedProducer) -> None:
     stage.expect_code("an abort with the current epoch", answer, Code.NONE)
     told = [answer["ProducerId"], answer["ProducerEpoch"]]
     stage.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])
-    stage.see.complete(producer)
+    stage.see.complete(producer.transactional_id)
     _expect_state(stage, producer, "CompleteAbort")
 
 

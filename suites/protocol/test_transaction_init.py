@@ -214,7 +214,7 @@ def test_the_end_in_the_last_epoch_answers_with_another_id(stage: Stage) -> None
     stage.expect_code("EndTxn(commit) in epoch 32766", producer.end(commit=True), Code.NONE)
     stage.expect("the epoch that it answers with", producer.now.epoch, 0)
     stage.expect("the id that it answers with", producer.now.id, older.now.id, Relation.DIFFERS)
-    stage.require("the state", stage.see.complete(producer), "CompleteCommit")
+    stage.require("the state", stage.see.complete(producer.transactional_id), "CompleteCommit")
     answer = older.copy().end(commit=True)
     stage.expect_code("the same EndTxn again", answer, Code.NONE)
     stage.expect("what it answers with", _told(answer), producer.now)

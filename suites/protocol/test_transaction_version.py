@@ -11,6 +11,7 @@ from suites.protocol.case import Needs, generations, needs, requirement
 from suites.protocol.clocks import short, timed_out
 from suites.protocol.generations import AT_MOST, Generation
 from suites.protocol.lawful import late_commit_code
+from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.stage import NOT_NOW, Stage
 from wire.codes import ErrorCode as Code
@@ -59,7 +60,11 @@ def test_every_end_answers_with_the_next_epoch(stage: Stage) -> None:
         answer = stage.set_up("EndTxn", partial(producer.end, commit=commit))
         told = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
         stage.expect(f"what EndTxn answers with, commit {commit}", told, following(before))
-        stage.expect("it completes", stage.see.completed(producer), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect(
+            "it completes",
+            stage.see.completed(producer.transactional_id),
+            result(commit=commit),
+        )
         markers.append(("commit" if commit else "abort", before.id, before.epoch + 1))
     epochs = [batch.producer_epoch for batch in stage.see.batches(at) if not batch.control]
     stage.expect("the epochs of the data", epochs, [0, 1, 2])
@@ -100,7 +105,7 @@ def test_a_transaction_begins_at_sequence_0(stage: Stage) -> None:
     stage.expect("the end of the log", stage.see.end(at), 0)
     stage.expect_code("sequence 0 then", producer.produce(at, ["a"], sequence=0), Code.NONE)
     stage.set_up("EndTxn", lambda: producer.end(commit=True))
-    stage.see.complete(producer)
+    stage.see.complete(producer.transactional_id)
     stage.expect("what readers are given", stage.see.committed(at), ["a"])
 
 
@@ -171,7 +176,7 @@ def _transactions_of_the_older_protocol(stage: Stage, at: TopicPartition) -> Non
         stage.set_up("TxnOffsetCommit", partial(producer.commit_offsets, group, {at: number + 1}))
         answer = producer.end(commit=commit)
         stage.expect_code(f"EndTxn, commit {commit}", answer, Code.NONE)
-        stage.expect("the state", stage.see.completed(producer), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect("the state", stage.see.completed(producer.transactional_id), result(commit=commit))
         wanted = 3 if number == 2 else 1
         look, enough = partial(stage.see.offset, group, at, stable=True), partial(eq, wanted)
         stage.expect("the committed offset", stage.until(look, enough, within_s=GOES_ON_WITHIN_S), wanted)
@@ -193,7 +198,11 @@ def test_newer_requests_at_level_1(stage: Stage) -> None:
         stage.set_up("TxnOffsetCommit v5", partial(producer.commit_offsets, group, {at: number + 1}))
         stage.expect_code(f"EndTxn v5, commit {commit}", producer.end(commit=commit), Code.NONE)
         stage.expect("what it answers with", producer.now, following(before))
-        stage.expect("it completes", stage.see.completed(producer), "CompleteCommit" if commit else "CompleteAbort")
+        stage.expect(
+            "it completes",
+            stage.see.completed(producer.transactional_id),
+            result(commit=commit),
+        )
     stage.expect("the epochs of the markers", [epoch for _, _, epoch in stage.see.markers(at)], [1, 2])
     stage.expect("what readers are given", stage.see.committed(at), ["0"])
     offset = stage.until(lambda: stage.see.offset(group, at), lambda seen: seen == 1, within_s=GOES_ON_WITHIN_S)
@@ -247,17 +256,17 @@ def test_the_level_changes_under_a_transaction(stage: Stage) -> None:
     _set_level(stage, 2, upgrade_type=1)
     stage.expect_code("Produce v11 at level 2", producer.produce(at, ["1"], version=PRODUCE_TV1), Code.NONE)
     stage.expect_code("EndTxn v4 at level 2", producer.end(commit=True, version=END_TV1), Code.NONE)
-    stage.expect("it completes", stage.see.completed(producer), "CompleteCommit")
+    stage.expect("it completes", stage.see.completed(producer.transactional_id), "CompleteCommit")
     stage.expect("the epoch", producer.now, first)
     stage.expect_code("Produce v12, the next transaction", producer.produce(at, ["2"]), Code.NONE)
     stage.expect_code("EndTxn v5", producer.end(commit=True), Code.NONE)
-    stage.expect("it completes", stage.see.completed(producer), "CompleteCommit")
+    stage.expect("it completes", stage.see.completed(producer.transactional_id), "CompleteCommit")
     stage.expect("the epoch", producer.now, following(first))
     stage.expect_code("Produce v12 at level 2", producer.produce(at, ["3"]), Code.NONE)
     _set_level(stage, 1, upgrade_type=2)
     stage.expect_code("Produce v12 at level 1", producer.produce(at, ["4"]), Code.NONE)
     stage.expect_code("EndTxn v5 at level 1", producer.end(commit=True), Code.NONE)
-    stage.expect("it completes", stage.see.completed(producer), "CompleteCommit")
+    stage.expect("it completes", stage.see.completed(producer.transactional_id), "CompleteCommit")
     stage.require_code("AddPartitionsToTxn, the last transaction", producer.add(at))
     stage.expect_code("Produce v11", producer.produce(at, ["5"], version=PRODUCE_TV1), Code.NONE)
     stage.expect_code("EndTxn v4", producer.end(commit=True, version=END_TV1), Code.NONE)

@@ -72,7 +72,7 @@ def test_a_state_that_cannot_be_kept_is_not_taken(stage: Stage) -> None:
     stage.expect_code("InitProducerId with replicas again", stage.answered(idle.init), Code.NONE)
     stage.expect("its id and epoch", (idle.now.id, idle.now.epoch), (claimed.id, claimed.epoch + 1))
     stage.expect_code("EndTxn(commit) with replicas again", stage.answered(partial(owner.end, commit=True)), Code.NONE)
-    stage.expect("the state", stage.see.completed(owner), "CompleteCommit")
+    stage.expect("the state", stage.see.completed(owner.transactional_id), "CompleteCommit")
     stage.expect("the markers", stage.see.markers(at), [("commit", owner.now.id, owner.now.epoch)])
     stage.expect("what a reader is given at last", stage.see.committed(at), ["a"])
     own = [each for each in whole_log(stage) if each.partition == log.partition]

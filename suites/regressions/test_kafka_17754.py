@@ -28,7 +28,7 @@ def test_a_replayed_end(stage: Stage) -> None:
     producer.ends(commit=True).writes(at, values=["b", "c"])
     replay = stage.send(replayed, line=line).receive()
     own = stage.answered(lambda: producer.end(commit=False))
-    stage.see.complete(producer)
+    stage.see.complete(producer.transactional_id)
     seen = {
         "the replay": code_name(replay.code),
         "the owner's abort": code_name(own.code),

@@ -36,7 +36,7 @@ def test_the_leader_is_not_upgraded_yet(stage: Stage) -> None:
     (at,) = placed(stage, [LEADER])
     producer = ScriptedProducer(stage, coordinated(stage, "owner", by=COORDINATOR)).ready().writes(at, values=["a"])
     answer = stage.answered(partial(producer.end, commit=True))
-    state = stage.see.complete(producer, within_s=COMPLETE_WITHIN_S)
+    state = stage.see.complete(producer.transactional_id, within_s=COMPLETE_WITHIN_S)
     seen = {
         "EndTxn(commit)": code_name(answer.code),
         "the state": state,

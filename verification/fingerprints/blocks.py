@@ -20,7 +20,7 @@ from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, COPIED, F
 from verification.fingerprints.groups import Groups, starts
 from verification.fingerprints.hashing import Numbers
 from verification.fingerprints.packed import unpack
-from verification.rows import Row
+from verification.row_types import Row
 
 #: A block of inputs.
 SOURCE = ("run", "source_partition", "source_block")

@@ -26,7 +26,7 @@ from verification.fingerprints.fold import GIVEN, LOGGED
 from verification.fingerprints.observed import polled, records_of
 from verification.fingerprints.suspects import OPERATION_KEYS, TOLD
 from verification.history import Action, Outcome
-from verification.rows import Row, Rows
+from verification.row_types import Row, Rows
 from verification.sources.columns import TYPES
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from verification.evidence import read_run
 from verification.experiment import TopicRole
 from verification.folding import OperationKey, Partition, Place
 from verification.layout import RunDirectory
-from verification.rows import Row, Rows, all_rows
+from verification.row_types import Row, Rows
+from verification.rows import all_rows
 
 #: Where the clean runs are kept.
 RUNS = Path(__file__).parent / "runs"

@@ -15,7 +15,7 @@ from verification.fingerprints.accord import doubt
 from verification.mutation.base import Base
 from verification.mutation.held import held
 from verification.mutation.mutant import Mutant
-from verification.rows import Row
+from verification.row_types import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

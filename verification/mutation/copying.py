@@ -6,7 +6,7 @@ from verification.anomalies import Anomaly
 from verification.mutation.base import Base
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
-from verification.rows import Row
+from verification.row_types import Row
 
 
 def _source(base: Base, draft: Draft) -> tuple[Row, list[int], list[int]]:

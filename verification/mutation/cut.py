@@ -31,7 +31,8 @@ from verification.experiment import TopicRole
 from verification.folding import OperationKey, Place
 from verification.history import Action, Entry, Intent, Operation, Outcome, Sample
 from verification.layout import RunDirectory
-from verification.rows import Row, all_rows
+from verification.row_types import Row
+from verification.rows import all_rows
 from verification.sources.columns import CAPTURED, TYPES
 
 #: Kept per process and kind of ending: more show nothing new.

@@ -15,7 +15,7 @@ from verification.fingerprints.columns import NULL
 from verification.fingerprints.fold import GIVEN, LOGGED
 from verification.fingerprints.in_memory import acks_of, decided_of, told_of
 from verification.fingerprints.observed import Record, polled
-from verification.rows import Row, Rows
+from verification.row_types import Row, Rows
 from verification.sources.columns import TYPES
 
 

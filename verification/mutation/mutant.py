@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from verification.anomalies import Anomaly
 from verification.folding import OperationKey, Partition, Place
 from verification.mutation.base import Base, Record, by_partition, place_of
-from verification.rows import Row, Rows
+from verification.row_types import Row, Rows
 
 #: Frames that hold what readers were given, and all that have offsets.
 READERS = ("committed", "uncommitted", "observations")

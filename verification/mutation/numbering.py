@@ -8,7 +8,7 @@ from itertools import groupby
 from verification.anomalies import Anomaly
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
-from verification.rows import Row
+from verification.row_types import Row
 
 #: Numbers go round.
 TURN = 1 << 31

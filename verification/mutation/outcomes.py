@@ -8,7 +8,7 @@ from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import MS, Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
 from verification.mutation.writes import part, several, uncopied
-from verification.rows import Row
+from verification.row_types import Row
 
 UNKNOWN = {"outcome": "info", "told": "unknown"}
 

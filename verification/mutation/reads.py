@@ -9,7 +9,7 @@ from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import MS, Breaks, Draft, mutator
 from verification.mutation.outcomes import superseded
 from verification.mutation.writes import FOREIGN, uncopied
-from verification.rows import Row
+from verification.row_types import Row
 from verification.sources.columns import IDENTITY
 
 

@@ -7,7 +7,7 @@ from verification.folding import Partition
 from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
-from verification.rows import Row
+from verification.row_types import Row
 from verification.sources.columns import IDENTITY
 
 

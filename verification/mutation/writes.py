@@ -10,7 +10,7 @@ from verification.identity import NO_SOURCE
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import PLACED, Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
-from verification.rows import Row
+from verification.row_types import Row
 from verification.sources.columns import IDENTITY
 
 FOREIGN: Row = {**dict.fromkeys(IDENTITY), "valid": False}

@@ -15,7 +15,7 @@ from verification.anomalies import Anomaly
 from verification.folding import RawViolation
 from verification.reference import coordinating, numbering, reading, standing, writing
 from verification.reference.case import Case
-from verification.rows import Rows
+from verification.row_types import Rows
 
 #: Every definition; those that need a log ask for it themselves.
 JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (

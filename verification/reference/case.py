@@ -9,7 +9,7 @@ from typing import Any
 
 from verification.anomalies import Anomaly
 from verification.folding import OperationKey, Place, RawViolation
-from verification.rows import Row, Rows
+from verification.row_types import Row, Rows
 
 RecordKey = tuple[int, int, int]
 

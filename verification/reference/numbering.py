@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from verification.anomalies import Anomaly
 from verification.folding import RawViolation
 from verification.reference.case import Case, violation
-from verification.rows import Row
+from verification.row_types import Row
 
 _TURN = 1 << 31
 

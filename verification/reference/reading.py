@@ -9,7 +9,7 @@ from itertools import pairwise
 from verification.anomalies import Anomaly
 from verification.folding import GONE, Partition, RawViolation
 from verification.reference.case import Case, Spot, violation
-from verification.rows import Row
+from verification.row_types import Row
 
 
 def _earliest(case: Case, spot: Spot) -> tuple[int, str] | None:

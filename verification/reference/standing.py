@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from verification.anomalies import Anomaly
 from verification.folding import OperationKey, Partition, Place, RawViolation
 from verification.reference.case import Case, violation
-from verification.rows import Row
+from verification.row_types import Row
 
 RUNNING = {"Ongoing", "PrepareCommit", "PrepareAbort"}
 

@@ -10,7 +10,7 @@ from typing import Any
 from verification.anomalies import Anomaly
 from verification.folding import OperationKey, Place, RawViolation
 from verification.reference.case import Case, RecordKey, violation, who
-from verification.rows import Row
+from verification.row_types import Row
 
 
 @dataclass(slots=True)
