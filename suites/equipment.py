@@ -19,8 +19,9 @@ from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release,
 from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError
+from fixtures.java import Java, find_java, spark_java_home
+from fixtures.machine import check_machine, machine_report
 from fixtures.progress import Downloaded, Downloads
-from fixtures.tools import Java, check_machine, find_java, machine_report, spark_java_home
 from suites.config import RunConfig, Runtime
 from suites.console import Console
 

@@ -25,8 +25,9 @@ from pathlib import Path
 from fixtures.clusters.local_runtime import LocalRuntime
 from fixtures.clusters.releases import OLDEST_SCRIPTED, fetch_release, parse_release
 from fixtures.errors import OnceproofError
+from fixtures.java import find_java
+from fixtures.machine import check_machine
 from fixtures.progress import Downloads
-from fixtures.tools import check_machine, find_java
 from suites.config import OUT, ROOT
 from suites.equipment import Equipment
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep

@@ -1,6 +1,6 @@
 """What a report costs: seconds to read the evidence, seconds to write every face, bytes of each.
 
-Shared by `tox -e demo-report`, which says it of real runs, and by `tox -e bench`, which sets it against a yardstick.
+`tox -e bench` sets it against a yardstick.
 """
 
 from __future__ import annotations

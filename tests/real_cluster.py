@@ -10,7 +10,8 @@ from fixtures.clusters.class_archive import sharing_options
 from fixtures.clusters.local import LocalCluster
 from fixtures.clusters.releases import default_release, fetch_release
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.tools import fetch_toxiproxy, find_java
+from fixtures.java import find_java
+from fixtures.toxiproxy import fetch_toxiproxy
 
 Launch = Callable[[ClusterSpec], LocalCluster]
 RELEASE = str(default_release())

@@ -1,6 +1,7 @@
-"""`python -m tests.screenshots DIR`: pictures of the pages that `tox -e demo-report` left in DIR, into docs/img.
+"""`python -m tests.screenshots RUN COMPARED`: pictures of the reports in two run directories, into docs/img.
 
-Three widths of the night's report, a telephone, a laptop and a wall, and the top of the one that compares. Somebody
+Three widths of the report of RUN (a telephone, a laptop and a wall), and the top of the report of COMPARED, which was
+rendered with `--baseline`. Somebody
 looks at them, and squeezes them (`pngquant --quality 85-100`), before they are committed.
 """
 
@@ -52,11 +53,12 @@ def shoot(page: Path, width: int, height: int, image: Path) -> int:
 
 def main() -> int:
     """Take every picture; 1 when one of them is too large to be committed."""
-    demo = Path(sys.argv[1]).resolve()
-    wanted = [("nightly", f"report-{width}.png", width, height) for width, height in SIZES]
-    wanted.append(("upgrade", "upgrade.png", *UPGRADE))
+    run, compared = (Path(each).resolve() for each in sys.argv[1:3])
+    wanted = [(run, f"report-{width}.png", width, height) for width, height in SIZES]
+    wanted.append((compared, "upgrade.png", *UPGRADE))
     sizes = {
-        name: shoot(demo / kind / "report.html", width, height, IMAGES / name) for kind, name, width, height in wanted
+        name: shoot(directory / "report.html", width, height, IMAGES / name)
+        for directory, name, width, height in wanted
     }
     for name, size in sizes.items():
         print(f"{name} {size / 1000:.0f} kB")  # noqa: T201 - the voice of a command

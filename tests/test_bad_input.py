@@ -21,7 +21,8 @@ from chaos.routes import Endpoint
 from fixtures.cache import cache_dir
 from fixtures.clusters import lockfile, ports
 from fixtures.clusters.releases import LOCKS, default_release, fetch_release
-from fixtures.tools import fetch_toxiproxy, find_java
+from fixtures.java import find_java
+from fixtures.toxiproxy import fetch_toxiproxy
 from tests.local_server import LocalServer
 from tests.plans import FAILED, SMOKE
 from tests.run_directories import make_run

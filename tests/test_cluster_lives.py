@@ -20,8 +20,8 @@ from fixtures.clusters.releases import clients_jar, default_release, fetch_relea
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.clusters.storage import copy_format, format_with_tool, new_uuid
 from fixtures.clusters.topology import Topology
+from fixtures.java import find_java
 from fixtures.processes import Keeper
-from fixtures.tools import find_java
 from tests.real_cluster import RELEASE, SINGLE_BROKER, Launch, launcher
 from wire.connection import Connection
 from wire.messages import Definitions

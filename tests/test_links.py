@@ -19,7 +19,7 @@ from chaos.links import ToxiproxyMesh
 from chaos.routes import Endpoint, Route
 from fixtures.clusters.toxiproxy import start_toxiproxy
 from fixtures.processes import Child, Keeper
-from fixtures.tools import fetch_toxiproxy
+from fixtures.toxiproxy import fetch_toxiproxy
 
 ONE = Link(source="1", target=BrokerId(2))
 RAFT = Link(source="1", target=BrokerId(2), plane=Plane.RAFT)

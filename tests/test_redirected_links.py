@@ -24,7 +24,7 @@ from chaos.schedule import Step
 from chaos.targets import AllBrokers, Controller, LeaderOf, TransactionCoordinatorOf
 from fixtures.clusters.toxiproxy import start_toxiproxy
 from fixtures.processes import Keeper
-from fixtures.tools import fetch_toxiproxy
+from fixtures.toxiproxy import fetch_toxiproxy
 from tests.fake_cluster import FakeCluster, arena
 from tests.frame_broker import FrameBroker, client, end_txn, frame_broker, heartbeat, produce
 from tests.test_links import PATIENCE_S, ended, free_endpoint, refuses

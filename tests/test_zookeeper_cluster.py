@@ -12,7 +12,7 @@ from fixtures.clusters.health import problems
 from fixtures.clusters.releases import OLDEST_SCRIPTED, definition_jars, fetch_release, parse_release
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.clusters.zookeeper import ZooKeeperCluster
-from fixtures.tools import find_java
+from fixtures.java import find_java
 from fixtures.waiting import await_until
 from wire.client import Client
 from wire.messages import Definitions
