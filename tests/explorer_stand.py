@@ -13,8 +13,8 @@ from suites.explorer.state import Answer, Kind, Outcome, Phase, Request, Rules, 
 from suites.explorer.store import Found, Store, opened
 from suites.explorer.walk import Deviation, ModelAnswerer
 from suites.explorer.walkers import explore
-from suites.protocol.generations import Generation
 from suites.protocol.recording import Recording
+from wire.transaction_versions import Generation
 
 #: Seeds that are enough to meet every ordinary situation several times.
 SEEDS = 80

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from chaos.frames import FrameLinks
-from chaos.frames.reading import Reader
+from chaos.frames.request_fields import Reader
 from chaos.routes import Endpoint
 from tests.wire_definitions import definitions
 from tests.wire_peer import PATIENT_S, Peer

@@ -22,10 +22,10 @@ from suites.explorer.store import opened, read_plan, write_plan
 from suites.explorer.telling import lines
 from suites.explorer.walk import ModelAnswerer, Walk
 from suites.explorer.walkers import explore
-from suites.protocol.generations import Generation
 from tests.explorer_stand import FRESH, SEEDS, moves, rules
 from tests.real_cluster import RELEASE, Launch, launcher
 from wire.messages import Definitions
+from wire.transaction_versions import Generation
 
 TV1, TV2 = Generation.TV1, Generation.TV2
 #: Sequences of the catalogue, and what brokers must answer: (code, epoch) or (code, None).

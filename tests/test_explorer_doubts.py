@@ -23,9 +23,9 @@ from suites.explorer.state import Answer, Kind, Request
 from suites.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
 from suites.explorer.walk import ModelAnswerer, Walk
 from suites.explorer.walkers import explore
-from suites.protocol.generations import Generation
 from tests.explorer_stand import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
 from verification.verdict import ExitCode
+from wire.transaction_versions import Generation
 
 TV1 = Generation.TV1
 HIDDEN = "TV1 CompleteAbort: look -> differs in committed after EndTxn(current epoch, abort) -> NONE (0)"

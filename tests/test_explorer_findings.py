@@ -20,7 +20,6 @@ from suites.explorer.state import Kind, Outcome, Phase, Request, State
 from suites.explorer.store import opened, read_plan
 from suites.explorer.telling import lines
 from suites.explorer.walk import Deviation, ModelAnswerer, Walk, step
-from suites.protocol.generations import Generation
 from tests.explorer_stand import (
     FOUND,
     FRESH,
@@ -34,6 +33,7 @@ from tests.explorer_stand import (
     stale_end_accepted,
     stale_init_aborts,
 )
+from wire.transaction_versions import Generation
 
 TV1, TV2 = Generation.TV1, Generation.TV2
 Said = dict[str, Any]

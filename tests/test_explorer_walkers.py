@@ -15,10 +15,10 @@ from suites.explorer.sharing import Share
 from suites.explorer.store import Store, opened
 from suites.explorer.walk import Deviation
 from suites.explorer.walkers import explore
-from suites.protocol.generations import Generation
 from tests.explorer_stand import Stand, aborted_data_shown
 from tests.test_explorer_doubts import HIDDEN, showing
 from verification.verdict import ExitCode
+from wire.transaction_versions import Generation
 
 WALKERS = 4
 PATIENT_S = 30.0

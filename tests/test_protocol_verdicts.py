@@ -21,7 +21,6 @@ from suites.protocol import settings
 from suites.protocol.answers import Answer, NoAnswerError
 from suites.protocol.case import SECURED
 from suites.protocol.frames import tampered
-from suites.protocol.generations import Generation
 from suites.protocol.plugin import ProtocolPlugin
 from suites.protocol.recording import NotApplicableError, Recording, UnmetError
 from suites.protocol.stage import Stage
@@ -31,6 +30,7 @@ from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
 from verification.script import Relation, Script, judge
 from verification.script import read as read_script
 from verification.verdict import Verdict
+from wire.transaction_versions import Generation
 
 
 def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:

@@ -15,13 +15,13 @@ import pytest
 from fixtures.clusters.errors import ClusterUnhealthyError
 from suites.protocol.case import Needs
 from suites.protocol.company import Moment
-from suites.protocol.generations import Generation
 from suites.protocol.plugin import _shares
 from suites.protocol.sweep import Outcome
 from tests.sweep_directories import PASSED
 from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
 from verification.script import Relation, judge
 from verification.verdict import Verdict
+from wire.transaction_versions import Generation
 
 
 @pytest.mark.parametrize("returns", [True, False])

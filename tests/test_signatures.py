@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chaos.cluster import TopicPartition
-from chaos.faults.late import answered_late
+from chaos.faults.late_duplicate import answered_late
 from tests.planted import Planted
 from tests.planted_files import write
 from verification.anomalies import Anomaly

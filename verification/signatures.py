@@ -115,7 +115,7 @@ def _completed_unseen(evidence: RunEvidence, partition: Partition, asked_ns: int
 #: transaction is over; NOT_ENOUGH_REPLICAS, by which it tells TV1 producers that the coordinator is busy
 #: (ReplicaManager.handleProduceAppend), after it has begun to verify.
 _NOT_APPENDED = frozenset({19, 48, 120})
-#: What `chaos.faults.late` writes as its proof.
+#: What `chaos.faults.late_duplicate` writes as its proof.
 _LATE = re.compile(
     r"arrived after its transaction and was answered: error codes \((?P<code>-?\d+),?\)"
     r"(, base offset (?P<offset>\d+) on (?P<topic>\S+)-(?P<partition>\d+)$)?"

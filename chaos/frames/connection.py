@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.frames.actions import Answer, Cut, Delay, Drop, Duplicate, Hold
-from chaos.frames.answering import answer_frame
 from chaos.frames.framing import Framer, Whole
-from chaos.frames.order import Order, Place
-from chaos.frames.reading import HEAD, Asked, Reader
+from chaos.frames.request_fields import HEAD, Asked, Reader
+from chaos.frames.response_order import Order, Place
+from chaos.frames.responses import answer_frame
 from chaos.frames.rule import Fate, Rule
 from chaos.frames.selector import Direction
 

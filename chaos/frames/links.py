@@ -20,8 +20,8 @@ from uuid import UUID
 from chaos.errors import InjectionError
 from chaos.frames.actions import Action, Duplicate, flaw
 from chaos.frames.connection import CHUNK_BYTES, Connection, ConnectionStatus, Stream, close
-from chaos.frames.copies import ANSWER_WITHIN_S, DIAL_S, send_copy
-from chaos.frames.reading import Asked, Reader
+from chaos.frames.request_fields import Asked, Reader
+from chaos.frames.resend import ANSWER_WITHIN_S, DIAL_S, send_copy
 from chaos.frames.rule import Copy, Met, Rule
 from chaos.frames.selector import Frames
 from chaos.routes import Endpoint

@@ -21,8 +21,8 @@ from typing import Any
 
 from chaos.errors import InjectionError
 from chaos.frames.actions import Action, Answer
-from chaos.frames.answering import answer_frame
-from chaos.frames.reading import Asked
+from chaos.frames.request_fields import Asked
+from chaos.frames.responses import answer_frame
 from chaos.frames.selector import Direction, Frames
 from wire.errors import WireError
 

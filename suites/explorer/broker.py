@@ -15,7 +15,6 @@ from fixtures.waiting import LOOK_EVERY_S
 from suites.explorer.looking import Looks
 from suites.explorer.state import NO_EPOCH, Answer, Kind, Request, Rules
 from suites.protocol.answers import Answer as Answered
-from suites.protocol.generations import AT_MOST
 from suites.protocol.recording import Recording
 from wire.client import Client
 from wire.codes import ErrorCode as Code
@@ -24,6 +23,7 @@ from wire.errors import BrokerError, WireError
 from wire.records import encode
 from wire.request import Request as Frame
 from wire.schema import Body
+from wire.transaction_versions import AT_MOST
 
 if TYPE_CHECKING:
     from suites.explorer.moves import Move

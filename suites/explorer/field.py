@@ -12,10 +12,10 @@ from fixtures.clusters.spec import ClusterSpec
 from suites.explorer.broker import Broker, Lines
 from suites.explorer.looking import PLACES
 from suites.explorer.state import Rules
-from suites.protocol.generations import AT_LEAST, Generation
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions
+from wire.transaction_versions import AT_LEAST, Generation
 from wire.values import CoordinatorType
 
 #: Topics are made and deleted so many at a time: one request instead of many, and few enough partitions on the broker. On

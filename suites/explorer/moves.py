@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from suites.explorer.state import REMEMBERED, Kind, State
-from suites.protocol.generations import Generation
+from wire.transaction_versions import Generation
 
 #: Rival instances of the transactional id; one more takes over at the end.
 INSTANCES = 3

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from suites.protocol.generations import Generation
 from verification.releases import within
+from wire.transaction_versions import Generation
 
 #: The place of the group's offsets among the partitions of a transaction.
 GROUP = -1

@@ -18,7 +18,7 @@ from typing import Any
 
 from fixtures.errors import OnceproofError, UsageError
 from suites.explorer.moves import Move, Plan, move_of
-from suites.protocol.generations import Generation
+from wire.transaction_versions import Generation
 
 #: Of state.json, and of a list of moves.
 FORMAT, PLAN_FORMAT = 2, 1

@@ -26,8 +26,8 @@ from wire.codes import code_name
 
 if TYPE_CHECKING:
     from suites.explorer.moves import Move
-    from suites.protocol.generations import Generation
     from suites.protocol.recording import Recording
+    from wire.transaction_versions import Generation
 
 #: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
 TELLABLE = 4

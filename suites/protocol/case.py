@@ -13,7 +13,7 @@ import pytest
 
 from chaos.cluster import Site
 from fixtures.clusters.spec import ClusterSpec
-from suites.protocol.generations import Generation
+from wire.transaction_versions import Generation
 
 #: `@requirement("TXN-17")` above a case: the rows of the catalogue that it decides.
 requirement = pytest.mark.requirement

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from wire.records import encode
+from wire.transaction_versions import Generation
 
 SEGMENT_MS = 30_000
 ROLL_MS = SEGMENT_MS + 1000

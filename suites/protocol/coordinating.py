@@ -13,13 +13,13 @@ from typing import Any
 
 from fixtures.clusters.coordinators import partition_of
 from suites.protocol import replicas
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from verification import transaction_log
 from verification.transaction_log import Entry
 from wire.codes import ErrorCode as Code
 from wire.router import check
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 WAIT = Code.CONCURRENT_TRANSACTIONS

@@ -14,11 +14,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from suites.protocol.answers import Answer
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 SESSION_MS = 30_000

@@ -21,12 +21,12 @@ from suites.faces import written_to
 from suites.interrupts import Interrupts, Requests, deferred
 from suites.protocol.case import Needs
 from suites.protocol.company import OUTAGES
-from suites.protocol.generations import Generation
 from suites.protocol.journal import Journal
 from suites.protocol.lanes import Lanes, queues
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep
 from suites.selection import code_of_listing, narrowed_by, only_lists
 from verification.verdict import Verdict
+from wire.transaction_versions import Generation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

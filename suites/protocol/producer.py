@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 from suites.protocol.answers import Answer
-from suites.protocol.generations import Generation
 from suites.protocol.observing import COMPLETE
 from suites.protocol.stage import Line, Stage
 from verification.script import Relation
 from wire.codes import ErrorCode, code_name
 from wire.records import encode
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import Producer, TopicPartition
 
 UNKNOWN = Producer(id=-1, epoch=-1)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fixtures.waiting import LOOK_EVERY_S
 from suites.protocol.answers import Answer
 from suites.protocol.company import Together, alone
-from suites.protocol.generations import AT_MOST, Generation
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import Recording
 from verification import releases
@@ -36,6 +35,7 @@ from wire.errors import WireError
 from wire.primitives import Raw
 from wire.request import Request
 from wire.schema import Body
+from wire.transaction_versions import AT_MOST, Generation
 from wire.values import CoordinatorType, TopicPartition
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from suites.protocol import company
 from suites.protocol.asking import Clients
 from suites.protocol.case import Needs
 from suites.protocol.company import Member, OutageError
-from suites.protocol.generations import AT_LEAST, Generation
 from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import QUORUM_SINCE, Stage
 from verification import script as scripts
@@ -42,6 +41,7 @@ from verification.script import Relation, Script, ScriptVerdict, Statement
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions
+from wire.transaction_versions import AT_LEAST, Generation
 
 #: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it, and the
 #: first whose brokers take the requests of TV2.

@@ -8,7 +8,6 @@ from typing import Any
 
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.recording import NotApplicableError
@@ -17,6 +16,7 @@ from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 #: States in which a coordinator still owes a partition its marker.

@@ -13,12 +13,12 @@ from fixtures.clusters.security import USERS
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, SECURED, Needs, generations, needs, requirement
 from suites.protocol.clocks import SOON_S
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.reading import write_marker
 from suites.protocol.stage import Stage
 from suites.protocol.users import CLUSTER, ActingStage, Resource, Right, acting, grant, granted, revoke
 from wire.codes import ErrorCode as Code
+from wire.transaction_versions import Generation
 
 OWNER, OPERATOR, STRANGER = USERS
 #: Long enough to lose a right in the midst of a transaction, short enough to be waited for.

@@ -12,7 +12,6 @@ from suites.protocol import replicas
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.coordinating import whole_log
-from suites.protocol.generations import Generation
 from suites.protocol.lawful import fencing_code
 from suites.protocol.observing import COMPLETE
 from suites.protocol.producer import ScriptedProducer, transactional
@@ -23,6 +22,7 @@ from verification.script import Relation
 from verification.transaction_log import Entry
 from verification.transitions import judge
 from wire.codes import ErrorCode as Code
+from wire.transaction_versions import Generation
 from wire.values import CoordinatorType, TopicPartition
 
 #: Requests for one transactional id at the same time: connections, and requests in flight on each.

@@ -10,7 +10,6 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, EXPIRING, THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
 from suites.protocol.coordinating import set_log
-from suites.protocol.generations import Generation
 from suites.protocol.observing import COMPLETE
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.recording import NotApplicableError
@@ -18,6 +17,7 @@ from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 #: transaction.abort.timed.out.transaction.cleanup.interval.ms of the harness, and five seconds for a busy machine.

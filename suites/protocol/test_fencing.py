@@ -8,13 +8,13 @@ from operator import eq
 from suites.protocol import brokers, replicas
 from suites.protocol.case import BOTH, EXPIRING, HASTY, THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, TIMEOUT_MS, expiry_can_be_seen
-from suites.protocol.generations import Generation
 from suites.protocol.lawful import expect_fenced
 from suites.protocol.producer import UNKNOWN, ScriptedProducer, transactional
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.records import encode
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 ROUNDS = 4

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from suites.protocol.case import BOTH, HASTY, generations, needs, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.groups import commit, fetch_offsets, joins, offsets_of, pends
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from wire.codes import ErrorCode as Code
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 #: The last version of OffsetCommit in which a request says how long its offsets are kept (KIP-211).

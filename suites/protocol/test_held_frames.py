@@ -16,13 +16,13 @@ from suites.protocol import groups, replicas
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.frames import Tampered, into, tampered, to
-from suites.protocol.generations import Generation
 from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer, base_offset, plain
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 #: The coordinator waits for request.timeout.ms (5 s) before it sends a marker again.

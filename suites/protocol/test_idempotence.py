@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, base_offset, idempotent, plain
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import Producer
 
 IDS_EACH = 1200

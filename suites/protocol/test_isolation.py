@@ -8,13 +8,13 @@ import time
 from functools import partial
 
 from suites.protocol.case import BOTH, HASTY, THREE, generations, needs, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import COMMITTED, UNCOMMITTED, aborted_in, delete_records, fetch, list_offset
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.records import TRANSACTIONAL, Marker
+from wire.transaction_versions import Generation
 from wire.values import EARLIEST, LATEST
 
 HOUR_MS = 3_600_000

@@ -14,11 +14,11 @@ from chaos.cluster import BrokerId, Link, Site
 from chaos.frames import Frames, Hold
 from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.frames import tampered
-from suites.protocol.generations import Generation
 from suites.protocol.producer import base_offset, transactional
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
+from wire.transaction_versions import Generation
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from suites.protocol.answers import Answer
 from suites.protocol.case import generations, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.observing import result
 from suites.protocol.producer import transactional
 from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.stage import Stage
 from wire.codes import ErrorCode as Code
+from wire.transaction_versions import Generation
 from wire.values import Producer, TopicPartition
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.lawful import outside_code
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from wire.codes import ErrorCode as Code
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 #: The last version in which a client cannot be told that it may abort and go on.

@@ -14,13 +14,13 @@ from functools import partial
 
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import TopicPartition
 
 #: Markers on so many partitions take tens of milliseconds, a request that finds nothing to do less than one.

@@ -7,13 +7,13 @@ from operator import eq
 
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.generations import Generation
 from suites.protocol.lawful import expect_fenced, late_commit_code
 from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Line, Stage
 from wire.codes import ErrorCode as Code
 from wire.request import Request
+from wire.transaction_versions import Generation
 from wire.values import Producer, TopicPartition
 
 COMPLETE_WITHIN_S = 15.0

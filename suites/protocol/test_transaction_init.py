@@ -6,13 +6,13 @@ from suites.protocol import settings
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, Needs, generations, needs, requirement
 from suites.protocol.clocks import SOON_S
-from suites.protocol.generations import Generation
 from suites.protocol.lawful import expect_fenced
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
 from verification.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import Generation
 from wire.values import Producer
 
 #: The last epoch that is handed out; the one above is kept for fencing.

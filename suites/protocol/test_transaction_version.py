@@ -9,13 +9,13 @@ from operator import eq
 from suites.protocol.answers import Answer
 from suites.protocol.case import Needs, generations, needs, requirement
 from suites.protocol.clocks import short, timed_out
-from suites.protocol.generations import AT_MOST, Generation
 from suites.protocol.lawful import late_commit_code
 from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.stage import NOT_NOW, Stage
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
+from wire.transaction_versions import AT_MOST, Generation
 from wire.values import Producer, TopicPartition
 
 FEATURE = "transaction.version"

@@ -18,7 +18,6 @@ from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.coordinating import described, id_at, log_of, whole_log
 from suites.protocol.frames import into, tampered
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer, plain
 from suites.protocol.stage import Line, Sent, Stage
 from verification.script import Relation
@@ -28,6 +27,7 @@ from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.compression import Compression
 from wire.records import encode
+from wire.transaction_versions import Generation
 from wire.values import Isolation, TopicPartition
 
 #: A leader takes replica.lag.time.max.ms (3 s) to give a replica up, and looks every half of that.

@@ -16,11 +16,11 @@ from enum import StrEnum
 from typing import Any
 
 from suites.protocol.case import HASTY, Needs
-from suites.protocol.generations import Generation
 from suites.protocol.stage import Stage
 from verification.known_bugs import KnownBugId
 from verification.releases import within
 from verification.script import Relation
+from wire.transaction_versions import Generation
 
 Play = Callable[[Stage], None]
 #: The oldest release that scripted requests are for.

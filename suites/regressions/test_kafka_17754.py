@@ -9,12 +9,12 @@ under TV2 both are refused.
 
 from __future__ import annotations
 
-from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+from wire.transaction_versions import Generation
 
 
 @shows("KB-03", "/TV1", violated=[("2.4.0", None)])

@@ -7,12 +7,12 @@ one could then not be written any more.
 
 from __future__ import annotations
 
-from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+from wire.transaction_versions import Generation
 
 
 @shows("KB-11", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.0")])

@@ -8,13 +8,13 @@ than that of the open transaction. With v1 it still behaves as before, which is 
 
 from __future__ import annotations
 
-from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
 from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.stage import Stage
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+from wire.transaction_versions import Generation
 
 
 @shows("KB-09", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])

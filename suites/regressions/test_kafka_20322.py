@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 
 from suites.protocol.case import Needs
-from suites.protocol.generations import Generation
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.replicas import coordinated, placed
 from suites.protocol.stage import Stage
@@ -18,6 +17,7 @@ from suites.regressions.looking import STANDS_S, readable_to
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+from wire.transaction_versions import Generation
 
 COORDINATOR, LEADER = 1, 2
 #: A marker takes a round trip; one that is repeated for ever has been repeated many times by then.

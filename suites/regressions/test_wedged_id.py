@@ -11,13 +11,13 @@ from __future__ import annotations
 from functools import partial
 
 from suites.protocol.case import Needs
-from suites.protocol.generations import Generation
 from suites.protocol.producer import transactional
 from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S
 from suites.regressions.row import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
+from wire.transaction_versions import Generation
 
 ON = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
 BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)

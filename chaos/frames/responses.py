@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.frames.actions import Answer
-from chaos.frames.reading import Asked
+from chaos.frames.request_fields import Asked
 from wire.errors import FieldError
 from wire.request import response_header_version
 from wire.schema import Body

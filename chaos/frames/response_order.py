@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from chaos.frames.reading import Asked
+from chaos.frames.request_fields import Asked
 from chaos.frames.rule import Rule
 
 #: Clients keep 5 requests in flight, librdkafka at most a million; requests without answer must not pile up for ever.
