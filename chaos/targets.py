@@ -16,7 +16,7 @@ from chaos.cluster import BrokerId, PartitionView, TopicPartition
 from chaos.errors import UnresolvedTargetError
 
 #: What a proof says, after its name, of a partition that nobody leads; commits are counted by it
-#: (`verification.exposure`).
+#: (`verification.coverage.fault_measures`).
 LEADERLESS = "has no leader"
 
 

@@ -26,7 +26,7 @@ from reports.model import Report
 from reports.words import EXIT_MEANING
 from reports.write import write_all
 from verification.command_line import Parser, end_with
-from verification.verdict import PRECEDENCE, ExitCode
+from verification.vocabulary.verdict import PRECEDENCE, ExitCode
 
 MERGED = "merged"
 

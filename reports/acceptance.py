@@ -22,7 +22,7 @@ from reports.model import AcceptanceRow, ScenarioReport
 from reports.run_record import Acceptance
 from reports.script_case import KnownRow, ScriptCase
 from reports.vocabulary import Catalogue
-from verification.verdict import Finding, RequirementVerdict, Verdict
+from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict
 
 
 def expired(acceptance: Acceptance, started: str) -> bool:

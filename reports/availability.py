@@ -20,7 +20,7 @@ from itertools import pairwise
 from reports.lanes import Clock
 from reports.model import FaultRow
 from reports.picture import Era, Latency, Unavailability
-from verification.history import Action, History, Operation, Outcome, Told
+from verification.vocabulary.history import Action, History, Operation, Outcome, Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import json
 
 from reports.model import Report
 from reports.words import one_line
-from verification.verdict import Decision
+from verification.vocabulary.verdict import Decision
 
 _COLOUR = {Decision.GO: "brightgreen", Decision.NO_GO: "red", Decision.UNDECIDED: "yellow"}
 #: A badge is read at a glance beside others.

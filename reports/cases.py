@@ -17,7 +17,7 @@ from reports.change import CaseKind, Change
 from reports.model import Report, RequirementRow, ScenarioReport
 from reports.script_case import ScriptCase, Tried
 from reports.words import plain, requirement_word, scenario_word
-from verification.verdict import Verdict
+from verification.vocabulary.verdict import Verdict
 
 SUITES = ("scenarios", "cases", "controls", "requirements", "run")
 #: Worst examples repeated in a failure's text; the page and results.json have up to 32.

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 
 from reports.picture import Coordinated, Coordinator, Reign, Stretch
-from verification.history import History, Operation
-from verification.transaction_log import Entry, State
-from verification.transaction_log_file import TransactionLog
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.vocabulary.history import History, Operation
+from verification.vocabulary.transaction_log import Entry, State
 
 #: The states in which a transaction is open, or decided and not complete.
 STANDING = frozenset({State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT})

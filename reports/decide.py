@@ -1,6 +1,6 @@
 """From what was tried, controls and problems to one verdict, one decision, one exit code and the sentence that says why.
 
-The table of exit codes and the rule for GO are those of `verification.verdict`; this file only says what counts:
+The table of exit codes and the rule for GO are those of `verification.vocabulary.verdict`; this file only says what counts:
 
 * a subject's scenario or protocol case counts with its verdict; a violation that the user accepted leaves the exit code
   to what lies beneath it: a crash or too little coverage is not accepted with it;
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from reports.change import Change, ChangeKind
 from reports.model import Judgement, Problem, Report, ScenarioReport, Standing
 from reports.script_case import ScriptCase, Tried
-from verification.verdict import ExitCode, Verdict, code_of, decide, exit_code
+from verification.vocabulary.verdict import ExitCode, Verdict, code_of, decide, exit_code
 
 #: As many names as a sentence can carry and still be read at a glance.
 NAMED_MAX = 3

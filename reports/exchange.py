@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.script_case import ExchangeRow, StatementRow
-from verification.script import Exchange, Statement
+from verification.scripts.script import Exchange, Statement
 from wire.codes import CODE_FIELDS, ErrorCode, code_name, codes_in
 
 #: A request or an answer with more text than this stands in the script, and nobody reads it in a table.

@@ -16,7 +16,7 @@ from reports.model import Report, ScenarioReport
 from reports.script_case import ScriptCase, Tried
 from reports.vocabulary import catalogue, definition_of, note_on
 from reports.words import shown_verdict
-from verification.verdict import Verdict
+from verification.vocabulary.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

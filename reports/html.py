@@ -32,8 +32,8 @@ from reports.paint import paint
 from reports.script_case import StatementRow, Tried
 from reports.script_page import asked_of, held_of, steps
 from reports.templating import environment, place, without_blanks
-from verification.script import Relation
-from verification.verdict import Verdict
+from verification.scripts.script import Relation
+from verification.vocabulary.verdict import Verdict
 
 #: Examples shown at once; some of the others are folded below them, and results.json has up to 32.
 EXAMPLES_SHOWN = 4

@@ -15,7 +15,7 @@ from reports import coordinator_drawing
 from reports.picture import Act, Curve, Lane, Point, Timeline
 from reports.shapes import CHARACTER, LEFT, RIGHT, WIDTH, Box, Drawing, Line, Path, Text
 from reports.words import number, one_line, seconds
-from verification.history import NO_LEADER, UNSEEN
+from verification.vocabulary.history import NO_LEADER, UNSEEN
 
 LANE_HEIGHT, LEADER_HEIGHT, OFFSETS_HEIGHT, GAP, TOP = 14, 17, 90, 26, 18
 #: More lanes than this do not fit on a screen; the trace has all of them.
@@ -23,7 +23,7 @@ LANES_MAX, LEADERS_MAX = 40, 6
 #: Strokes shorter than this cannot be seen.
 STROKE_MIN = 1.2
 LABEL_MAX = int((LEFT - 10) / CHARACTER)
-#: Instead of a broker (`verification.history`): the metadata named none; nobody could say.
+#: Instead of a broker (`verification.vocabulary.history`): the metadata named none; nobody could say.
 LACKING = {NO_LEADER: "has no leader", UNSEEN: "nobody answered"}
 
 

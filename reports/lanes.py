@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from reports.picture import Act, Curve, Lane, Point, Standing
-from verification.history import History, Operation, ProcessRecord, Sample, Settled
+from verification.vocabulary.history import History, Operation, ProcessRecord, Sample, Settled
 
 Clock = Callable[[int], float]
 

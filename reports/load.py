@@ -23,7 +23,7 @@ from reports.requirement_rows import rows
 from reports.run_record import Ended, Planned, RunRecord, RunState
 from reports.script_case import Tried
 from reports.vocabulary import catalogue, titles
-from verification.layout import RunDirectory, case_directories, scenario_directories
+from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
 
 RUN_RECORD = "run.json"
 #: The results.json that the run was compared with, kept in it so that a report rendered again says the same.

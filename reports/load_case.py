@@ -18,12 +18,12 @@ from reports.model import Problem
 from reports.run_record import Ended, Planned
 from reports.script_case import KnownRow, ScriptCase
 from reports.vocabulary import bugs, note_on
-from verification import script as scripts
-from verification.known_bugs import Kind
-from verification.layout import SCRIPT
-from verification.script import Script, ScriptVerdict, UnfitScriptError
-from verification.script_bugs import known_as
-from verification.verdict import Verdict
+from verification.evidence.run_directory import SCRIPT
+from verification.known_bugs.catalogue import Kind
+from verification.known_bugs.script_matching import known_as
+from verification.scripts import script as scripts
+from verification.scripts.script import Script, ScriptVerdict, UnfitScriptError
+from verification.vocabulary.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

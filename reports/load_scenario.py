@@ -23,10 +23,10 @@ from reports.subject import protocol_of
 from reports.surroundings import Around
 from reports.vocabulary import Catalogue, definition_of, note_on
 from reports.witness import Context
-from verification import verdict as verdicts
-from verification.experiment import Experiment
-from verification.layout import RunDirectory
-from verification.verdict import Finding, RequirementVerdict, Verdict, Violation
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary import verdict as verdicts
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

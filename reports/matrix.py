@@ -9,7 +9,7 @@ from reports.scorecards import not_refuted
 from reports.script_case import Tried
 from reports.vocabulary import catalogue
 from verification.requirements.catalogue import Decided
-from verification.verdict import Verdict
+from verification.vocabulary.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

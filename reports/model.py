@@ -21,8 +21,8 @@ from reports.change import Change, Comparison
 from reports.finding import FindingReport, Witness
 from reports.picture import Timeline
 from reports.script_case import Proven, ScriptCase, Tried
-from verification.experiment import FEATURE
-from verification.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
+from verification.vocabulary.experiment import FEATURE
+from verification.vocabulary.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
 #: Stands for what no evidence says.

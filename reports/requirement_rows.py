@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from reports.model import RequirementRow, Subject
 from reports.script_case import Tried
 from reports.vocabulary import Catalogue, family_of, speaks_about, why_untested
-from verification.verdict import Verdict
+from verification.vocabulary.verdict import Verdict
 
 _Decided = list[tuple[Tried, Verdict, str]]
 

@@ -16,7 +16,7 @@ from reports.model import FORMAT, Client, Pairs, Part, Report, RequirementRow, S
 from reports.scorecards import cards
 from reports.script_case import ScriptCase
 from reports.words import UNTESTED
-from verification.script import FORMAT as SCRIPT_FORMAT
+from verification.scripts.script import FORMAT as SCRIPT_FORMAT
 
 
 def results(report: Report) -> dict[str, Any]:

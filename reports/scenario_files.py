@@ -14,17 +14,17 @@ from typing import TypeVar
 
 from reports.fitting import fit
 from reports.model import Evidence, Problem
-from verification import experiment as experiments
-from verification import history_file as histories
-from verification import transaction_log_file, verdict_file
-from verification.errors import UnfitEvidenceError
-from verification.experiment import Experiment, UnfitExperimentError
-from verification.history import History
-from verification.history_file import UnfitHistoryError
-from verification.layout import CONTENTS, RunDirectory
-from verification.transaction_log_file import TransactionLog
-from verification.verdict import ScenarioVerdict
-from verification.verdict_file import UnfitVerdictError
+from verification.evidence import history_file as histories
+from verification.evidence import transaction_log_file, verdict_file
+from verification.evidence.history_file import UnfitHistoryError
+from verification.evidence.run_directory import CONTENTS, RunDirectory
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.evidence.verdict_file import UnfitVerdictError
+from verification.vocabulary import experiment as experiments
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.experiment import Experiment, UnfitExperimentError
+from verification.vocabulary.history import History
+from verification.vocabulary.verdict import ScenarioVerdict
 
 Content = TypeVar("Content")
 _UNFIT = (

@@ -18,8 +18,8 @@ from reports.picture import Unavailability
 from reports.script_case import Tried
 from reports.vocabulary import Catalogue, catalogue
 from reports.words import seconds
-from verification.anomalies import Anomaly
-from verification.verdict import Verdict
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.verdict import Verdict
 
 GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
     ("No loss", "What was acknowledged is there.", frozenset({Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSET})),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from verification.verdict import RequirementVerdict, Verdict
+from verification.vocabulary.verdict import RequirementVerdict, Verdict
 
 #: A violation in short: the known bug that it is, empty where it is none, and the anomaly or requirement.
 Proven = tuple[str, str]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from reports.model import NOT_RECORDED, Client, Pairs, Subject
 from reports.run_record import RunRecord
-from verification.experiment import FEATURE, Experiment
-from verification.script import Script
+from verification.scripts.script import Script
+from verification.vocabulary.experiment import FEATURE, Experiment
 
 #: Who sends the requests of a script.
 WIRE, WIRE_LIBRARY = "wire", "the suite's own protocol client"

@@ -24,7 +24,7 @@ from reports.words import (
     verdict_sign,
     verdict_word,
 )
-from verification.verdict import Verdict
+from verification.vocabulary.verdict import Verdict
 
 #: Well below the 50 kB that a summary may have: the last lines and their encoding need room too.
 BYTES_MAX = 40_000

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.finding import LogRow
-from verification.verdict import Violation
+from verification.vocabulary.verdict import Violation
 
 #: More rows than this are a copy of the log, which lies beside the page anyway.
 ROWS_MAX = 12

@@ -28,8 +28,8 @@ from reports.words import (
     verdict_sign,
     verdict_word,
 )
-from verification.script import Relation
-from verification.verdict import Decision, Verdict
+from verification.scripts.script import Relation
+from verification.vocabulary.verdict import Decision, Verdict
 
 WITNESS_LINES_MAX = 12
 #: Statements of a case; each takes three lines.

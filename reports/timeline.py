@@ -19,8 +19,17 @@ from reports import availability, coordination, lanes
 from reports.clock import instant
 from reports.model import FaultRow
 from reports.picture import Bin, Coordinator, Lag, PhaseWindow, Timeline, Window
-from verification.history import Action, FaultRecord, History, Operation, Outcome, Phase, ProcessRecord, Sample
-from verification.transaction_log_file import TransactionLog
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.vocabulary.history import (
+    Action,
+    FaultRecord,
+    History,
+    Operation,
+    Outcome,
+    Phase,
+    ProcessRecord,
+    Sample,
+)
 
 #: 120 bars of 6 px fill the chart's width; narrower ones cannot be told apart.
 BINS_MAX = 120

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from verification import known_bugs, releases
-from verification.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
-from verification.known_bugs import KnownBug
+from verification.known_bugs import catalogue as known_bugs
+from verification.known_bugs.catalogue import KnownBug
 from verification.requirements import catalogue as catalogues
 from verification.requirements.catalogue import Decided, Family, Requirement
 from verification.requirements.errors import ReleaseError
+from verification.vocabulary import releases
+from verification.vocabulary.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
 
 Catalogue = Mapping[str, Requirement]
 

@@ -15,9 +15,9 @@ from reports.broker_log import Asked
 from reports.clock import instant, later
 from reports.finding import MinimalWitness, OperationRow, PlaceRow, Witness
 from reports.timeline import NS_PER_S, origin_ns
-from verification import verdict as verdicts
-from verification.history import FaultRecord, History, Operation
-from verification.verdict import Violation
+from verification.vocabulary import verdict as verdicts
+from verification.vocabulary.history import FaultRecord, History, Operation
+from verification.vocabulary.verdict import Violation
 
 #: How the judge ends the names of those who read everything when the run was over.
 _CAPTURE = " capture"

@@ -11,7 +11,7 @@ import unicodedata
 
 from reports.model import RequirementRow, ScenarioReport
 from reports.script_case import ScriptCase
-from verification.verdict import Decision, ExitCode, Verdict
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 UNTESTED = "UNTESTED"
 

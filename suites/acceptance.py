@@ -24,9 +24,9 @@ from typing import Any
 from fixtures.errors import OnceproofError
 from suites.child_run import OverdueRunError, perform
 from verification.command_line import Parser, end_with
-from verification.known_bugs import KnownBug, affects
-from verification.known_bugs import load as load_known_bugs
-from verification.verdict import Decision, ExitCode
+from verification.known_bugs.catalogue import KnownBug, affects
+from verification.known_bugs.catalogue import load as load_known_bugs
+from verification.vocabulary.verdict import Decision, ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES = ROOT / "reports" / "out" / "acceptance.jsonl"

@@ -19,9 +19,9 @@ from fixtures.transaction_log import unavailable
 from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
 from suites.trial import Trial
-from verification import transaction_log_file
-from verification.captures import Captures, PartitionEnd
-from verification.experiment import Experiment, Topic
+from verification.evidence import transaction_log_file
+from verification.vocabulary.experiment import Experiment, Topic
+from verification.vocabulary.quiescent_state import Captures, PartitionEnd
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from fixtures.errors import OnceproofError
 from suites.config import RunConfig
 from suites.console import Console
 from suites.equipment import Equipment
-from verification.layout import RunDirectory
-from verification.verdict import ScenarioVerdict
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.verdict import ScenarioVerdict
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -56,7 +56,7 @@ class Laboratory:
         self._spark = self._background.submit(self._start_spark)
 
     def _start_spark(self) -> Any:
-        from verification.session import start
+        from verification.spark.session import start
 
         began = time.monotonic()
         session = start(java_home=self.equipment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
@@ -87,7 +87,7 @@ class Laboratory:
             self._background.submit(self._judge, batch)
 
     def _judge(self, batch: Sequence[tuple[RunDirectory, Future[ScenarioVerdict]]]) -> None:
-        from verification.judge import judge
+        from verification.judge.judge import judge
 
         began = time.monotonic()
         try:
@@ -103,7 +103,7 @@ class Laboratory:
 
     def abandon_judge(self) -> None:
         """The judge does not answer any more: end its JVM, so that whoever waits for it is told so."""
-        from verification.session import kill
+        from verification.spark.session import kill
 
         self._abandoned = True
         kill(self.spark())

@@ -4,7 +4,7 @@ A scenario's verdict comes from the judge, which works on its evidence while the
 (run, then report) is kept for each item, only the reporting of an item waits for its verdict. So pytest's counts tell
 the truth, and nothing is shown as passed that was not judged.
 
-Exit codes are those of `verification.verdict`; pytest's own are mapped: its usage error is 4 too, no tests is 2,
+Exit codes are those of `verification.vocabulary.verdict`; pytest's own are mapped: its usage error is 4 too, no tests is 2,
 an internal error or an interruption is 5, unless a violation was proven before.
 """
 
@@ -24,7 +24,7 @@ from suites.planning import in_order, in_profile
 from suites.planning import variants as variants_of
 from suites.selection import code_of_listing, narrowed_by, only_lists
 from suites.session import ConformanceSession
-from verification.verdict import ScenarioVerdict, Verdict
+from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from chaos.nemesis import Nemesis
 from fixtures.waiting import await_until
-from verification.capture import capture
+from verification.spark.capture import capture
 
 if TYPE_CHECKING:
     from suites.trial import Trial
-    from verification.layout import RunDirectory
+    from verification.evidence.run_directory import RunDirectory
 
 #: Clients connect, initialise and answer 50 operations within seconds; a minute is for a machine under heavy load.
 STEADY_WITHIN_S = 60.0

@@ -16,7 +16,7 @@ import pytest
 from chaos.schedule import Schedule, duration_s
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.workloads import WorkloadPlan
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 requirement = pytest.mark.requirement
 smoke = pytest.mark.smoke

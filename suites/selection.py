@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.config import ROOT
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 #: pytest's own codes for a listing. A room that cannot be collected is a mistake of ours, nothing listed is nothing run.
 _LISTED = {

@@ -28,8 +28,8 @@ from suites.laboratory import Laboratory
 from suites.planning import LOCAL_ONLY, Variant, listed, planned_of, summed_up
 from suites.runner import conduct
 from suites.scenario import Scenario
-from verification.errors import VerificationError
-from verification.verdict import ExitCode, ScenarioVerdict
+from verification.vocabulary.errors import VerificationError
+from verification.vocabulary.verdict import ExitCode, ScenarioVerdict
 from wire.errors import WireError
 
 if TYPE_CHECKING:

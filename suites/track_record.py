@@ -34,10 +34,10 @@ from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep
 from suites.regressions import matrix
 from suites.regressions.matrix import Cell
 from suites.regressions.row import ROWS, Row, Seen
-from verification import script
 from verification.command_line import Parser, end_with
-from verification.layout import SCRIPT
-from verification.verdict import ExitCode, Verdict, exit_code
+from verification.evidence.run_directory import SCRIPT
+from verification.scripts import script
+from verification.vocabulary.verdict import ExitCode, Verdict, exit_code
 
 PROGRAM = "python -m suites.track_record"
 #: Releases around each boundary at which one of the bugs begins or ends.

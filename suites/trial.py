@@ -26,11 +26,11 @@ from fixtures.sampler import Sampler
 from fixtures.transaction_log import WrittenLog
 from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
-from verification import readme_file, transaction_log_file
-from verification.captures import Captures, PartitionEnd
-from verification.experiment import FEATURE, Experiment, Topic, TopicRole
-from verification.history import FaultRecord, Phase
-from verification.layout import RunDirectory
+from verification.evidence import readme_file, transaction_log_file
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.experiment import FEATURE, Experiment, Topic, TopicRole
+from verification.vocabulary.history import FaultRecord, Phase
+from verification.vocabulary.quiescent_state import Captures, PartitionEnd
 from wire.errors import WireError
 from wire.messages import Definitions
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fixtures.errors import UsageError
 from reports.run_record import Acceptance
-from verification.known_bugs import load as load_known_bugs
+from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.requirements.catalogue import load as load_catalogue
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
 
 
 def cut_history(run: RunDirectory) -> None:

@@ -16,7 +16,7 @@ from fixtures.clients.driver import Driver
 from fixtures.clients.mock_cluster import PARTITIONS
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.local import LocalCluster
-from verification.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 # A driver starts within a second on a quiet machine; tests share theirs.

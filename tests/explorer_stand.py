@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from suites.explorer.explore import Explorer
-from suites.explorer.model import ended
 from suites.explorer.moves import Epoch, Move
-from suites.explorer.state import Answer, Kind, Outcome, Phase, Request, Rules, State
 from suites.explorer.store import Found, Store, opened
 from suites.explorer.walk import Deviation, ModelAnswerer
 from suites.explorer.walkers import explore
 from suites.protocol.recording import Recording
+from verification.specification.coordinator import ended
+from verification.specification.state import Answer, Kind, Outcome, Phase, Request, Rules, State
 from wire.transaction_versions import Generation
 
 #: Seeds that are enough to meet every ordinary situation several times.

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from tests.planted import Plant
 from verification.coordination import illegal_transitions
-from verification.folding import RawViolation
+from verification.judge.primary_findings import RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.fingerprints.evidence import Evidence
-    from verification.frames import Frames
+    from verification.fingerprints.inputs import Evidence
+    from verification.spark.dataframes import Frames
 
 
 def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
     """The frames of several planted runs, without files."""
-    from verification.frames import FRAME_SCHEMAS, Frames, local
+    from verification.spark.dataframes import FRAME_SCHEMAS, Frames, local
 
     every = list(plants)
     held = {}
@@ -35,9 +35,9 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
 
 def evidence_of_frames(held: Frames) -> Evidence:
     """What fingerprints are taken of, of frames that need no files."""
-    from verification.fingerprints.answers import Answers
-    from verification.fingerprints.blocks import copying_of
-    from verification.fingerprints.evidence import Evidence
+    from verification.fingerprints.ack_sums import Answers
+    from verification.fingerprints.inputs import Evidence
+    from verification.fingerprints.workers.blocks import copying_of
 
     runs = held.runs.toArrow().to_pylist()
     plain = held.operations.where("plain").select("run", "process").distinct()
@@ -54,7 +54,7 @@ def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawVi
     """Every violation that the Spark checks and the walk of transaction logs find, by run."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
-    from verification.collecting import collect
+    from verification.judge.run_checks import collect
 
     every = list(plants)
     found = collect(derive(frames(spark, every)), CHECKS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from verification.verdict import (
+from verification.vocabulary.verdict import (
     Finding,
     Verdict,
     Violation,

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from verification.experiment import Experiment, Isolation, Observer, Topic
-from verification.history import Action, Entry, Intent, Operation, Outcome
-from verification.identity import Identity, Kind
+from verification.evidence.columns import IDENTITY
+from verification.evidence.rows import identity_row, operation_rows
 from verification.row_types import Row, Rows
-from verification.rows import identity_row, operation_rows
-from verification.sources.columns import IDENTITY
+from verification.vocabulary.experiment import Experiment, Isolation, Observer, Topic
+from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome
+from verification.vocabulary.identity import Identity, Kind
 
 MS = 1_000_000
 SIZE = 120

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.planted import Plant, Planted
-from verification.history import Intent, Operation
 from verification.row_types import Row
+from verification.vocabulary.history import Intent, Operation
 
 #: (anomaly, process, operation, index, topic index, partition, offset, observer)
 Found = tuple[str, Any, Any, Any, Any, Any, Any, Any]

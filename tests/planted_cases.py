@@ -19,7 +19,7 @@ from tests import (
 from tests.planted import Plant
 from tests.planted_busy import Case, Found
 from tests.planted_files import write
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
 
 CASES: dict[str, Case] = {
     function.__name__: function

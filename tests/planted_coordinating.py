@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tests.planted import Plant
 from tests.planted_busy import Found, busy, found
-from verification.transaction_log import TOPIC_INDEX, Entry, State
-from verification.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 
 #: Where the run's part of the log begins, and the partition that it is in.
 FIRST, PARTITION = 40, 2

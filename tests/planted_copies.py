@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found, torn
-from verification.experiment import Topic, TopicRole
-from verification.history import Action, Intent, Operation, Outcome
 from verification.row_types import Row
+from verification.vocabulary.experiment import Topic, TopicRole
+from verification.vocabulary.history import Action, Intent, Operation, Outcome
 
 IN, OUT, ALSO = 0, 1, 2
 

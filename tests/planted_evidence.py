@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from tests.plans import ANCHOR, END_S, FAULT_BEGAN_S, FAULT_HEALED_S, FAULT_HELD_S, SECOND, STARTED, Plan
-from verification.experiment import Experiment, Floor, Isolation, Observer, Topic
-from verification.history import (
+from verification.evidence.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
+from verification.vocabulary.experiment import Experiment, Floor, Isolation, Observer, Topic
+from verification.vocabulary.history import (
     NO_LEADER,
     UNSEEN,
     Action,
@@ -21,9 +22,8 @@ from verification.history import (
     ProcessRecord,
     Sample,
 )
-from verification.transaction_log import Entry as LogEntry
-from verification.transaction_log import State
-from verification.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
+from verification.vocabulary.transaction_log import Entry as LogEntry
+from verification.vocabulary.transaction_log import State
 
 _COMMIT = (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.planted import Plant
-from verification import history_file as histories
-from verification import transaction_log_file
-from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
-from verification.experiment import Experiment
-from verification.history import Settled
-from verification.layout import RunDirectory
+from verification.evidence import history_file as histories
+from verification.evidence import transaction_log_file
+from verification.evidence.columns import CAPTURED, TYPES
+from verification.evidence.run_directory import RunDirectory
 from verification.row_types import Row
-from verification.sources.columns import CAPTURED, TYPES
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.history import Settled
+from verification.vocabulary.quiescent_state import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 
 
 def _parquet(folder: Path, rows: list[Row]) -> None:

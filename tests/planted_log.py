@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from verification.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, Kind
 from wire.compression import Compression
 from wire.records import decode, encode
 

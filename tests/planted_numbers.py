@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found
-from verification.history import Intent
+from verification.evidence.rows import FORGOTTEN_NS
 from verification.row_types import Row
-from verification.rows import FORGOTTEN_NS
+from verification.vocabulary.history import Intent
 
 #: The last number before 0.
 LAST = (1 << 31) - 1

@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.planted import Client, Plant, Planted, valued
-from verification.experiment import Topic, TopicRole
-from verification.history import Action, Intent, Outcome
 from verification.row_types import Row
+from verification.vocabulary.experiment import Topic, TopicRole
+from verification.vocabulary.history import Action, Intent, Outcome
 
 Numbers = tuple[int, int, int]
 TOPICS = (

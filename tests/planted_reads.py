@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.planted import MS, Plant, valued
 from tests.planted_busy import A0, A1, ALL, B0, Found, busy, found
-from verification.history import Intent, Outcome
-from verification.identity import Identity, Kind
+from verification.vocabulary.history import Intent, Outcome
+from verification.vocabulary.identity import Identity, Kind
 
 
 def aborted_read_by_capture(run: str) -> tuple[Plant, set[Found]]:

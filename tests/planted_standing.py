@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.planted import Plant
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found, torn
-from verification.history import Action, Operation, Outcome
+from verification.vocabulary.history import Action, Operation, Outcome
 
 
 def zombie_by_time(run: str) -> tuple[Plant, set[Found]]:

@@ -19,7 +19,7 @@ from suites.config import OUT, ROOT, add_options
 from tests.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.run_directories import make_run
 from tests.workflows import CLEAN, VIOLATING
-from verification.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import ExitCode, Verdict
 
 #: What a run takes that names no release.
 NEWEST = "4.4.0"

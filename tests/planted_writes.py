@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.planted import Plant
 from tests.planted_busy import A0, A1, ALL, B0, B1, Found, busy, found, torn
-from verification.history import Outcome
-from verification.identity import Identity, Kind
+from verification.vocabulary.history import Outcome
+from verification.vocabulary.identity import Identity, Kind
 
 
 def clean(run: str) -> tuple[Plant, set[Found]]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from reports.run_record import Download, Ended, Planned, RunRecord, RunState
 from tests.plans import ANCHOR, STARTED, WALL_CLOCK, Plan
 from tests.planted_evidence import entries, experiment, log_rows, transaction_log
-from verification import history_file, transaction_log_file, verdict_file
-from verification.layout import RunDirectory
-from verification.verdict import (
+from verification.evidence import history_file, transaction_log_file, verdict_file
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.verdict import (
     CoverageItem,
     RequirementVerdict,
     ScenarioVerdict,

@@ -16,7 +16,7 @@ from reports.load import load_run
 from reports.model import Report
 from reports.run_record import Ended, Planned, RunRecord, RunState
 from reports.write import write_all
-from verification.script import Exchange, Relation, Script, Statement
+from verification.scripts.script import Exchange, Relation, Script, Statement
 
 STARTED = "20261121T093000Z"
 SENT_NS = 28_000_000_000_000

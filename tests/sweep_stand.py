@@ -18,7 +18,7 @@ from suites.protocol.case import Needs
 from suites.protocol.plugin import ProtocolPlugin
 from suites.protocol.sweep import Case, Sweep
 from verification.requirements.catalogue import load
-from verification.script import Script
+from verification.scripts.script import Script
 
 
 def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolPlugin:

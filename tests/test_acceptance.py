@@ -14,7 +14,7 @@ from fixtures.clusters.releases import default_release
 from suites import acceptance
 from suites.acceptance import MATRIX, Cell, main, objections, outstanding, render
 from suites.child_run import OverdueRunError
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 CELL = Cell(release="4.3.1", runtime="local", client="confluent", seed=1)
 

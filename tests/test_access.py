@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from verification.errors import CaptureError
 from verification.sources.access import Access, access
+from verification.vocabulary.errors import CaptureError
 from wire.sasl import Plain, Scram
 
 WHO = {"sasl.username": "auditor", "sasl.password": "s3cret"}

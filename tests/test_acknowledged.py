@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.planted_writes import clean
-from verification import acknowledged
-from verification.acknowledged import operations
-from verification.captures import Captures, PartitionEnd
-from verification.errors import UnfitEvidenceError
-from verification.fitness import Starts
+from verification.evidence import acks_file
+from verification.evidence.acks_file import operations
+from verification.evidence.assumptions import Starts
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.quiescent_state import Captures, PartitionEnd
 
 ACKS = [[0, 0, 0, 1000, "ok"], [1, 0, 0, -1, "info"], [2, 1, 11, 9_000_000_000, "fail"]]
 WHOLE = [
@@ -87,7 +87,7 @@ def test_lines_are_counted_across_what_is_read_together(tmp_path: Path, monkeypa
     wanted = [*range(-2, 1), 10**18 + 1, *range(2, 1_000)]
     path = _file(tmp_path, *lines)
     for chunk in (1, 7, 100, 1 << 20):
-        monkeypatch.setattr(acknowledged, "CHUNK", chunk)
+        monkeypatch.setattr(acks_file, "CHUNK", chunk)
         path.write_bytes(gzip.compress("\n".join(lines).encode()))
         assert _spoken(path, _starts(0)) == wanted
         with pytest.raises(UnfitEvidenceError, match=r"line 1003 holds no"):
@@ -100,7 +100,7 @@ def _rows(lines: list[str]) -> list[dict[str, object]]:
     for body in map(json.loads, lines):
         for *numbers, outcome in body["acks"]:
             said = (int(body["operation"]), *map(int, numbers), outcome)
-            rows.append(dict(zip(acknowledged.ACKS.names, said, strict=True)))
+            rows.append(dict(zip(acks_file.ACKS.names, said, strict=True)))
     return rows
 
 
@@ -109,7 +109,7 @@ def test_every_acknowledgement_is_what_a_parser_of_json_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     """Of lines as we write them and of others, of all operations and of some, whatever their number of records."""
-    monkeypatch.setattr(acknowledged, "CHUNK", chunk)
+    monkeypatch.setattr(acks_file, "CHUNK", chunk)
     odd = ["null", "nan", "true", "x"]
     lines = [*WHOLE, json.dumps({"operation": 8, "acks": [[0, 0, 0, -1, each] for each in odd]}), WHOLE[2]]
     lines += [
@@ -120,7 +120,7 @@ def test_every_acknowledgement_is_what_a_parser_of_json_says(
 
     def read(wanted: list[int] | None) -> list[dict[str, object]]:
         asked = None if wanted is None else np.array(wanted, np.int64)
-        return [row for batch in acknowledged.acks(path, asked) for row in batch.to_pylist()]
+        return [row for batch in acks_file.acks(path, asked) for row in batch.to_pylist()]
 
     def ordered(rows: list[dict[str, object]]) -> list[str]:
         return sorted(map(repr, rows))

@@ -13,9 +13,9 @@ import pytest
 
 from tests import planted_files
 from tests.planted_busy import busy
-from verification.evidence import read_run
-from verification.frames import acks, local
+from verification.evidence.run_evidence import read_run
 from verification.sources import schema
+from verification.spark.dataframes import acks, local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +54,8 @@ def _as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def test_workers_read_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
     """Of some processes and of some operations; one that has no file was told nothing."""
-    from verification.fingerprints.answers import ANSWERS
-    from verification.fingerprints.evidence import answers_of
+    from verification.fingerprints.ack_sums import ANSWERS
+    from verification.fingerprints.inputs import answers_of
 
     plant = busy("workers").finish()
     run = read_run(planted_files.write(plant, tmp_path / "run"))

@@ -16,20 +16,20 @@ from tests.planted import MS, Plant
 from tests.planted_busy import A0, A1, B0, busy
 from tests.planted_cases import planted_all
 from tests.planted_programs import build
-from verification.anomalies import Anomaly
-from verification.evidence import read_run
-from verification.fingerprints.accord import doubt
-from verification.fingerprints.choice import is_small
-from verification.fingerprints.evidence import files
+from verification.evidence.rows import small_rows
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
 from verification.fingerprints.in_memory import case_of, work
 from verification.fingerprints.in_memory import held as held_of_files
-from verification.folding import RawViolation
-from verification.history import Outcome
-from verification.layout import RunDirectory
+from verification.fingerprints.inputs import files
+from verification.fingerprints.strategy import is_small
+from verification.fingerprints.workers.agreement import doubt
+from verification.judge.primary_findings import RawViolation
 from verification.mutation.base import RUNS
 from verification.mutation.held import held
 from verification.reference import judge_rows
-from verification.rows import small_rows
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Outcome
 
 REAL = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
 GENERATED = 400
@@ -73,9 +73,9 @@ def test_who_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     run = read_run(RunDirectory(RUNS / REAL[0]))
     rows = run.captured.count("log") * (1 + len(run.experiment.observers))
     assert rows > run.captured.count("log")
-    monkeypatch.setattr("verification.fingerprints.choice.ROWS_MIN", rows)
+    monkeypatch.setattr("verification.fingerprints.strategy.ROWS_MIN", rows)
     assert not is_small(run)
-    monkeypatch.setattr("verification.fingerprints.choice.ROWS_MIN", rows + 1)
+    monkeypatch.setattr("verification.fingerprints.strategy.ROWS_MIN", rows + 1)
     assert is_small(run)
     assert not is_small(replace(run, experiment=replace(run.experiment, has_log=False)))
 

@@ -16,21 +16,21 @@ from tests.planted import Plant
 from tests.planted_busy import A0, busy
 from tests.planted_cases import planted_all
 from tests.planted_files import write
-from verification import judge as judging
-from verification.acquitting import in_order
-from verification.evidence import read_run
-from verification.fingerprints.choice import Way
-from verification.fingerprints.evidence import files
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
 from verification.fingerprints.in_memory import told_of
-from verification.judge import judge
-from verification.layout import RunDirectory
-from verification.verdict import Verdict
+from verification.fingerprints.inputs import files
+from verification.fingerprints.strategy import Way
+from verification.judge import judge as judging
+from verification.judge.judge import judge
+from verification.judge.quick_pass import in_order
+from verification.vocabulary.verdict import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.evidence import RunEvidence
-    from verification.verdict import ScenarioVerdict
+    from verification.evidence.run_evidence import RunEvidence
+    from verification.vocabulary.verdict import ScenarioVerdict
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,7 @@ def test_only_the_named_checks_find_anything_beside_records(spark: SparkSession,
     """Each of them does, about the history that was planted for it; all others find nothing where no place is."""
     from verification.checks import CHECKS
     from verification.checks.facts import beside
-    from verification.collecting import collect
+    from verification.judge.run_checks import collect
 
     facts = beside(frames(spark, planted))
     assert collect(facts, [check for check in CHECKS if not check.beside]) == {}
@@ -153,7 +153,7 @@ def test_what_cannot_be_held_is_said_and_looked_at(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A run whose files a worker cannot read is judged as if nobody had asked; the one beside it is acquitted."""
-    found = "verification.fingerprints.evidence.files"
+    found = "verification.fingerprints.inputs.files"
 
     def astray(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
         (run,) = runs
@@ -176,7 +176,7 @@ def test_what_only_spark_can_read_is_held_by_nobody(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a capture lies in no file of this machine, no worker is asked, and every record is looked at."""
-    monkeypatch.setattr("verification.fingerprints.evidence.files", lambda _: {})
+    monkeypatch.setattr("verification.fingerprints.inputs.files", lambda _: {})
     monkeypatch.setattr("verification.fingerprints.in_memory.agreeing", lambda *_: pytest.fail("somebody was asked"))
     run = read_run(write(busy("elsewhere").finish(), tmp_path / "elsewhere"))
     assert in_order(spark, [run]) == frozenset()

@@ -23,15 +23,15 @@ from tests.test_fingerprints import torn
 from tests.test_reading_sources import END, PARTS, TOPIC, options, whole
 from tests.whole_commands import ROOT
 from tests.wire_definitions import definition_jars
-from verification import verdict_file
-from verification.capture import spoken
-from verification.evidence import read_run
-from verification.fingerprints.choice import Way, fits
-from verification.folding import fold
-from verification.layout import RunDirectory
+from verification.evidence import verdict_file
+from verification.evidence.rows import all_rows
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
+from verification.fingerprints.strategy import Way, fits
+from verification.judge.primary_findings import fold
 from verification.reference import judge_rows
-from verification.rows import all_rows
-from verification.verdict import ExitCode
+from verification.spark.capture import spoken
+from verification.vocabulary.verdict import ExitCode
 
 pytestmark = pytest.mark.spark
 #: A session and one judgement take half a minute; the rest is for a machine that is busy with clusters.
@@ -46,11 +46,11 @@ PROGRAM = """import json, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from verification.__main__ import main
-from verification.distant import bring
-from verification.fingerprints.choice import Way
-from verification.judge import judge
-from verification.layout import RunDirectory
-from verification.shipping import ship
+from verification.spark.remote_evidence import bring
+from verification.fingerprints.strategy import Way
+from verification.judge.judge import judge
+from verification.evidence.run_directory import RunDirectory
+from verification.spark.worker_code import ship
 where, url, asked, large, *words = sys.argv[1:]
 code = main([*words, f"--spark-{where}", url])
 spark = SparkSession.builder.config(f"spark.{where}", url).getOrCreate()

@@ -17,7 +17,7 @@ from suites.bench.table import Circumstances, number, page, render
 from suites.bench.throughput import require_all
 from tests.plans import SMOKE
 from tests.run_directories import make_scenario
-from verification.verdict import ExitCode, ScenarioVerdict, Verdict
+from verification.vocabulary.verdict import ExitCode, ScenarioVerdict, Verdict
 from wire.records import decode, encode
 
 STARTS = Ratio(

@@ -21,9 +21,9 @@ from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VA
 from suites.bench_reading.prebuilt import PREBUILT
 from suites.bench_reading.reading import SOURCES, Log, Took, require_equal
 from suites.bench_verify.footprint import processor_s
-from verification.identity import decode
 from verification.sources.source import SourceName
-from verification.verdict import ExitCode
+from verification.vocabulary.identity import decode
+from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
 from wire.errors import DisconnectedError
 

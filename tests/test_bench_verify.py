@@ -31,12 +31,12 @@ from suites.bench_verify.parties import (
     require,
 )
 from suites.bench_verify.plan import FEEDERS, Plan
-from verification.anomalies import Anomaly
-from verification.evidence import read_run
-from verification.folding import fold
-from verification.layout import RunDirectory
+from verification.evidence.rows import FORGOTTEN_NS, all_rows
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
+from verification.judge.primary_findings import fold
 from verification.reference import judge_rows
-from verification.rows import FORGOTTEN_NS, all_rows
+from verification.vocabulary.anomalies import Anomaly
 
 ROOT = Path(__file__).resolve().parent.parent
 #: What live observers, a claim of survival and the coordinators' log would be needed for.

@@ -15,10 +15,10 @@ from suites.bench_verify.parties import DUCKDB, PRODUCT, TEXTBOOK, Setting
 from suites.bench_verify.plan import Plan
 from suites.bench_verify.textbook import find
 from suites.config import ROOT
-from verification.anomalies import Anomaly
-from verification.evidence import read_run
-from verification.judge import judge
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
+from verification.judge.judge import judge
+from verification.vocabulary.anomalies import Anomaly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

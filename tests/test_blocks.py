@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from verification.fingerprints import blocks, fold
-from verification.fingerprints.blocks import BLOCKS, Copying, Input
-from verification.fingerprints.columns import Columns
-from verification.fingerprints.fragments import BLOCK_BITS, FRAGMENTS
-from verification.fingerprints.packed import PACKED, packed_rows
-from verification.sources.columns import TYPES
+from verification.evidence.columns import TYPES
+from verification.fingerprints.workers import aggregate, blocks
+from verification.fingerprints.workers.blocks import BLOCKS, Copying, Input
+from verification.fingerprints.workers.columns import Columns
+from verification.fingerprints.workers.fragments import BLOCK_BITS, FRAGMENTS
+from verification.fingerprints.workers.packed import PACKED, packed_rows
 
 Row = dict[str, Any]
-_GIVEN = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in fold.GIVEN])
+_GIVEN = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in aggregate.GIVEN])
 #: Two outputs for each input in run a, one in b; c copies nothing.
 FAN_OUT = {"a": 2, "b": 1}
 ENDS = {("a", 0): 201, ("a", 1): 192, ("b", 0): 63}

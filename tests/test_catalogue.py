@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from verification import releases
 from verification.requirements.catalogue import FAMILIES, applies_to, load
 from verification.requirements.errors import CatalogueError, ReleaseError
+from verification.vocabulary import releases
 
 CATALOGUE = load()
 

@@ -10,7 +10,7 @@ from tests.judging import judged
 from tests.planted_busy import Found
 from tests.planted_cases import CASES, planted_all
 from tests.test_reference import as_found
-from verification.anomalies import Anomaly
+from verification.vocabulary.anomalies import Anomaly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

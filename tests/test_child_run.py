@@ -15,7 +15,7 @@ import pytest
 from suites import child_run
 from suites.child_run import OverdueRunError, perform
 from suites.config import ROOT
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 #: Notes every request to end, and takes its time.
 RUN = """

@@ -11,12 +11,12 @@ import pytest
 
 from tests.test_signatures import MARKED, UNMARKED, S, name_of, told
 from tests.test_signatures import Story as Transaction
-from verification.anomalies import Anomaly
-from verification.completions import completed_ns
-from verification.evidence import RunEvidence
-from verification.history import NO_LEADER, UNSEEN, Intent, Operation, Sample
-from verification.transaction_log import Entry, State
-from verification.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.transaction_completions import completed_ns
+from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import NO_LEADER, UNSEEN, Intent, Operation, Sample
+from verification.vocabulary.transaction_log import Entry, State
 
 #: A look: seconds after the asking, who leads, and whether that leader answered.
 Look = tuple[float, int, bool]

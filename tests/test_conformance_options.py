@@ -125,7 +125,7 @@ def test_every_step_of_a_schedule_must_take_hold() -> None:
 def test_every_control_names_known_anomalies() -> None:
     """A control expects at least one anomaly, by the name that the judge gives it."""
     from suites.controls import test_known_bad as controls
-    from verification.anomalies import Anomaly
+    from verification.vocabulary.anomalies import Anomaly
 
     marks = {
         name: [mark.args for mark in getattr(each, "pytestmark", []) if mark.name == "convict"]

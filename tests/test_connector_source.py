@@ -23,12 +23,12 @@ from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.test_reading_sources import options, place, rows_of
 from tests.whole_commands import ROOT
 from tests.wire_definitions import definitions
-from verification.errors import CaptureError
-from verification.identity import IDENTITY_LENGTH, Identity, Kind
 from verification.row_types import Row
 from verification.sources import connector
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range
+from verification.vocabulary.errors import CaptureError
+from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, Kind
 from wire.client import Client
 from wire.values import Isolation, TopicPartition
 
@@ -40,7 +40,7 @@ TOPIC, PARTITIONS = "connected", 2
 WITHIN_S = 300.0
 #: Reads in a session of its own, because jars are given to a JVM when it starts.
 PROGRAM = """import json, sys
-from verification.session import start
+from verification.spark.session import start
 from verification.sources.reading import read
 jars, asked = sys.argv[1], json.loads(sys.argv[2])
 spark = start(options={"spark.jars": jars})

@@ -15,7 +15,7 @@ from suites.protocol.coordinator_log import CoordinatorLog
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import NotApplicableError
 from tests.test_transaction_log import KEY, definitions, logged, value
-from verification.transaction_log import TOPIC
+from verification.vocabulary.transaction_log import TOPIC
 from wire.errors import VersionError
 from wire.records import Batch
 from wire.values import EARLIEST, TopicPartition

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from verification import coverage
-from verification.captured import LocalCaptured
-from verification.captures import Captures
-from verification.errors import UnknownFloorError
-from verification.evidence import RunEvidence
-from verification.experiment import Experiment, Floor
-from verification.history import Action, Entry, FaultRecord, History, InputRange, Intent, Operation, Outcome
-from verification.layout import RunDirectory
+from verification.coverage import coverage
+from verification.evidence.capture_reader import LocalCaptured
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import RunEvidence
+from verification.vocabulary.errors import UnknownFloorError
+from verification.vocabulary.experiment import Experiment, Floor
+from verification.vocabulary.history import Action, Entry, FaultRecord, History, InputRange, Intent, Operation, Outcome
+from verification.vocabulary.quiescent_state import Captures
 
 S = 1_000_000_000
 

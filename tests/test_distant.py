@@ -20,17 +20,17 @@ from tests.hdfs_server import hdfs
 from tests.planted_cases import CASES, MIXED, anomalies, mixed
 from tests.planted_files import write
 from tests.whole_commands import ROOT
-from verification import distant
 from verification.__main__ import main
-from verification.distant import is_uri, local_path, spelled_alike
-from verification.errors import UnfitEvidenceError
-from verification.layout import RunDirectory, scenario_directories
-from verification.verdict import ExitCode
+from verification.evidence.run_directory import RunDirectory, scenario_directories
+from verification.spark import remote_evidence
+from verification.spark.remote_evidence import is_uri, local_path, spelled_alike
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.verdict import ExitCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.verdict import ScenarioVerdict
+    from verification.vocabulary.verdict import ScenarioVerdict
 
 #: A session and one judgement take half a minute; the rest is for a machine that is busy with clusters.
 WITHIN_S = 300.0
@@ -52,8 +52,8 @@ def mounted(spark: SparkSession, place: Path, name: str) -> str:
 
 
 def judged(spark: SparkSession, uri: str, into: Path) -> list[ScenarioVerdict]:
-    from verification.distant import bring
-    from verification.judge import judge
+    from verification.judge.judge import judge
+    from verification.spark.remote_evidence import bring
 
     copy = bring(spark, uri, into)
     runs = [RunDirectory(each.root, copy.source_of(each.root)) for each in scenario_directories(copy.root)]
@@ -65,7 +65,7 @@ def test_a_whole_run_is_judged_where_only_spark_sees_it(spark: SparkSession, tmp
     """The same verdicts, the same bytes of findings; nothing is written beside the evidence, no capture is copied."""
     from dataclasses import replace
 
-    from verification.judge import judge
+    from verification.judge.judge import judge
 
     here = [write(CASES[name](name[:12])[0], tmp_path / "night" / "runs" / name) for name in THREE]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "night").rglob("*")}
@@ -82,17 +82,17 @@ def test_a_whole_run_is_judged_where_only_spark_sees_it(spark: SparkSession, tmp
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("large", [distant.LARGE_BYTES, 0])
+@pytest.mark.parametrize("large", [remote_evidence.LARGE_BYTES, 0])
 def test_what_is_asked_of_captures_has_one_answer(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
 ) -> None:
     """Counts, ends, columns and producers, from the files and from Spark; whether a file counts as large or not."""
-    from verification.captured import LocalCaptured
-    from verification.distant import DistantCaptured
-    from verification.evidence import read_run
-    from verification.rows import all_rows
+    from verification.evidence.capture_reader import LocalCaptured
+    from verification.evidence.rows import all_rows
+    from verification.evidence.run_evidence import read_run
+    from verification.spark.remote_evidence import DistantCaptured
 
-    monkeypatch.setattr(distant, "LARGE_BYTES", large)
+    monkeypatch.setattr(remote_evidence, "LARGE_BYTES", large)
     for name in ("clean", "without_log"):
         run = write(CASES[name](name)[0], tmp_path / name)
         here, there = LocalCaptured(run), DistantCaptured(spark, f"{mounted(spark, tmp_path, 'asked')}/{name}")
@@ -113,7 +113,7 @@ def test_what_is_asked_of_captures_has_one_answer(
 @pytest.mark.parametrize("name", ["a[b]*", "{open\\c?"])
 def test_no_name_is_a_pattern(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """A run lies in the directory that is named, whatever else a pattern of that name would match."""
-    from verification.judge import judge
+    from verification.judge.judge import judge
 
     for other in ("abc", "ab"):
         write(CASES["clean"]("clean")[0], tmp_path / "evidence" / other / "run")
@@ -173,10 +173,10 @@ def test_damage_of_large_files_is_told_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[RunDirectory], None]
 ) -> None:
     """Where Spark reads the footers."""
-    monkeypatch.setattr(distant, "LARGE_BYTES", 0)
+    monkeypatch.setattr(remote_evidence, "LARGE_BYTES", 0)
     run = write(CASES["clean"]("clean")[0], tmp_path / "run")
     harm(run)
-    captured = distant.DistantCaptured(spark, f"{mounted(spark, tmp_path, 'large')}/run")
+    captured = remote_evidence.DistantCaptured(spark, f"{mounted(spark, tmp_path, 'large')}/run")
     with pytest.raises(UnfitEvidenceError, match=r"part-\S*parquet is not readable Parquet"):
         captured.count("committed")
 
@@ -186,24 +186,24 @@ def test_half_a_copy_has_no_name(spark: SparkSession, tmp_path: Path, monkeypatc
     """A copy that ends before its last file leaves nothing behind, so that it can be made again into the same directory."""
     run = write(CASES["clean"]("clean")[0], tmp_path / "run")
     uri = mounted(spark, tmp_path, "half") + "/run"
-    whole = distant._contents
-    monkeypatch.setattr(distant, "_contents", lambda *asked: islice(whole(*asked), 2))
+    whole = remote_evidence._contents
+    monkeypatch.setattr(remote_evidence, "_contents", lambda *asked: islice(whole(*asked), 2))
     with pytest.raises(UnfitEvidenceError, match="was there and did not come"):
-        distant.bring(spark, uri, tmp_path / "into")
+        remote_evidence.bring(spark, uri, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
     monkeypatch.undo()
-    copy = distant.bring(spark, uri, tmp_path / "into")
+    copy = remote_evidence.bring(spark, uri, tmp_path / "into")
     assert copy.root == tmp_path / "into" / "run"
     assert (copy.root / "history.jsonl").read_bytes() == run.history.read_bytes()
     (tmp_path / "taken").touch()
     with pytest.raises(UnfitEvidenceError, match="cannot be written"):
-        distant.bring(spark, uri, tmp_path / "taken")
+        remote_evidence.bring(spark, uri, tmp_path / "taken")
 
 
 @pytest.mark.spark
 def test_what_cannot_be_read_is_said_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing there, no such file system, nobody answers, and a directory that has something in it."""
-    from verification.distant import bring
+    from verification.spark.remote_evidence import bring
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "into" / "run").mkdir(parents=True)

@@ -14,7 +14,7 @@ from tests.planted_cases import MIXED, anomalies, mixed
 from tests.s3_server import s3
 from tests.test_distant import kept
 from tests.whole_commands import ROOT
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 #: A session and its judgements take half a minute; the rest is for a machine that is busy with clusters.
 WITHIN_S = 300.0
@@ -24,10 +24,10 @@ PROGRAM = """import json, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from verification.__main__ import main
-from verification.distant import bring
-from verification.errors import UnfitEvidenceError
-from verification.judge import judge
-from verification.layout import scenario_directories
+from verification.spark.remote_evidence import bring
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.judge.judge import judge
+from verification.evidence.run_directory import scenario_directories
 here, words, refused = json.loads(sys.argv[1])
 said = {"code": main(words), "refused": []}
 spark = SparkSession.builder.getOrCreate()

@@ -31,8 +31,8 @@ from fixtures.clients.registry import CLIENTS, client_kind
 from fixtures.clusters.local import LocalCluster
 from tests.driver_talk import ROOT, Talk, World, await_gone, create_topics, real_topics
 from tests.real_cluster import SINGLE_BROKER, launcher
-from verification.history import Outcome
-from verification.identity import IDENTITY_LENGTH, decode
+from verification.vocabulary.history import Outcome
+from verification.vocabulary.identity import IDENTITY_LENGTH, decode
 
 Open = Callable[..., Talk]
 PLACES = [(0, 0), (1, 1), (0, 1), (1, 3)]

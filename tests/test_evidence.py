@@ -18,18 +18,19 @@ from tests.planted_cases import CASES, MIXED, anomalies, mixed
 from tests.planted_files import write
 from tests.test_agreement import comparable
 from tests.test_reference import as_found
-from verification import findings, readme_file
 from verification.__main__ import main
 from verification.coordination import EVER, failing_ms, illegal_transitions, rows, unjudged
-from verification.errors import UnfitEvidenceError
-from verification.evidence import RunEvidence, check_distinct, read_run
-from verification.folding import fold
-from verification.history import Action, Entry, FaultRecord, Operation, Outcome, Phase
-from verification.layout import CONTENTS, RunDirectory
+from verification.evidence import readme_file
+from verification.evidence.rows import all_rows
+from verification.evidence.run_directory import CONTENTS, RunDirectory
+from verification.evidence.run_evidence import RunEvidence, check_distinct, read_run
+from verification.judge import finding_files
+from verification.judge.primary_findings import fold
 from verification.reference import judge_rows, summary
-from verification.rows import all_rows
-from verification.transaction_log import TOPIC
-from verification.verdict import ExitCode, ScenarioVerdict, Verdict, Violation
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.history import Action, Entry, FaultRecord, Operation, Outcome, Phase
+from verification.vocabulary.transaction_log import TOPIC
+from verification.vocabulary.verdict import ExitCode, ScenarioVerdict, Verdict, Violation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,8 +128,8 @@ def _check_witnesses(verdicts: dict[str, ScenarioVerdict]) -> None:
 @pytest.mark.spark
 def test_the_judge_reads_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
     """From files, through Spark, to verdicts.json: findings, folding, a sentence for a cut run, all in one job."""
-    from verification import verdict_file
-    from verification.judge import judge
+    from verification.evidence import verdict_file
+    from verification.judge.judge import judge
 
     runs = mixed(tmp_path, " é 100%")
     cut = write(planted_writes.clean("cut")[0], tmp_path / "cut")
@@ -259,7 +260,7 @@ def test_an_illegal_transition_is_shown_among_the_states_around_it(tmp_path: Pat
     """The finding's files have the records of the same id, and a report shows them with the wrong one marked."""
     plant, expected = CASES["decided_twice"]("twice")
     run = read_run(write(plant, tmp_path / "run"))
-    findings.write(run, fold(judge_rows(all_rows(run))), {})
+    finding_files.write(run, fold(judge_rows(all_rows(run))), {})
     folder = run.directory.findings / "illegal-transition"
     (line,) = (folder / "violations.jsonl").read_text(encoding="utf-8").splitlines()
     told = json.loads(line)

@@ -15,19 +15,28 @@ from pathlib import Path
 import pytest
 
 from fixtures.recorder import Recorder
-from verification import captures, experiment, history_file, script, transaction_log_file, verdict_file
 from verification.__main__ import main
-from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd, TopicState
-from verification.coverage import MEASURES
-from verification.experiment import Experiment, Floor, Isolation, Observer, Topic, TopicRole
-from verification.history import TAGS, Action, InputRange, Intent, Outcome
-from verification.identity import LAYOUT
-from verification.layout import RunDirectory
-from verification.script import Exchange, Relation, Script, Statement
-from verification.sources.columns import DELIVERED, LOG
-from verification.transaction_log import Entry
-from verification.transaction_log_file import LogHeader, LogLeader, LogRange
-from verification.verdict import (
+from verification.coverage.coverage import MEASURES
+from verification.evidence import history_file, transaction_log_file, verdict_file
+from verification.evidence.columns import DELIVERED, LOG
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.transaction_log_file import LogHeader, LogLeader, LogRange
+from verification.scripts import script
+from verification.scripts.script import Exchange, Relation, Script, Statement
+from verification.vocabulary import experiment, quiescent_state
+from verification.vocabulary.experiment import Experiment, Floor, Isolation, Observer, Topic, TopicRole
+from verification.vocabulary.history import TAGS, Action, InputRange, Intent, Outcome
+from verification.vocabulary.identity import LAYOUT
+from verification.vocabulary.quiescent_state import (
+    Captures,
+    CoordinatorState,
+    GroupOffset,
+    OpenProducer,
+    PartitionEnd,
+    TopicState,
+)
+from verification.vocabulary.transaction_log import Entry
+from verification.vocabulary.verdict import (
     CoverageItem,
     ExitCode,
     Finding,
@@ -230,7 +239,7 @@ def test_the_version_is_that_of_the_code() -> None:
         transaction_log_file.FORMAT,
         history_file.FORMAT,
         experiment.FORMAT,
-        captures.FORMAT,
+        quiescent_state.FORMAT,
         verdict_file.FORMAT,
         script.FORMAT,
     }

@@ -17,13 +17,13 @@ from suites.explorer.known import name_of
 from suites.explorer.moves import Epoch, Send, Sequence
 from suites.explorer.performing import perform
 from suites.explorer.sharing import Share
-from suites.explorer.state import Answer, Kind, Phase
 from suites.explorer.store import opened, read_plan, write_plan
 from suites.explorer.telling import lines
 from suites.explorer.walk import ModelAnswerer, Walk
 from suites.explorer.walkers import explore
 from tests.explorer_stand import FRESH, SEEDS, moves, rules
 from tests.real_cluster import RELEASE, Launch, launcher
+from verification.specification.state import Answer, Kind, Phase
 from wire.messages import Definitions
 from wire.transaction_versions import Generation
 

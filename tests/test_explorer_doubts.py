@@ -19,12 +19,12 @@ from suites.explorer.following import AGAIN_TRIES, RATE_TRIES, followed
 from suites.explorer.generate import plan
 from suites.explorer.moves import SHORT_MS, Move, Plan, Send
 from suites.explorer.performing import cut, perform
-from suites.explorer.state import Answer, Kind, Request
 from suites.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
 from suites.explorer.walk import ModelAnswerer, Walk
 from suites.explorer.walkers import explore
 from tests.explorer_stand import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
-from verification.verdict import ExitCode
+from verification.specification.state import Answer, Kind, Request
+from verification.vocabulary.verdict import ExitCode
 from wire.transaction_versions import Generation
 
 TV1 = Generation.TV1

@@ -16,7 +16,6 @@ from suites.explorer.finding import Nature
 from suites.explorer.known import NAMED, name_of
 from suites.explorer.moves import Epoch, Send
 from suites.explorer.performing import perform
-from suites.explorer.state import Kind, Outcome, Phase, Request, State
 from suites.explorer.store import opened, read_plan
 from suites.explorer.telling import lines
 from suites.explorer.walk import Deviation, ModelAnswerer, Walk, step
@@ -33,6 +32,7 @@ from tests.explorer_stand import (
     stale_end_accepted,
     stale_init_aborts,
 )
+from verification.specification.state import Kind, Outcome, Phase, Request, State
 from wire.transaction_versions import Generation
 
 TV1, TV2 = Generation.TV1, Generation.TV2

@@ -17,7 +17,7 @@ from suites.explorer.walk import Deviation
 from suites.explorer.walkers import explore
 from tests.explorer_stand import Stand, aborted_data_shown
 from tests.test_explorer_doubts import HIDDEN, showing
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 from wire.transaction_versions import Generation
 
 WALKERS = 4

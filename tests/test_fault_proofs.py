@@ -27,8 +27,8 @@ from chaos.schedule import Step
 from chaos.targets import FollowerOf, LeaderOf, TransactionCoordinatorOf
 from tests.fake_cluster import FakeClients, FakeCluster, arena
 from tests.test_coverage import evidence
-from verification import coverage
-from verification.history import FaultRecord
+from verification.coverage import coverage
+from verification.vocabulary.history import FaultRecord
 
 LEADER = LeaderOf("billing-events", 0)
 APP, ZOMBIE = Site("app"), Site("zombie")

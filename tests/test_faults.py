@@ -44,7 +44,7 @@ from chaos.targets import (
     TransactionCoordinatorOf,
 )
 from tests.fake_cluster import FakeClients, FakeCluster, arena
-from verification import coverage
+from verification.coverage import coverage
 
 LEADER = LeaderOf("billing-events", 0)
 APP = Site("app")

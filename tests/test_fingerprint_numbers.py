@@ -12,16 +12,16 @@ from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
 from tests.test_fingerprints import both, unobserved
-from verification.history import Intent
 from verification.mutation.base import bases
 from verification.mutation.batch import frames as mutant_frames
 from verification.mutation.mutant import Mutant
 from verification.row_types import Row
+from verification.vocabulary.history import Intent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.frames import Frames
+    from verification.spark.dataframes import Frames
 
 pytestmark = pytest.mark.spark
 #: What moves with a record when a leader appends batches in another order.
@@ -104,9 +104,9 @@ def _plants() -> list[Plant]:
 
 
 def _doubtful_runs(evidence: Frames) -> set[str]:
-    from verification.fingerprints.facts import folds
     from verification.fingerprints.numbering import doubtful
     from verification.fingerprints.sequence import disordered, out_of_order, sent
+    from verification.fingerprints.suspect_facts import folds
 
     whole = evidence_of_frames(evidence)
     folded = folds(whole)

@@ -12,13 +12,13 @@ from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
 from tests.test_fingerprints import both
-from verification.history import Intent
 from verification.row_types import Row
+from verification.vocabulary.history import Intent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from verification.frames import Frames
+    from verification.spark.dataframes import Frames
 
 pytestmark = pytest.mark.spark
 Orders = list[int]
@@ -91,8 +91,8 @@ def test_every_writer_whose_order_does_not_rise_is_looked_at(spark: SparkSession
 
 def looked_at(spark: SparkSession, evidence: Frames) -> DataFrame:
     """The stretches that are out of order."""
-    from verification.fingerprints.facts import folds
     from verification.fingerprints.sequence import out_of_order
+    from verification.fingerprints.suspect_facts import folds
 
     folded = folds(evidence_of_frames(evidence))
     return out_of_order(folded.stretches)
@@ -100,8 +100,8 @@ def looked_at(spark: SparkSession, evidence: Frames) -> DataFrame:
 
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
     """Both ways find the same records out of order, after the same ones, and the short one keeps few of them."""
-    from verification.fingerprints.facts import folds
     from verification.fingerprints.sequence import out_of_order, sent, sequences
+    from verification.fingerprints.suspect_facts import folds
 
     plants = [_sent(f"o{number:02d}", change) for number, change in enumerate(CHANGES.values())]
     evidence = frames(spark, plants)

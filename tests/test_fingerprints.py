@@ -21,16 +21,16 @@ from tests.planted import Plant, Planted
 from tests.planted_busy import A0, ALL, busy
 from tests.planted_cases import planted_all
 from tests.planted_programs import build
-from verification.evidence import read_run
-from verification.fingerprints.choice import Way, fits
-from verification.folding import RawViolation, fold
-from verification.history import Action, Intent, Operation, Outcome
+from verification.evidence.run_evidence import read_run
+from verification.fingerprints.strategy import Way, fits
+from verification.judge.primary_findings import RawViolation, fold
 from verification.row_types import Row
+from verification.vocabulary.history import Action, Intent, Operation, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.frames import Frames
+    from verification.spark.dataframes import Frames
 
 pytestmark = pytest.mark.spark
 GENERATED = 200
@@ -76,20 +76,20 @@ def _shown(rows: Mapping[tuple[str, str], Iterable[Mapping[str, Any]]]) -> dict[
 
 def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
     """What is found and shown by looking at every record, and by fingerprints first."""
-    from verification import findings
     from verification.checks import CHECKS
     from verification.checks.facts import derive
-    from verification.collecting import collect
-    from verification.fingerprints import facts as fingerprints
+    from verification.fingerprints import suspect_facts as fingerprints
+    from verification.judge import finding_files
+    from verification.judge.run_checks import collect
 
     whole = derive(evidence)
     found = collect(whole, CHECKS)
     folded = {run: fold(violations) for run, violations in found.items()}
     doubts = fingerprints.derive(evidence_of_frames(evidence), share_max=1.0)
     assert doubts is not None
-    left = (_found(found), _shown(findings.surroundings(spark, whole.places, folded)))
+    left = (_found(found), _shown(finding_files.surroundings(spark, whole.places, folded)))
     places = doubts.around(spark, folded)
-    return left, (_found(collect(doubts.facts, CHECKS)), _shown(findings.surroundings(spark, places, folded)))
+    return left, (_found(collect(doubts.facts, CHECKS)), _shown(finding_files.surroundings(spark, places, folded)))
 
 
 def _generated() -> list[Plant]:
@@ -201,9 +201,9 @@ DIFFERENCES: dict[str, Callable[[Plant], None]] = {
 def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> None:
     """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
     from verification.checks.operations import operations
-    from verification.fingerprints.facts import folds, suspects
-    from verification.fingerprints.packed import PACKED
-    from verification.fingerprints.suspects import of_acks
+    from verification.fingerprints.suspect_facts import folds, suspects
+    from verification.fingerprints.workers.packed import PACKED
+    from verification.fingerprints.workers.suspects import of_acks
 
     changes: dict[str, Callable[[Plant], None]] = {"nothing": lambda _: None, **DIFFERENCES}
     plants = []
@@ -238,7 +238,7 @@ def torn(run: str) -> Plant:
 
 def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
     """Of hundreds of records those of the one torn transaction are looked at, with their control records."""
-    from verification.fingerprints.facts import derive
+    from verification.fingerprints.suspect_facts import derive
 
     plants = [many("clean").finish(), torn("torn")]
     evidence = frames(spark, plants)
@@ -249,7 +249,7 @@ def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
 
 def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """What `verdicts.json` and the findings of a run say, the same both ways but for the seconds that they took."""
-    from verification.judge import judge
+    from verification.judge.judge import judge
 
     said = {}
     for way in (Way.WHOLE, Way.FOLDED):
@@ -267,7 +267,7 @@ def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[d
 def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Verdicts and findings of a run are the same bytes both ways, from a fraction of the records."""
     plant = torn("bytes")
-    caplog.set_level(logging.DEBUG, logger="verification.judge")
+    caplog.set_level(logging.DEBUG, logger="verification.judge.judge")
     assert _judged_both_ways(spark, plant, tmp_path)[1]
     said_of = [record.getMessage() for record in caplog.records if "looked at" in record.getMessage()]
     assert said_of == [f"looked at {2 * len(ALL)} of {len(plant.rows['log'])} rows of the log"]
@@ -287,7 +287,7 @@ def test_what_was_acknowledged_is_promised_whatever_the_history_counts(spark: Sp
 
 def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession) -> None:
     """Where too much of the log would be read again, fingerprints say so instead."""
-    from verification.fingerprints.facts import derive
+    from verification.fingerprints.suspect_facts import derive
 
     plant = busy("doubtful", observers=()).finish()
     plant.rows["committed"].clear()
@@ -312,7 +312,7 @@ def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
 
 def test_files_are_read_past_spark_only_when_they_are_all(tmp_path: Path) -> None:
     """A capture of which somebody keeps a part in a folder of its own is read by Spark, which finds it there."""
-    from verification.fingerprints.evidence import files
+    from verification.fingerprints.inputs import files
 
     directory = planted_files.write(many("nested").finish(), tmp_path / "run")
     assert set(files([read_run(directory)])) == {"log", "uncommitted", "committed"}

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from verification.anomalies import Anomaly
-from verification.folding import RawViolation, fold
+from verification.judge.primary_findings import RawViolation, fold
+from verification.vocabulary.anomalies import Anomaly
 
 
 def at(anomaly: Anomaly, offset: int, *, partition: int = 0, operation: int = 1, **values: object) -> RawViolation:

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from verification.fingerprints import fold, neighbours
-from verification.fingerprints.columns import NULL, Columns
-from verification.fingerprints.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, COPIED, FRAGMENT_KEYS
-from verification.fingerprints.groups import Groups
-from verification.fingerprints.hashing import hash_int, hash_long, hash_longs
-from verification.fingerprints.packed import Kind, buckets_of, packs, packs_of_kind, unpack
-from verification.fingerprints.picks import Overlapping, Reached
-from verification.fingerprints.scan import Capture, scanned
-from verification.fingerprints.sieve import By, wanted
-from verification.fingerprints.suspects import OPERATIONS
-from verification.sources.columns import TYPES
+from verification.evidence.columns import TYPES
+from verification.fingerprints.workers import aggregate, neighbours
+from verification.fingerprints.workers.columns import NULL, Columns
+from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, COPIED, FRAGMENT_KEYS
+from verification.fingerprints.workers.groups import Groups
+from verification.fingerprints.workers.hashing import hash_int, hash_long, hash_longs
+from verification.fingerprints.workers.packed import Kind, buckets_of, packs, packs_of_kind, unpack
+from verification.fingerprints.workers.row_filter import By, wanted
+from verification.fingerprints.workers.row_selection import Overlapping, Reached
+from verification.fingerprints.workers.scan import Capture, scanned
+from verification.fingerprints.workers.suspects import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
-_SCHEMA = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in fold.LOGGED])
+_SCHEMA = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in aggregate.LOGGED])
 
 
 def _log(seed: int, rows: int = 600) -> list[Row]:
@@ -110,7 +110,7 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
     rows = _log(seed)
     expected = _folded(rows)
     (whole,) = [_batch(rows)]
-    found = _packed(fold.fold_log([whole], frozenset(), 3))
+    found = _packed(aggregate.fold_log([whole], frozenset(), 3))
     assert len(found) == len(expected)
     for each in found:
         key = {name: each[name] for name in (*FRAGMENT_KEYS, *COPIED)}
@@ -125,7 +125,7 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
             bits = {row["source_offset"] & BLOCK_MAX for row in mine}
             assert each["sources"] & ((1 << 64) - 1) == sum(1 << bit for bit in bits)
     assert any(each["sources"] == NULL for each in found if each["source_block"] is not None)
-    parts = _packed(fold.fold_log([_batch(rows[at : at + 50]) for at in range(0, len(rows), 50)], frozenset(), 3))
+    parts = _packed(aggregate.fold_log([_batch(rows[at : at + 50]) for at in range(0, len(rows), 50)], frozenset(), 3))
     assert sum(each["n"] for each in parts) == len(rows)
 
 
@@ -134,7 +134,7 @@ def test_a_record_changes_its_fragment_s_sums() -> None:
     rows = [row for row in _log(1) if row["control"] is None and row["valid"] and row["identity_run"] == row["run"]][:2]
     rows = [{**row, "offset": at, "digest": 10 + at, "identity_digest": 1} for at, row in enumerate(rows)]
     exchanged = [{**row, "digest": 11 - at} for at, row in enumerate(rows)]
-    one, other = (np.bitwise_xor.reduce(fold.content_of(Columns(_batch(each)))) for each in (rows, exchanged))
+    one, other = (np.bitwise_xor.reduce(aggregate.content_of(Columns(_batch(each)))) for each in (rows, exchanged))
     assert one != other
 
 
@@ -177,7 +177,7 @@ def _whole(held: bytes) -> pa.RecordBatch:
 
 def _looked_around(seed: int) -> dict[int, pa.RecordBatch]:
     """What a worker makes of the fragments of a log, by kind."""
-    around = list(neighbours.look_around(fold.fold_log([_batch(_log(seed))], frozenset(), 1), 1))
+    around = list(neighbours.look_around(aggregate.fold_log([_batch(_log(seed))], frozenset(), 1), 1))
     return {row["kind"]: _whole(row["packed"]) for each in around for row in each.to_pylist()}
 
 
@@ -258,7 +258,7 @@ def test_steps_overlap_spans_by_their_own_offsets() -> None:
 
 def test_operations_are_counted_in_one_schema() -> None:
     """What the log counts for operations is complete: a null would be taken for bits."""
-    around = list(neighbours.look_around(fold.fold_log([_batch(_log(3))], frozenset(), 1), 1))
+    around = list(neighbours.look_around(aggregate.fold_log([_batch(_log(3))], frozenset(), 1), 1))
     packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.OPERATIONS]
     for held in packed:
         whole = _whole(held)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from verification.history import InputRange, Operation, Outcome
-from verification.history_file import UnfitHistoryError, footer_line, header_line, read
+from verification.evidence.history_file import UnfitHistoryError, footer_line, header_line, read
+from verification.vocabulary.history import InputRange, Operation, Outcome
 
 COPY = {
     "type": "operation",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verification.interpreting import ROWS_MAX, interpreted
+from verification.spark.codegen import ROWS_MAX, interpreted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

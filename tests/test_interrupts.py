@@ -11,7 +11,7 @@ import pytest
 
 from suites.interrupts import OBEYED_AT, Requests, deferred
 from suites.laboratory import Laboratory
-from verification import session as spark
+from verification.spark import session as spark
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -24,7 +24,7 @@ from fixtures.clients.outcomes import classify
 from fixtures.clusters.local import LocalCluster
 from tests.driver_talk import ROOT, Talk
 from tests.real_cluster import SINGLE_BROKER, launcher
-from verification.history import Outcome
+from verification.vocabulary.history import Outcome
 
 pytestmark = [
     pytest.mark.cluster,

@@ -12,10 +12,10 @@ from tests.plans import SMOKE
 from tests.run_directories import make_run
 from tests.sweep_directories import EVERY_SCRIPT, INAPPLICABLE, PASSED, UNDECIDED, VIOLATED, make_case, make_sweep
 from verification.__main__ import main
-from verification.judge_scripts import judge_scripts
-from verification.layout import case_directories
-from verification.script import judge
-from verification.verdict import ExitCode
+from verification.evidence.run_directory import case_directories
+from verification.scripts.judging import judge_scripts
+from verification.scripts.script import judge
+from verification.vocabulary.verdict import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,12 +14,12 @@ from suites.laboratory import JUDGED_TOGETHER, Laboratory
 from tests.planted_busy import A0, busy
 from tests.planted_cases import MIXED, mixed
 from tests.planted_files import write
-from verification import judge as judging
-from verification.evidence import RunEvidence
-from verification.fingerprints.choice import Way
-from verification.judge import Checked, judge
-from verification.layout import RunDirectory
-from verification.verdict import Verdict
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import RunEvidence
+from verification.fingerprints.strategy import Way
+from verification.judge import judge as judging
+from verification.judge.judge import Checked, judge
+from verification.vocabulary.verdict import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,8 +108,8 @@ def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.Mon
         judged.append((session, len(directories)))
         return [each.root.name for each in directories]
 
-    monkeypatch.setattr("verification.session.start", start)
-    monkeypatch.setattr("verification.judge.judge", judge_some)
+    monkeypatch.setattr("verification.spark.session.start", start)
+    monkeypatch.setattr("verification.judge.judge.judge", judge_some)
     equipment = MagicMock()
     with Laboratory(MagicMock(directory=tmp_path), MagicMock(), equipment=equipment) as laboratory:
         verdicts = [

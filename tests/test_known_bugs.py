@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from verification.anomalies import Anomaly
-from verification.known_bugs import Kind, KnownBug, Signature, Symptom, affects, load
+from verification.known_bugs.catalogue import Kind, KnownBug, Signature, Symptom, affects, load
 from verification.requirements.catalogue import load as load_catalogue
 from verification.requirements.errors import KnownBugsError
+from verification.vocabulary.anomalies import Anomaly
 
 BUGS = load()
 EVERY = pytest.mark.parametrize("bug", BUGS.values(), ids=lambda each: each.id)

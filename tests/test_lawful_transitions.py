@@ -13,8 +13,8 @@ from itertools import pairwise
 from random import Random
 
 from tests.test_transitions import ALWAYS, NEVER, found, frame
-from verification.transaction_log import Entry, State
-from verification.transitions import IDLE, PREDECESSORS
+from verification.checks.transaction_states import IDLE, PREDECESSORS
+from verification.vocabulary.transaction_log import Entry, State
 
 #: An epoch that the model's producers may not pass; Kafka's is 32767, which histories of a test do not reach.
 EPOCH_MAX = 3

@@ -13,7 +13,7 @@ from fixtures.clients.errors import WorkloadStartError
 from fixtures.clients.registry import CLIENTS, ClientKind
 from fixtures.workloads import OrderFanOut, crew
 from tests.workload_bench import APP, PATIENCE_S, Bench, Start, operations, until
-from verification.history import Outcome, ProcessRecord, Told
+from verification.vocabulary.history import Outcome, ProcessRecord, Told
 
 
 @pytest.fixture

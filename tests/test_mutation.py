@@ -12,10 +12,10 @@ import pytest
 
 from suites.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
 from suites.judge_mutants.__main__ import SEED as KEPT_SEED
-from verification.anomalies import Anomaly
-from verification.evidence import read_run
-from verification.fingerprints.accord import doubt
-from verification.folding import fold
+from verification.evidence.rows import all_rows
+from verification.evidence.run_evidence import read_run
+from verification.fingerprints.workers.agreement import doubt
+from verification.judge.primary_findings import fold
 from verification.mutation.base import RUNS, Base, bases, place_of
 from verification.mutation.batch import acquitted, judged
 from verification.mutation.cut import cut
@@ -24,8 +24,8 @@ from verification.mutation.making import MUTATORS, mutants
 from verification.mutation.mutant import Mutant
 from verification.mutation.score import Judgement, Score, judgement, lines, page, summary
 from verification.reference import judge_rows
-from verification.rows import all_rows
-from verification.verdict import ExitCode
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.verdict import ExitCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

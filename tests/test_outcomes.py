@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from fixtures.clients.outcomes import Next, classify, row_of, rows, what_next
-from verification.history import Outcome
+from verification.vocabulary.history import Outcome
 
 STAGES = {"record", "init", "begin", "produce", "offsets", "offsets-alone", "commit", "abort", "poll"}
 # librdkafka's names for codes that the Kafka protocol names otherwise.

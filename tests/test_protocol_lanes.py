@@ -13,8 +13,8 @@ from fixtures.errors import EnvironmentProblemError
 from suites.protocol.case import THREE, Needs
 from suites.protocol.lanes import HELPED_FROM, Lanes, queues
 from suites.protocol.sweep import Case, Outcome
-from verification.script import ScriptVerdict
-from verification.verdict import Verdict
+from verification.scripts.script import ScriptVerdict
+from verification.vocabulary.verdict import Verdict
 
 WITHIN_S = 20.0
 

@@ -27,9 +27,9 @@ from suites.protocol.stage import Stage
 from suites.protocol.sweep import Sweep
 from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
 from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
-from verification.script import Relation, Script, judge
-from verification.script import read as read_script
-from verification.verdict import Verdict
+from verification.scripts.script import Relation, Script, judge
+from verification.scripts.script import read as read_script
+from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import Generation
 
 

@@ -14,12 +14,12 @@ from chaos.cluster import TopicPartition
 from fixtures import quiescence
 from fixtures.quiescence import LOOK_EVERY_S, Rest
 from tests.planted_writes import clean
-from verification.captures import PartitionEnd
-from verification.errors import UnfitEvidenceError
-from verification.experiment import Topic
-from verification.fitness import check_topics
-from verification.history import Settled
-from verification.samples import MARKERS_S
+from verification.evidence.assumptions import check_topics
+from verification.evidence.lso_samples import MARKERS_S
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.experiment import Topic
+from verification.vocabulary.history import Settled
+from verification.vocabulary.quiescent_state import PartitionEnd
 from wire.values import Metadata, Partition
 from wire.values import Topic as Described
 

@@ -17,9 +17,9 @@ import pytest
 from tests import planted_log
 from tests.log_broker import LogBroker, log_broker
 from tests.wire_definitions import definition_jars
-from verification.errors import CaptureError
-from verification.reference.case import Case
+from verification.reference.run_index import Case
 from verification.row_types import Row
+from verification.vocabulary.errors import CaptureError
 from wire.records import decode
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def test_a_piece_is_one_that_its_size_says(broker: LogBroker) -> None:
 
 def test_a_worker_needs_no_jar(broker: LogBroker) -> None:
     """With the definitions in its options the reader reads the same log, and there is no path among its options."""
-    from verification.capture import spoken as definitions_of
     from verification.sources.wire_log import SPOKEN, LogReader
+    from verification.spark.capture import spoken as definitions_of
     from wire.messages import Definitions
 
     spoken = definitions_of(definition_jars())
@@ -172,8 +172,8 @@ def test_segments_hold_what_fetch_gives(broker: LogBroker, tmp_path: Path) -> No
 
 def test_a_client_is_given_the_records_that_count(broker: LogBroker) -> None:
     """A librdkafka consumer gets all data under read_uncommitted, under read_committed what the markers commit."""
+    from verification.evidence.columns import DELIVERED
     from verification.sources.client import ClientReader
-    from verification.sources.columns import DELIVERED
 
     log = [row for row in wire_rows(broker, [whole()], split_offsets="3") if row["control"] is None]
     outcome = outcomes(wire_rows(broker, [whole()]))
@@ -189,8 +189,8 @@ def test_one_option_chooses_who_reads(spark: SparkSession, broker: LogBroker, tm
     """The three sources give the same frame of the same log through Spark's workers, where they show the same."""
     from pyspark.errors import AnalysisException
 
-    from verification.shipping import ship
-    from verification.sources.columns import DELIVERED
+    from verification.evidence.columns import DELIVERED
+    from verification.spark.worker_code import ship
 
     ship(spark)
     other = broker.logs[TOPIC, 1]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.recorder import Recorder
-from verification.history import Action, Intent, Operation, Outcome, Phase, ProcessRecord, Told
-from verification.history_file import UnfitHistoryError, read
-from verification.layout import RunDirectory
+from verification.evidence.history_file import UnfitHistoryError, read
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.history import Action, Intent, Operation, Outcome, Phase, ProcessRecord, Told
 
 RUN = "a1b2c3d4e5f6"
 

@@ -10,8 +10,8 @@ import pytest
 from tests import planted_files, planted_writes
 from tests.planted import Plant
 from verification.__main__ import main
-from verification.experiment import Experiment, Floor
-from verification.verdict import ExitCode
+from verification.vocabulary.experiment import Experiment, Floor
+from verification.vocabulary.verdict import ExitCode
 
 CLEAN = planted_writes.clean("clean")[0]
 LOST = planted_writes.lost_transaction("lost")[0]

@@ -15,10 +15,10 @@ from tests import planted_log
 from tests.planted_log import LogWriter
 from tests.test_segments import REAL
 from verification.__main__ import main
-from verification.findings import EXAMPLES_MAX
+from verification.judge.finding_files import EXAMPLES_MAX
 from verification.replicas.command import read
 from verification.replicas.compare import Comparison, compare, vouched
-from verification.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import ExitCode, Verdict
 from wire.compression import Compression
 from wire.records import decode, encode
 

@@ -21,7 +21,7 @@ from reports.run_record import Acceptance
 from reports.write import write_all
 from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
-from verification.verdict import Decision, ExitCode, Verdict
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent
 OTHER = Plan(key="coordinator-crash", requirements=("COORD-11",))

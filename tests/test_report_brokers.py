@@ -15,7 +15,7 @@ from tests.plans import CONTROL, FAILED, SMOKE
 from tests.plans import found as planted
 from tests.run_directories import make_run
 from tests.test_report_faces import page_of, rendered
-from verification.verdict import Finding
+from verification.vocabulary.verdict import Finding
 
 BEGAN = datetime(2026, 11, 21, 9, 0, 10, tzinfo=UTC)
 ASKED = Asked(

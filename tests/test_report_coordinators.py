@@ -21,11 +21,11 @@ from tests.plans import FAILED, STARTED
 from tests.planted_evidence import entries as planted
 from tests.planted_evidence import transaction_log
 from tests.run_directories import make_run
-from verification import transaction_log_file
-from verification.history import History
-from verification.layout import RunDirectory
-from verification.transaction_log import Entry, State
-from verification.transaction_log_file import TransactionLog
+from verification.evidence import transaction_log_file
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.vocabulary.history import History
+from verification.vocabulary.transaction_log import Entry, State
 
 ANCHORED = History(
     run=FAILED.run, wall_clock_anchor=STARTED, anchor_ns=5_000_000_000_000, entries=tuple(planted(FAILED))

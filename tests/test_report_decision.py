@@ -14,7 +14,7 @@ from reports.model import Report
 from reports.run_record import Acceptance, Ended, RunState
 from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, STARTED, UNDECIDED, Plan, found
 from tests.run_directories import make_run
-from verification.verdict import Decision, ExitCode, Verdict
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 OTHER = Plan(key="coordinator-crash")
 

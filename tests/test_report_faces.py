@@ -28,7 +28,7 @@ from reports.words import scenario_word
 from reports.write import write_all
 from tests.plans import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
-from verification.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))

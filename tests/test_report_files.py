@@ -17,8 +17,8 @@ from reports.load import load_run
 from reports.run_record import Acceptance
 from tests.plans import EVERY_VERDICT, FAILED, SMOKE, found
 from tests.run_directories import judged, make_run, record
-from verification import verdict_file
-from verification.verdict_file import UnfitVerdictError
+from verification.evidence import verdict_file
+from verification.evidence.verdict_file import UnfitVerdictError
 
 
 def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from reports.write import write_all
 from tests.plans import BROKEN, CONTROL, EVERY_VERDICT, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan
 from tests.run_directories import make_run
 from tests.test_report_faces import hostile_plan
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 CTRF = json.loads((Path(__file__).parent / "ctrf.schema.json").read_text(encoding="utf-8"))
 #: What common readers of JUnit XML accept: per element its attributes, those it must have, and its children. Written

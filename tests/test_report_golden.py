@@ -28,8 +28,8 @@ from reports.load import load_run
 from reports.write import write_all, write_text
 from tests.plans import Plan, found
 from tests.run_directories import make_run
-from verification.anomalies import DEFINITIONS, Anomaly
-from verification.verdict import Verdict
+from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
+from verification.vocabulary.verdict import Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 DIGESTS = "sha256.json"

@@ -20,7 +20,7 @@ from tests.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from tests.sweep_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_sweep
 from tests.test_report_faces import page_of, rendered
-from verification.verdict import Decision, Verdict
+from verification.vocabulary.verdict import Decision, Verdict
 
 AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-transaction", known_bug="KB-16"),))
 UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", count=1),))

@@ -22,7 +22,7 @@ from reports.run_record import Acceptance
 from reports.write import write_all
 from tests.plans import CONTROL, FAILED, SMOKE, Plan
 from tests.run_directories import make_run, record
-from verification.verdict import Decision, ExitCode, Verdict
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 ROOT = Path(__file__).parent.parent
 LATER = "20261122T090000Z"

@@ -35,9 +35,19 @@ from tests.plans import (
 )
 from tests.planted_evidence import entries
 from tests.run_directories import make_run
-from verification.anomalies import Anomaly
-from verification.history import Action, Entry, FaultRecord, History, Intent, Operation, Outcome, ProcessRecord, Settled
-from verification.verdict import Verdict, Violation
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import (
+    Action,
+    Entry,
+    FaultRecord,
+    History,
+    Intent,
+    Operation,
+    Outcome,
+    ProcessRecord,
+    Settled,
+)
+from verification.vocabulary.verdict import Verdict, Violation
 
 
 def commit(at_s: float, took_s: float = 0.1, outcome: Outcome = Outcome.OK) -> Operation:

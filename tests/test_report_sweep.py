@@ -31,8 +31,8 @@ from tests.sweep_directories import (
     swept,
 )
 from tests.test_report_faces import HOSTILE, SCHEMA, page_of
-from verification.script import judge
-from verification.verdict import Decision, ExitCode, Verdict
+from verification.scripts.script import judge
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 NAMES = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json")
 

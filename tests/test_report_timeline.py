@@ -11,7 +11,7 @@ from reports.shapes import WIDTH
 from reports.timeline import BINS_MAX, fault_rows, timeline
 from tests.plans import ANCHOR, END_S, SECOND, SMOKE
 from tests.planted_evidence import entries
-from verification.history import Action, Entry, FaultRecord, History, Operation, Outcome, Sample
+from verification.vocabulary.history import Action, Entry, FaultRecord, History, Operation, Outcome, Sample
 
 
 def history(*extra: Entry) -> History:

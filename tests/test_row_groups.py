@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from verification.fingerprints import fold
-from verification.fingerprints.fragments import BLOCK_BITS, CHUNK_BITS
-from verification.fingerprints.scan import row_groups
-from verification.fingerprints.sieve import By, Sieve, wanted
-from verification.sources.columns import TYPES
+from verification.evidence.columns import TYPES
+from verification.fingerprints.workers import aggregate
+from verification.fingerprints.workers.fragments import BLOCK_BITS, CHUNK_BITS
+from verification.fingerprints.workers.row_filter import By, Sieve, wanted
+from verification.fingerprints.workers.scan import row_groups
 
 Row = dict[str, Any]
-_SCHEMA = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in fold.LOGGED])
+_SCHEMA = pa.schema([(name, pa.type_for_alias(TYPES[name])) for name in aggregate.LOGGED])
 _GROUP_ROWS = 50
 
 

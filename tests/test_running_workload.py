@@ -23,8 +23,8 @@ from fixtures.clusters.local import LocalCluster
 from fixtures.workloads import OrderFanOut, WorkloadPlan, topics
 from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.workload_bench import APP, PATIENCE_S, QUICK, Bench, Start, operations, until
-from verification.history import Action, Operation, Outcome, ProcessRecord, Told
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.history import Action, Operation, Outcome, ProcessRecord, Told
 
 
 @pytest.fixture(scope="module")

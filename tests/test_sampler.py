@@ -21,10 +21,10 @@ from fixtures.recorder import Recorder
 from fixtures.sampler import Sampler
 from suites.trial import Trial
 from tests.wire_definitions import definitions
-from verification import history
-from verification.history import Sample
-from verification.history_file import read
-from verification.layout import RunDirectory
+from verification.evidence.history_file import read
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary import history
+from verification.vocabulary.history import Sample
 from wire.errors import WireError
 
 HERE = TopicPartition(topic="t", partition=0)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from verification.script import Exchange, Relation, Script, Statement, UnfitScriptError, judge, plain, read
-from verification.verdict import Verdict
+from verification.scripts.script import Exchange, Relation, Script, Statement, UnfitScriptError, judge, plain, read
+from verification.vocabulary.verdict import Verdict
 
 
 def statement(observed: object, expected: object, relation: Relation = Relation.EQUALS, **more: bool) -> Statement:

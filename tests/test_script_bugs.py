@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.sweep_directories import GAP, NONE, PASSED, UNNAMED, VIOLATED, said
-from verification.known_bugs import KnownBug, Symptom, affects, load
-from verification.script import Script, Statement, judge
-from verification.script_bugs import fits, known_as
+from verification.known_bugs.catalogue import KnownBug, Symptom, affects, load
+from verification.known_bugs.script_matching import fits, known_as
+from verification.scripts.script import Script, Statement, judge
 
 BUGS = load()
 #: Letters by which a text is told from others.

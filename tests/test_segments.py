@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests import planted_log
-from verification.errors import DataDirectoryError, SegmentChecksumError, SegmentDamagedError
 from verification.replicas.directory import replica, replicas
 from verification.replicas.segments import SegmentLog
+from verification.vocabulary.errors import DataDirectoryError, SegmentChecksumError, SegmentDamagedError
 from wire.records import HEADER, Batch, decode
 
 PARTS = planted_log.batches()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from verification import session
+from verification.spark import session
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -121,7 +121,7 @@ def test_nothing_is_asked_that_only_a_local_session_has(room: str) -> None:
         for name in _named(node)
     }
     found = {file for file, name in asked if name in LOCAL_ONLY}
-    assert found == ({"verification/session.py"} if room == "verification" else set())
+    assert found == ({"verification/spark/session.py"} if room == "verification" else set())
 
 
 def _named(node: ast.AST) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from fixtures.java import find_java, spark_java_home
-from verification.session import ARROW_OPTIONS, kill, start
+from verification.spark.session import ARROW_OPTIONS, kill, start
 
 session = start(java_home=spark_java_home(find_java()), log=Path(sys.argv[1]))
 assert session.range(3).count() == 3

@@ -19,8 +19,8 @@ from suites.protocol.plugin import _shares
 from suites.protocol.sweep import Outcome
 from tests.sweep_directories import PASSED
 from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
-from verification.script import Relation, judge
-from verification.verdict import Verdict
+from verification.scripts.script import Relation, judge
+from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import Generation
 
 

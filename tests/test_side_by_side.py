@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verification.side_by_side import THREADS, side_by_side
+from verification.spark.concurrent_jobs import THREADS, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

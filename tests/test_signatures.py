@@ -13,13 +13,13 @@ from chaos.cluster import TopicPartition
 from chaos.faults.late_duplicate import answered_late
 from tests.planted import Planted
 from tests.planted_files import write
-from verification.anomalies import Anomaly
-from verification.evidence import RunEvidence, read_run
-from verification.folding import RawViolation, fold
-from verification.history import NO_LEADER, UNSEEN, FaultRecord, Operation, Outcome, Sample
+from verification.evidence.rows import all_rows
+from verification.evidence.run_evidence import RunEvidence, read_run
+from verification.judge.primary_findings import RawViolation, fold
+from verification.known_bugs.signatures import recognise
 from verification.reference import judge_rows
-from verification.rows import all_rows
-from verification.signatures import recognise
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import NO_LEADER, UNSEEN, FaultRecord, Operation, Outcome, Sample
 
 S = 1_000_000_000
 MARKED, UNMARKED = (0, 0), (1, 0)

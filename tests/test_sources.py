@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from verification.captures import Captures, PartitionEnd
-from verification.captures import read as read_captures
-from verification.errors import CaptureError
-from verification.experiment import Experiment, Topic
-from verification.identity import IDENTITY_LENGTH, Identity, Kind, decode
-from verification.layout import RunDirectory
-from verification.rows import identity_row
+from verification.evidence.rows import identity_row
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.errors import CaptureError
+from verification.vocabulary.experiment import Experiment, Topic
+from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, Kind, decode
+from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+from verification.vocabulary.quiescent_state import read as read_captures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ def values() -> st.SearchStrategy[bytes | None]:
 @given(st.lists(values(), max_size=8))
 def test_the_vectorised_parser_agrees_with_the_plain_one(several: list[bytes | None]) -> None:
     """Every value is parsed to the identity that `identity.decode` gives, or to nulls where it gives none."""
-    from verification.sources.columns import CONTENT, IDENTITY
+    from verification.evidence.columns import CONTENT, IDENTITY
     from verification.sources.parse import identity_columns
 
     columns = {name: column.to_pylist() for name, column in identity_columns(several).items()}
@@ -87,7 +87,8 @@ def test_names_and_types_speak_of_the_same_columns() -> None:
     """The columns that are known without pyspark are those of the schemas, in their order."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from verification.sources import columns, schema
+    from verification.evidence import columns
+    from verification.sources import schema
 
     assert tuple(schema.LOG.names) == columns.LOG
     assert tuple(schema.DELIVERED.names) == columns.DELIVERED
@@ -217,8 +218,8 @@ def test_a_capture_holds_what_lies_below_the_pinned_ends(
     spark: SparkSession, cluster: tuple[str, dict[tuple[str, int], list[bytes]]], tmp_path: Path
 ) -> None:
     """Every record below each pinned end, and none beyond it, goes through Spark workers into Parquet."""
-    from verification.capture import capture
     from verification.sources.schema import DELIVERED
+    from verification.spark.capture import capture
 
     bootstrap, held = cluster
     directory = RunDirectory(tmp_path)
@@ -244,7 +245,7 @@ def test_captures_have_small_row_groups(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their footers say where something stands: Spark's own row groups would be all that a task writes."""
-    from verification import capture as capturing
+    from verification.spark import capture as capturing
 
     monkeypatch.setattr(capturing, "ROW_GROUP_ROWS", 7)
     bootstrap, held = cluster
@@ -263,7 +264,7 @@ def test_an_end_that_cannot_be_reached_is_named(
     spark: SparkSession, cluster: tuple[str, dict[tuple[str, int], list[bytes]]], tmp_path: Path
 ) -> None:
     """A reader that stands still names the capture, the partition and the offset where it stood."""
-    from verification.capture import capture
+    from verification.spark.capture import capture
 
     bootstrap, held = cluster
     ends = Captures(
@@ -289,7 +290,7 @@ def test_an_end_that_cannot_be_reached_is_named(
 @pytest.mark.spark
 def test_every_partition_must_be_pinned(spark: SparkSession, tmp_path: Path) -> None:
     """A partition without a recorded end would be a hole in the capture, so nothing is read."""
-    from verification.capture import capture
+    from verification.spark.capture import capture
 
     with pytest.raises(CaptureError, match="no end is recorded for one-0"):
         capture(

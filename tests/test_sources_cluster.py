@@ -21,7 +21,7 @@ from verification.sources.ranges import Range
 from verification.sources.schema import DELIVERED
 from verification.sources.segments import SegmentReader
 from verification.sources.wire_log import LogReader
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
 from wire.values import Isolation, TopicPartition
 

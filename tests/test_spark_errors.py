@@ -10,15 +10,15 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from tests.planted_cases import CASES
 from tests.planted_files import write
 from verification.command_line import end_with
-from verification.conclusion import conclude
-from verification.distant import _told
-from verification.errors import SessionError, UnfitEvidenceError
-from verification.evidence import read_run
-from verification.folding import fold
+from verification.evidence.rows import all_rows
+from verification.evidence.run_evidence import read_run
+from verification.judge.assemble import conclude
+from verification.judge.primary_findings import fold
 from verification.reference import judge_rows
-from verification.rows import all_rows
-from verification.spark_errors import in_a_line
-from verification.verdict import ExitCode, Verdict
+from verification.spark.errors import in_a_line
+from verification.spark.remote_evidence import _told
+from verification.vocabulary.errors import SessionError, UnfitEvidenceError
+from verification.vocabulary.verdict import ExitCode, Verdict
 
 PLACE = "s3a://bucket/run"
 CALL = "An error occurred while calling o72.load.\n: "
@@ -107,7 +107,7 @@ def test_what_was_found_stays_found_when_its_known_bug_cannot_be_told(
     def vanished(*_: object) -> None:
         raise OSError("the evidence has gone")
 
-    monkeypatch.setattr("verification.signatures.recognise", vanished)
+    monkeypatch.setattr("verification.known_bugs.signatures.recognise", vanished)
     evidence = read_run(write(CASES["lost_append"]("lost_append")[0], tmp_path / "run"))
     verdict = conclude(evidence, fold(judge_rows(all_rows(evidence))), {}, ("before",))
     assert verdict.verdict is Verdict.FAIL

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from verification.errors import JavaUnfitError
-from verification.spark_java import java_major, spark_java
+from verification.spark.java import java_major, spark_java
+from verification.vocabulary.errors import JavaUnfitError
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from verification.spark_logging import hush
+from verification.spark.log_filters import hush
 
 
 def _raise(error: BaseException) -> None:
@@ -38,7 +38,7 @@ def test_only_traces_of_an_interruption_are_kept_back(name: str, caplog: pytest.
 def test_a_logger_of_ours_says_what_it_likes(caplog: pytest.LogCaptureFixture) -> None:
     """What is logged by its own name passes."""
     hush()
-    _log_while_handling(logging.getLogger("verification.judge"), KeyboardInterrupt())
+    _log_while_handling(logging.getLogger("verification.judge.judge"), KeyboardInterrupt())
     assert caplog.messages == ["while it was raised", "while it was handled"]
 
 

@@ -14,12 +14,12 @@ from fixtures.errors import CacheNotWritableError
 from fixtures.java import find_java, spark_java_home
 from fixtures.spark_rehearsal import keep_classes
 from suites.laboratory import Laboratory
-from verification import session, spark_archive
+from verification.spark import class_archive, session
 
 STARTED = """
 import sys
 from pathlib import Path
-from verification.session import end, settings, start
+from verification.spark.session import end, settings, start
 
 key = "spark.driver.extraJavaOptions"
 options = f"{settings({})[key]} -Xlog:class+load:file={sys.argv[2]}"
@@ -33,14 +33,14 @@ def test_a_session_is_told_of_the_archive_that_is_there(monkeypatch: pytest.Monk
     """Unless the user has JVM options of his own, which are left as they are."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     key = "spark.driver.extraJavaOptions"
-    assert spark_archive.sharing_options() == ()
-    told = spark_archive.told()
+    assert class_archive.sharing_options() == ()
+    told = class_archive.told()
     told.parent.mkdir(parents=True)
     told.write_text("-XX:SharedArchiveFile=/a.jsa\n-Xlog:cds=off\n", encoding="utf-8")
     assert "-XX:SharedArchiveFile=/a.jsa -Xlog:cds=off" in session.settings({})[key]
     assert "SharedArchiveFile" not in session.settings({key: "-Xss4m"})[key]
     told.write_bytes(b"\xff")
-    assert spark_archive.sharing_options() == ()
+    assert class_archive.sharing_options() == ()
 
 
 def test_a_run_rehearses_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_rehearsal_spares_the_next_session_the_loading_of_classes(
     for _ in range(2):
         keep_classes(java, say=said.append)
     assert [each.partition(" of ")[0] for each in said] == ["Making the class archive"], "made once"
-    assert spark_archive.sharing_options(), "this JVM can make one, and it is told of"
+    assert class_archive.sharing_options(), "this JVM can make one, and it is told of"
     log = tmp_path / "classes.log"
     command = [sys.executable, "-c", STARTED, str(home), str(log)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=os.environ)

@@ -29,8 +29,8 @@ from tests.sweep_directories import (
     swept,
 )
 from tests.test_report_faces import SCHEMA, page_of
-from verification.script import Statement
-from verification.verdict import Decision, ExitCode, Verdict
+from verification.scripts.script import Statement
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 
 def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:

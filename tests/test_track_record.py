@@ -20,8 +20,8 @@ from suites.regressions import matrix
 from suites.regressions.matrix import Cell, UnfitRecordError
 from suites.regressions.row import Row, Seen, decide
 from suites.track_record import RELEASES, Plan, Record, conclude, plans, rows
-from verification.known_bugs import KnownBugId, affects, load
-from verification.verdict import ExitCode
+from verification.known_bugs.catalogue import KnownBugId, affects, load
+from verification.vocabulary.verdict import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
 

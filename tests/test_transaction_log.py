@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from fixtures.clusters.releases import Release, definition_jars, fetch_release
-from verification.transaction_log import Entry, State, UnfitTransactionLogError, read
-from verification.transitions import judge
+from verification.checks.transaction_states import judge
+from verification.vocabulary.transaction_log import Entry, State, UnfitTransactionLogError, read
 from wire.messages import Definitions
 from wire.records import Batch, decode, encode
 from wire.schema import Body

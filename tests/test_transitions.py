@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.planted import Planted
+from verification.checks.transaction_states import Judgement, judge
 from verification.coordination import illegal_transitions
-from verification.folding import RawViolation
+from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.judge.primary_findings import RawViolation
 from verification.reference import judge_rows
 from verification.row_types import Row
-from verification.transaction_log import TOPIC_INDEX, Entry, State
-from verification.transaction_log_file import LogHeader, LogRange, TransactionLog
-from verification.transitions import Judgement, judge
+from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 
 #: No deadline: the machine may be busy with brokers. No database: a failure prints how to repeat it.
 QUICK = settings(

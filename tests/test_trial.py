@@ -14,7 +14,7 @@ from fixtures.recorder import Recorder
 from suites.external import ExternalTrial
 from suites.runner import conduct
 from suites.trial import Trial
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
 
 
 class Part:

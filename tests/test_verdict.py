@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from verification.decision import Judged, attributed, convicted, decide
-from verification.experiment import Experiment
+from verification.judge.decision import Judged, attributed, convicted, decide
 from verification.requirements import catalogue
-from verification.verdict import (
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.verdict import (
     CoverageItem,
     Decision,
     ExitCode,
@@ -20,7 +20,7 @@ from verification.verdict import (
     code_of,
     exit_code,
 )
-from verification.verdict import decide as decision_of
+from verification.vocabulary.verdict import decide as decision_of
 
 ENOUGH = CoverageItem(name="records", have=10, need=10, text="records acknowledged")
 TOO_LITTLE = CoverageItem(name="records", have=9, need=10, text="records acknowledged")
@@ -147,7 +147,7 @@ def test_a_finding_that_nobody_claimed_is_attributed_to_the_catalogue() -> None:
 
 def test_every_anomaly_can_be_attributed() -> None:
     """Whatever is found on the newest release, some row of the catalogue that applies forbids it."""
-    from verification.anomalies import Anomaly
+    from verification.vocabulary.anomalies import Anomaly
 
     rows = dict(catalogue.load())
     assert [anomaly for anomaly in Anomaly if attributed(str(anomaly), rows, experiment()) is None] == []

@@ -31,9 +31,9 @@ from fixtures.clusters.spec import SITES_MAX, ClusterSpec
 from fixtures.waiting import await_until
 from tests.real_cluster import RELEASE, SINGLE_BROKER, launcher
 from tests.wire_definitions import definitions
-from verification.errors import CaptureError
 from verification.sources.ranges import Range, RangeGroup, encode
 from verification.sources.wire_log import LogReader
+from verification.vocabulary.errors import CaptureError
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.connection import Authentication, Connection

@@ -18,9 +18,9 @@ from fixtures.workloads.plans import watchers
 from fixtures.workloads.slots import APP, ZOMBIE, Appends, Drawn, Script, Transactions
 from suites.bench.judging import scenario_of
 from suites.recovery import test_partitioned_leader as partitioned
-from verification.experiment import Isolation, TopicRole
-from verification.history import Action, Intent
-from verification.identity import Kind, decode
+from verification.vocabulary.experiment import Isolation, TopicRole
+from verification.vocabulary.history import Action, Intent
+from verification.vocabulary.identity import Kind, decode
 
 RUN = "a1b2c3d4e5f6"
 PLANS: tuple[WorkloadPlan, ...] = (OrderFanOut(partitions=4), IdempotentAppend(partitions=4), Copy(partitions=4))

@@ -9,8 +9,8 @@ import pytest
 from fixtures.transaction_log import WrittenLog, unavailable
 from tests.test_transaction_log import CAPTURED, definitions
 from tests.wire_peer import PATIENT_S, Peer, broker
-from verification.transaction_log import TOPIC
-from verification.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
+from verification.evidence.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
+from verification.vocabulary.transaction_log import TOPIC
 from wire.client import Client
 from wire.records import encode
 from wire.values import EARLIEST

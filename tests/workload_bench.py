@@ -13,9 +13,9 @@ from fixtures.clients.mock_cluster import PARTITIONS
 from fixtures.recorder import Recorder
 from fixtures.workloads import OrderFanOut, WorkloadPlan
 from fixtures.workloads.running import RunningWorkload
-from verification.history import Action, History, Operation
-from verification.history_file import read
-from verification.layout import RunDirectory
+from verification.evidence.history_file import read
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.history import Action, History, Operation
 
 APP = Site("app")
 # Everything here takes milliseconds on a quiet machine.

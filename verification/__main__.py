@@ -7,14 +7,15 @@ takes no Spark either, and writes nothing, because whoever shows a script judges
 
 A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` and `s3a://…` were tried). Then `--into DIR` names
 where verdicts and findings are written, beside copies of the small files, so that `python -m reports DIR/NAME` shows
-them; the captures stay where they are (`verification.distant`).
+them; the captures stay where they are (`verification.spark.remote_evidence`).
 
 `python -m verification segments DIR…` compares the replicas in the data directories of stopped brokers
 (`verification.replicas.command`).
 
-Exit codes are those of `verification.verdict`, for the evidence that is there: controls do not count, except that one
-that is not convicted is an ERROR; without any subject that was decided the code is 2. What a run had planned and never
-tried, what its user accepts and what it is compared with is the report's to say: `python -m reports` decides the run.
+Exit codes are those of `verification.vocabulary.verdict`, for the evidence that is there: controls do not count, except
+that one that is not convicted is an ERROR; without any subject that was decided the code is 2. What a run had planned
+and never tried, what its user accepts and what it is compared with is the report's to say: `python -m reports` decides
+the run.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from verification.command_line import Parser, end_with
-from verification.distant import Copy, bring, is_uri, local_path
-from verification.errors import SessionError, UnfitEvidenceError, UnknownFloorError
-from verification.judge_scripts import judge_scripts
-from verification.layout import RunDirectory, case_directories, scenario_directories
+from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
 from verification.replicas import command as segments
-from verification.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
+from verification.scripts.judging import judge_scripts
+from verification.spark.remote_evidence import Copy, bring, is_uri, local_path
+from verification.vocabulary.errors import SessionError, UnfitEvidenceError, UnknownFloorError
+from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.evidence import RunEvidence
+    from verification.evidence.run_evidence import RunEvidence
 
 
 def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -130,7 +131,7 @@ def _line(verdict: ScenarioVerdict) -> str:
 
 
 def _session(options: dict[str, str], meanwhile: Callable[[], None] = lambda: None) -> SparkSession:
-    from verification.session import start
+    from verification.spark.session import start
 
     # A launcher that is interrupted half-way leaves a JVM that never ends; in a thread of its own it is not, and this
     # waits for it. The JVM then ends with this process.
@@ -142,7 +143,7 @@ def _session(options: dict[str, str], meanwhile: Callable[[], None] = lambda: No
 
 def _read(directories: Sequence[RunDirectory]) -> dict[Path, RunEvidence]:
     """The evidence that lies here and can be judged; what cannot is told when its turn comes."""
-    from verification.evidence import read_run
+    from verification.evidence.run_evidence import read_run
 
     found = {}
     for directory in directories:
@@ -159,7 +160,7 @@ def _with_spark(
     # A history takes as long to be read as Spark to start.
     session = session or _session(options, lambda: ahead.update(_read(directories)))
 
-    from verification.judge import judge
+    from verification.judge.judge import judge
 
     return _codes(judge(session, directories, ahead=ahead, tell=lambda verdict: print(_line(verdict), flush=True)))
 
@@ -171,12 +172,12 @@ def _codes(verdicts: Sequence[ScenarioVerdict]) -> list[ExitCode]:
 
 
 def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
-    from verification.coverage import coverage
-    from verification.decision import Judged, decide
-    from verification.evidence import read_run
-    from verification.folding import fold
+    from verification.coverage.coverage import coverage
+    from verification.evidence.rows import all_rows
+    from verification.evidence.run_evidence import read_run
+    from verification.judge.decision import Judged, decide
+    from verification.judge.primary_findings import fold
     from verification.reference import judge_rows, summary
-    from verification.rows import all_rows
 
     codes = []
     for directory in directories:

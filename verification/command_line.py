@@ -1,8 +1,8 @@
 """What the commands beside pytest have in common: bad usage ends with 4, an interruption and an error of ours with 5.
 
-All follow the one table of exit codes in `verification.verdict`. argparse would end bad usage with 2, which here means
-inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130, and after any other exception with 1, which here
-says that a violation was found.
+All follow the one table of exit codes in `verification.vocabulary.verdict`. argparse would end bad usage with 2, which
+here means inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130, and after any other exception with
+1, which here says that a violation was found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,8 +1,8 @@
 """`illegal-transition`: the transaction log of a run, held against the coordinator's state machine.
 
 The one check that is no frame operation: a history is walked step by step, and a run's log has some thousand records,
-so it is judged where the verdicts are made and costs no Spark job. `verification.transitions` has the rules, the
-reference judge has them once more.
+so it is judged where the verdicts are made and costs no Spark job. `verification.checks.transaction_states` has the
+rules, the reference judge has them once more.
 
 When an append may have failed is taken from the history: from the first fault on, and as long before it as a coordinator
 waits for replicas, until every replica was in sync again. The brokers' clocks date the records; where they need not be
@@ -16,15 +16,15 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from verification.anomalies import Anomaly
-from verification.folding import RawViolation
-from verification.history import Action, FaultRecord, Operation, Outcome, Phase
-from verification.transaction_log import TOPIC_INDEX, Entry
-from verification.transaction_log_file import TransactionLog
-from verification.transitions import judge
+from verification.checks.transaction_states import judge
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.judge.primary_findings import RawViolation
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Action, FaultRecord, Operation, Outcome, Phase
+from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
 
 if TYPE_CHECKING:
-    from verification.evidence import RunEvidence
+    from verification.evidence.run_evidence import RunEvidence
     from verification.row_types import Row
 
 #: The phase at whose end every replica is in sync again.

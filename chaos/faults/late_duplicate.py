@@ -94,7 +94,7 @@ class _Course:
 
 
 def answered_late(what: str, codes: tuple[int, ...], offsets: Mapping[TopicPartition, int]) -> str:
-    """The proof, from which the judge may name a known bug (`verification.signatures` reads it again)."""
+    """The proof, from which the judge may name a known bug (`verification.known_bugs.signatures` reads it again)."""
     said = f"error codes {codes}"
     for at, offset in offsets.items():
         said += f", base offset {offset} on {at}"

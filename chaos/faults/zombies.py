@@ -20,7 +20,7 @@ from chaos.errors import UnresolvedTargetError
 from chaos.faults.fault import Injection
 
 #: Codes with which brokers fence (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED), and the name that librdkafka gives to both.
-#: The judge counts the same ones (`verification.coverage`).
+#: The judge counts the same ones (`verification.coverage.coverage`).
 FENCING_CODES = frozenset({47, 90})
 FENCING_NAMES = frozenset({"_FENCED"})
 

@@ -28,7 +28,7 @@ from suites.equipment import Equipment, prepare
 from suites.laboratory import Laboratory
 from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS = ("starting", "speaking", "judging", "throughput", "reporting")

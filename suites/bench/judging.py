@@ -20,10 +20,10 @@ from suites.laboratory import Laboratory
 from suites.runner import conduct
 from suites.scenario import THREE_BROKERS, Scenario
 from suites.trial import Trial
-from verification.history import Phase
-from verification.history_file import read as read_history
-from verification.layout import RunDirectory
-from verification.verdict import ScenarioVerdict, Verdict
+from verification.evidence.history_file import read as read_history
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.history import Phase
+from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 #: Two, so that a judgement which is not the session's first is seen more than once; each run takes half a minute.
 RUNS = 2
@@ -87,7 +87,7 @@ def conducted(trial: Trial, laboratory: Laboratory) -> RunDirectory:
 
 def judged(laboratory: Laboratory, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
     """Judge evidence that must be acquitted; the verdict and the seconds. Raises WorthlessJudgementError."""
-    from verification.judge import judge
+    from verification.judge.judge import judge
 
     began = time.monotonic()
     (verdict,) = judge(laboratory.spark(), [directory])

@@ -22,7 +22,7 @@ from suites.bench.ratio import Ratio, Unit
 from suites.laboratory import Laboratory
 from suites.trial import Trial
 from suites.weighing import Weighed, weigh
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
 
 COPIES = 200
 PAGE_MAX_BYTES = 2_000_000

@@ -25,9 +25,9 @@ from suites.laboratory import Laboratory
 from suites.runner import come_to_rest
 from suites.scenario import THREE_BROKERS, Scenario
 from suites.trial import Trial
-from verification.capture import capture
-from verification.experiment import Floor
-from verification.verdict import ScenarioVerdict
+from verification.spark.capture import capture
+from verification.vocabulary.experiment import Floor
+from verification.vocabulary.verdict import ScenarioVerdict
 
 #: The first round warms Spark up, the second is what a further scenario of a run would see; both are in the spread.
 ROUNDS = 3

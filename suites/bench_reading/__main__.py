@@ -32,8 +32,8 @@ from suites.console import Console
 from suites.equipment import Equipment, prepare
 from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
-from verification.session import ARROW_OPTIONS
-from verification.verdict import ExitCode
+from verification.spark.session import ARROW_OPTIONS
+from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
 from wire.messages import Definitions
 
@@ -70,8 +70,8 @@ def _options(arguments: list[str] | None) -> Request:
 
 def measure(request: Request, equipment: Equipment, place: Path, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Write and read; raises UnequalError, and what a cluster, a reader or Spark raises."""
-    from verification.session import start
-    from verification.shipping import ship
+    from verification.spark.session import start
+    from verification.spark.worker_code import ship
 
     jars = connector_jars()
     brokers = equipment.brokers

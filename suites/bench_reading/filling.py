@@ -6,7 +6,7 @@ from confluent_kafka import KafkaException, Producer
 
 from fixtures.waiting import await_until
 from suites.bench_reading.errors import UnfilledError
-from verification.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, Kind
 from wire.client import Client
 from wire.values import Isolation, TopicPartition
 

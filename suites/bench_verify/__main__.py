@@ -41,10 +41,10 @@ from suites.bench_verify.parties import (
 from suites.bench_verify.plan import Plan
 from suites.config import OUT, ROOT
 from verification.command_line import Parser, end_with
-from verification.errors import VerificationError
-from verification.layout import RunDirectory
-from verification.spark_java import java_major, spark_java
-from verification.verdict import ExitCode
+from verification.evidence.run_directory import RunDirectory
+from verification.spark.java import java_major, spark_java
+from verification.vocabulary.errors import VerificationError
+from verification.vocabulary.verdict import ExitCode
 
 PAGE = ROOT / "docs" / "performance.md"
 SIZES = (SMALL, 1_000_000, 10_000_000)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from suites.bench_verify.errors import DisagreementError
 from suites.bench_verify.found import NAMED
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
 
 #: One row of `records.jsonl`: names and values, without those that are null, in the order of their names.
 Row = tuple[tuple[str, Any], ...]

@@ -1,4 +1,4 @@
-"""A capture in the making, laid out as `verification.capture` lays out large ones: by partition, in small row groups."""
+"""A capture in the making, laid out like large ones of `verification.spark.capture`: by partition, in small row groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from suites.bench_verify import columns
 from suites.bench_verify.block import Rows
-from verification.capture import ROW_GROUP_ROWS
+from verification.spark.capture import ROW_GROUP_ROWS
 
 #: Topic index and partition.
 Place = tuple[int, int]

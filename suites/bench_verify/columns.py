@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from suites.bench_verify.block import COMMIT, DATA, Column, Rows
 from suites.bench_verify.plan import RUN, TOPICS
-from verification.sources.columns import CAPTURED, CONTENT, IDENTITY, TYPES
+from verification.evidence.columns import CAPTURED, CONTENT, IDENTITY, TYPES
 
 #: Record of a block → what its identity says.
 _MIXED = (

@@ -37,13 +37,13 @@ from suites.bench_verify.operations import initialised, operations
 from suites.bench_verify.plan import COPIERS, INPUT, LEAVER, OUTPUTS, PARTITIONS, RUN, TOPICS, Plan
 from suites.bench_verify.planting import LAG, LAGGING, Copying, Planting
 from suites.bench_verify.plants import at
-from verification.anomalies import Anomaly
-from verification.captures import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
-from verification.experiment import Experiment, Floor, Topic
-from verification.history import Entry
-from verification.history_file import entry_line, footer_line, header_line
-from verification.layout import RunDirectory
-from verification.sources.columns import CAPTURED
+from verification.evidence.columns import CAPTURED
+from verification.evidence.history_file import entry_line, footer_line, header_line
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.experiment import Experiment, Floor, Topic
+from verification.vocabulary.history import Entry
+from verification.vocabulary.quiescent_state import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
 
 GROUP = "copiers"
 STARTED = "2026-01-01T00:00:00+00:00"

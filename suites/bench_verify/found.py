@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from suites.bench_verify.errors import DisagreementError
-from verification.anomalies import Anomaly
-from verification.experiment import Experiment
-from verification.folding import RawViolation
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
+from verification.judge.primary_findings import RawViolation
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.experiment import Experiment
 
 #: How many differences an error names.
 NAMED = 5

@@ -2,7 +2,7 @@
 
 Every client has a clock of its own that goes on by a fifth of a second per operation: what is compared with what is decided
 within one transactional id alone. 10^8 records take three hours by it. Of runs of a day and more nothing would be said of
-producers' numbers, because brokers may have forgotten them (`verification.rows.FORGOTTEN_NS`).
+producers' numbers, because brokers may have forgotten them (`verification.evidence.rows.FORGOTTEN_NS`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from suites.bench_verify.block import DATA, Rows, taken
 from suites.bench_verify.plan import APPENDERS, COPIERS, FEEDERS, LEAVER, RIVAL, WRITERS, Fate
-from verification.history import Action, Intent, Operation, Outcome
+from verification.vocabulary.history import Action, Intent, Operation, Outcome
 
 #: From an operation's number to the next one; clients use every other.
 TURN_NS = 100_000_000

@@ -14,10 +14,11 @@ from suites.bench_verify.errors import PartyError
 from suites.bench_verify.footprint import Footprint, measured
 from suites.bench_verify.found import Found, agree
 from suites.config import ROOT
-from verification import spark_archive, verdict_file
-from verification.experiment import read as read_experiment
-from verification.layout import RunDirectory
-from verification.verdict import ExitCode
+from verification.evidence import verdict_file
+from verification.evidence.run_directory import RunDirectory
+from verification.spark import class_archive
+from verification.vocabulary.experiment import read as read_experiment
+from verification.vocabulary.verdict import ExitCode
 
 #: So few records are those of one scenario of a night. Nothing is planted in them, as nothing is wrong in nearly all runs.
 SMALL = 100_000
@@ -38,7 +39,7 @@ class Setting:
     threads: int
 
     def spark(self) -> dict[str, str]:
-        """The product's settings of Spark; those of `verification.session` else."""
+        """The product's settings of Spark; those of `verification.spark.session` else."""
         return {"spark.master": f"local[{self.threads}]", "spark.driver.memory": PRODUCT_HEAP}
 
     def textbook_spark(self) -> dict[str, str]:
@@ -70,7 +71,7 @@ def _textbook(setting: Setting, found: Path) -> list[str]:
     settings = setting.textbook_spark()
     if _JVM in settings:
         # The class archive comes with the session's own options otherwise.
-        settings[_JVM] = " ".join([settings[_JVM], *spark_archive.sharing_options()])
+        settings[_JVM] = " ".join([settings[_JVM], *class_archive.sharing_options()])
     options = [f"{key}={value}" for key, value in settings.items()]
     return _module("suites.bench_verify.textbook", str(setting.directory.root), str(found), *options)
 

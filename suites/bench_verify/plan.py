@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from suites.bench_verify.errors import EvidenceSizeError
-from verification.experiment import TopicRole
+from verification.vocabulary.experiment import TopicRole
 
 RUN = "bench"
 #: Topic and what it is for; the position is the topic index.

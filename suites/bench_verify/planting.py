@@ -7,8 +7,8 @@ stranded-producer and illegal-transition cannot be planted.
 
 A broken-sequence is planted where nothing else is wrong, among what feeders write, and where most of what is wrong is,
 among what writers do: the first stands by itself, the second is a consequence of whatever else is found in its partition
-(`verification.folding`). Numbers themselves are given when all else has been planted (`block.number`), so that only these
-plants break them.
+(`verification.judge.primary_findings`). Numbers themselves are given when all else has been planted (`block.number`),
+so that only these plants break them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from suites.bench_verify.plants import (
     torn_by_reader,
     unread,
 )
-from verification.anomalies import Anomaly
+from verification.vocabulary.anomalies import Anomaly
 
 #: Of this input partition the group's offset is too low; other plants leave it alone.
 LAGGING = 1

@@ -1,6 +1,6 @@
 """What each plant does to the rows of its victim, and exactly which violations of the definitions that makes.
 
-By `verification.anomalies` and not by any check.
+By `verification.vocabulary.anomalies` and not by any check.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from suites.bench_verify.block import ABORT, COMMIT, DATA, EPOCH, Column, Rows
 from suites.bench_verify.found import Found
 from suites.bench_verify.plan import PARTITIONS
-from verification.anomalies import Anomaly
+from verification.vocabulary.anomalies import Anomaly
 
 #: How many numbers are missing where a leader lets a gap pass.
 MISSING = 3

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from suites.bench_verify.plan import RUN
-from verification import captures as captures_file
-from verification import experiment as experiment_file
-from verification.captures import Captures
-from verification.experiment import Experiment
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary import experiment as experiment_file
+from verification.vocabulary import quiescent_state as captures_file
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.quiescent_state import Captures
 
 PARTITION = ["topic_index", "partition"]
 PLACE = [*PARTITION, "offset"]

@@ -1,4 +1,4 @@
--- What stands around the examples of each finding, as `verification.findings` chooses it. Reads the tables of
+-- What stands around the examples of each finding, as `verification.judge.finding_files` chooses it. Reads the tables of
 -- `verify.sql`; the result is the table `surroundings`, in the columns of `records.jsonl`.
 
 -- Findings of their own ------------------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ CREATE TEMP TABLE renumbered AS
     UNION SELECT process, topic_index, partition FROM found WHERE process IS NOT NULL AND anomaly IN
         ('lost-write', 'inconsistent-offset', 'duplicate', 'reordered-write', 'hung-transaction');
 
--- The rules 2 to 7 of `verification.folding`. Of the first there is no case: nothing that is planted stands at or above a
+-- The rules 2 to 7 of `verification.judge.primary_findings`. Of the first there is no case: nothing that is planted stands at or above a
 -- last stable offset that stands still.
 CREATE TEMP TABLE consequences AS
     SELECT found.* FROM found SEMI JOIN phantoms USING (topic_index, partition, "offset")

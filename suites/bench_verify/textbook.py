@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suites.bench_verify.found import Found, write
-from verification.evidence import read_run
-from verification.frames import Frames, load
-from verification.layout import RunDirectory
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
+from verification.spark.dataframes import Frames, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def find(spark: SparkSession, directory: RunDirectory) -> list[Found]:
 
 def main(directory: Path, found: Path, *options: str) -> None:
     """Start a session like the product's, find, and write what was found as CSV."""
-    from verification.session import start
+    from verification.spark.session import start
 
     spark = start(options=dict(option.split("=", 1) for option in options))
     write(found, find(spark, RunDirectory(directory)))

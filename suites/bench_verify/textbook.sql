@@ -1,4 +1,4 @@
--- The floor: the definitions of `verification.anomalies` in Spark SQL as they come to mind, one query per anomaly, with
+-- The floor: the definitions of `verification.vocabulary.anomalies` in Spark SQL as they come to mind, one query per anomaly, with
 -- the joins that its sentence names. Every SELECT is a job of its own and begins at the files. The views `log`,
 -- `uncommitted`, `committed`, `acks`, `operations`, `ends`, `group_offsets`, `open_producers` and `coordinator_states` are
 -- the frames of `verification.sources.schema`. Each query returns the columns of `found.Found`.

@@ -1,4 +1,4 @@
--- The definitions of `verification.anomalies`, as DuckDB finds them fastest. Variables: `evidence` (the directory of one
+-- The definitions of `verification.vocabulary.anomalies`, as DuckDB finds them fastest. Variables: `evidence` (the directory of one
 -- scenario without live observers) and `run`. The result is the table `found`, in the columns of `found.Found`.
 --
 -- Fingerprints first. Records of the log are folded to one row per partition and operation: how many, from where to

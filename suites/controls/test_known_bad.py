@@ -14,7 +14,7 @@ from chaos.faults import ElectUncleanly, IsolateThenCrashLeader, KillClient, Los
 from chaos.schedule import Step
 from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
 from suites.scenario import THREE_BROKERS, convict, librdkafka, smoke
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]
 

@@ -10,7 +10,7 @@ from chaos.schedule import Step
 from chaos.targets import LeaderAwayFromCoordinators
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]
 

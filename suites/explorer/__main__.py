@@ -31,8 +31,8 @@ from suites.explorer.telling import lines
 from suites.explorer.walkers import explore
 from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
-from verification.releases import within
-from verification.verdict import ExitCode
+from verification.vocabulary.releases import within
+from verification.vocabulary.verdict import ExitCode
 from wire.errors import WireError
 from wire.messages import Definitions
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fixtures.waiting import LOOK_EVERY_S
 from suites.explorer.looking import Looks
-from suites.explorer.state import NO_EPOCH, Answer, Kind, Request, Rules
 from suites.protocol.answers import Answer as Answered
 from suites.protocol.recording import Recording
+from verification.specification.state import NO_EPOCH, Answer, Kind, Request, Rules
 from wire.client import Client
 from wire.codes import ErrorCode as Code
 from wire.connection import Connection

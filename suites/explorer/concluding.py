@@ -16,7 +16,7 @@ from suites.explorer.known import name_of
 from suites.explorer.moves import LONG_MS, Plan
 from suites.explorer.store import Store
 from suites.explorer.walk import Walk
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 #: A fleeting signature without a name is doubtful when it was seen so often, or when it is of such a nature.
 SEEN_LEAST = 2

@@ -11,7 +11,7 @@ from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from suites.explorer.broker import Broker, Lines
 from suites.explorer.looking import PLACES
-from suites.explorer.state import Rules
+from verification.specification.state import Rules
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions

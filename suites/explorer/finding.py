@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from suites.explorer.model import BUSY
-from suites.explorer.state import NO_EPOCH, Answer, Kind, Outcome, Phase, Request, Rules, State
+from verification.specification.coordinator import BUSY
+from verification.specification.state import NO_EPOCH, Answer, Kind, Outcome, Phase, Request, Rules, State
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from suites.explorer.moves import INSTANCES, LONG_MS, SHORT_MS, Epoch, Move, Plan, Send, Sequence
-from suites.explorer.state import NO_EPOCH, Kind, Phase, Rules
 from suites.explorer.walk import ModelAnswerer, Walk, step
+from verification.specification.state import NO_EPOCH, Kind, Phase, Rules
 from wire.transaction_versions import Generation
 
 #: A walk is short enough to be read and long enough for two or three transactions.

@@ -2,8 +2,9 @@
 
 Two ways lead to a name. The model itself names an answer whose consequences it knows, so that a walk goes on behind it;
 those are listed with what they mean. A finding that ends a walk is named by a pattern over its signature, the release,
-and nothing else. `KB` ids are those of `verification/known_bugs.toml`; `EX` ids tell apart what this exploration found,
-where that list has one entry for one cause: EX-01 to EX-03 are KB-19, EX-04 is KB-21, EX-05 and EX-06 are KB-20.
+and nothing else. `KB` ids are those of `verification/known_bugs/catalogue.toml`; `EX` ids tell apart what this
+exploration found, where that list has one entry for one cause: EX-01 to EX-03 are KB-19, EX-04 is KB-21, EX-05 and
+EX-06 are KB-20.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from verification.releases import within
+from verification.vocabulary.releases import within
 
 #: What the model goes on from, in one sentence each.
 NAMED: Mapping[str, str] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from suites.explorer.state import REMEMBERED, Kind, State
+from verification.specification.state import REMEMBERED, Kind, State
 from wire.transaction_versions import Generation
 
 #: Rival instances of the transactional id; one more takes over at the end.

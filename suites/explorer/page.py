@@ -12,7 +12,7 @@ from pathlib import Path
 
 from suites.explorer.known import NAMED
 from suites.explorer.store import Found, Store, ranges
-from verification.releases import parse
+from verification.vocabulary.releases import parse
 
 HEAD = """# Findings of the explorer
 

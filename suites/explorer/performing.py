@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from suites.explorer.finding import Nature
-from suites.explorer.model import visible
 from suites.explorer.moves import Move, Plan
-from suites.explorer.state import Answer, Kind, Request, Rules, State
 from suites.explorer.walk import Answerer, Walk, step
+from verification.specification.coordinator import visible
+from verification.specification.state import Answer, Kind, Request, Rules, State
 
 #: Whether moves show what is looked for.
 Shows = Callable[[Sequence[Move]], bool]

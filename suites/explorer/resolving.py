@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from suites.explorer.state import LAST_SEQUENCE, NO_EPOCH, Kind, Phase, Place, Request, State
+from verification.specification.state import LAST_SEQUENCE, NO_EPOCH, Kind, Phase, Place, Request, State
 
 if TYPE_CHECKING:
     from suites.explorer.moves import Move

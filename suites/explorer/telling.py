@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from suites.explorer.moves import INSTANCES, Send
-from suites.explorer.state import NO_EPOCH, Kind, Request
 from suites.explorer.walk import Step, Walk
+from verification.specification.state import NO_EPOCH, Kind, Request
 from wire.codes import code_name
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from suites.explorer.finding import Finding, ModelState, what
-from suites.explorer.model import BUSY, allowed, settled, visible
 from suites.explorer.resolving import resolved
-from suites.explorer.state import (
+from verification.specification.coordinator import BUSY, allowed, settled, visible
+from verification.specification.state import (
     NO_EPOCH,
     Answer,
     Kind,

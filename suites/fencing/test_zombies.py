@@ -9,7 +9,7 @@ from chaos.faults import PartitionedZombie, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]
 

@@ -10,7 +10,7 @@ from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, local_only, nightly, requirement
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]
 

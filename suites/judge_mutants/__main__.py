@@ -17,12 +17,12 @@ from pathlib import Path
 from fixtures.java import find_java, spark_java_home
 from suites.config import ROOT
 from verification.command_line import Parser, end_with
-from verification.errors import SessionError, UnfitEvidenceError
 from verification.mutation.base import RUNS, Base, bases
 from verification.mutation.batch import acquitted, judged
 from verification.mutation.making import MUTATORS, mutants
 from verification.mutation.score import Score, lines, page, summary
-from verification.verdict import ExitCode
+from verification.vocabulary.errors import SessionError, UnfitEvidenceError
+from verification.vocabulary.verdict import ExitCode
 
 COMMAND = "tox -e judge-mutants"
 PAGE = ROOT / "docs" / "judge-score.md"
@@ -44,7 +44,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _scored(clean: Sequence[Base], *, each: int, seed: int) -> Score:
     """Judge all mutants of the clean runs; raises SessionError."""
-    from verification.session import start
+    from verification.spark.session import start
 
     began = time.monotonic()
     spark = start(java_home=spark_java_home(find_java()))

@@ -11,7 +11,7 @@ from chaos.schedule import Step
 from chaos.targets import GroupCoordinator
 from fixtures.workloads import Copy
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]
 

@@ -15,8 +15,8 @@ from fixtures.clusters.coordinators import partition_of
 from suites.protocol import replicas
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
-from verification import transaction_log
-from verification.transaction_log import Entry
+from verification.vocabulary import transaction_log
+from verification.vocabulary.transaction_log import Entry
 from wire.codes import ErrorCode as Code
 from wire.router import check
 from wire.transaction_versions import Generation

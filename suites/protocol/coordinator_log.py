@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from fixtures.clusters.coordinators import partition_of
 from suites.protocol.recording import NotApplicableError
-from verification.transaction_log import TOPIC, Entry, State, read
+from verification.vocabulary.transaction_log import TOPIC, Entry, State, read
 from wire.client import Client
 from wire.fetch import fetch_log
 from wire.schema import Body

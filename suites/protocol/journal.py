@@ -14,7 +14,7 @@ from reports import terminal
 from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from suites.config import RunConfig
 from suites.faces import download, keep_baseline, leave_faces, written_to
-from verification.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

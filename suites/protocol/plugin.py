@@ -25,7 +25,7 @@ from suites.protocol.journal import Journal
 from suites.protocol.lanes import Lanes, queues
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep
 from suites.selection import code_of_listing, narrowed_by, only_lists
-from verification.verdict import Verdict
+from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import Generation
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 from suites.protocol.answers import Answer
 from suites.protocol.observing import COMPLETE
 from suites.protocol.stage import Line, Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode, code_name
 from wire.records import encode
 from wire.schema import Body

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from suites.protocol.answers import Answer
-from verification.script import Exchange, Relation, Statement, plain
+from verification.scripts.script import Exchange, Relation, Statement, plain
 from wire.errors import WireError
 from wire.schema import Body
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import QUORUM_SINCE, Sent, Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode
 from wire.router import check
 from wire.schema import Body

@@ -24,8 +24,8 @@ from suites.protocol.answers import Answer
 from suites.protocol.company import Together, alone
 from suites.protocol.observing import Eyes
 from suites.protocol.recording import Recording
-from verification import releases
-from verification.script import Relation
+from verification.scripts.script import Relation
+from verification.vocabulary import releases
 from wire.answers import Answers
 from wire.client import Client
 from wire.codes import ErrorCode, code_name

@@ -32,12 +32,12 @@ from suites.protocol.case import Needs
 from suites.protocol.company import Member, OutageError
 from suites.protocol.recording import NotApplicableError, UnmetError
 from suites.protocol.stage import QUORUM_SINCE, Stage
-from verification import script as scripts
-from verification.errors import VerificationError
-from verification.layout import SCRIPT
-from verification.releases import within
+from verification.evidence.run_directory import SCRIPT
 from verification.requirements.catalogue import applies_to, load
-from verification.script import Relation, Script, ScriptVerdict, Statement
+from verification.scripts import script as scripts
+from verification.scripts.script import Relation, Script, ScriptVerdict, Statement
+from verification.vocabulary.errors import VerificationError
+from verification.vocabulary.releases import within
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions

@@ -13,7 +13,7 @@ from suites.protocol.reading import coordinator_epoch, write_marker
 from suites.protocol.recording import NotApplicableError
 from suites.protocol.settings import unverified
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import Generation

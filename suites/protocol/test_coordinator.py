@@ -17,10 +17,10 @@ from suites.protocol.observing import COMPLETE
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import COMMITTED, coordinator_epoch, fetch, write_marker
 from suites.protocol.stage import Stage
-from verification import transaction_log
-from verification.script import Relation
-from verification.transaction_log import Entry
-from verification.transitions import judge
+from verification.checks.transaction_states import judge
+from verification.scripts.script import Relation
+from verification.vocabulary import transaction_log
+from verification.vocabulary.transaction_log import Entry
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation
 from wire.values import CoordinatorType, TopicPartition

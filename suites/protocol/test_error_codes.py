@@ -12,7 +12,7 @@ from suites.protocol.clocks import short, timed_out
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.reading import write_marker
 from suites.protocol.stage import Line, Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.primitives import Raw

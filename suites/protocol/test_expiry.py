@@ -14,7 +14,7 @@ from suites.protocol.observing import COMPLETE
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.recording import NotApplicableError
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import Generation

@@ -11,7 +11,7 @@ from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, TIMEOUT_MS, expi
 from suites.protocol.lawful import expect_fenced
 from suites.protocol.producer import UNKNOWN, ScriptedProducer, transactional
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.records import encode
 from wire.transaction_versions import Generation

@@ -19,7 +19,7 @@ from suites.protocol.frames import Tampered, into, tampered, to
 from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer, base_offset, plain
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import Generation

@@ -7,7 +7,7 @@ import random
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement
 from suites.protocol.producer import ScriptedProducer, base_offset, idempotent, plain
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import Generation

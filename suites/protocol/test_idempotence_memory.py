@@ -13,7 +13,7 @@ from suites.protocol.case import EXPIRING, HASTY, THREE, needs, requirement, sha
 from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, expiry_can_be_seen, now_ms
 from suites.protocol.producer import ScriptedProducer, base_offset, idempotent
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.errors import BrokerError
 from wire.records import encode

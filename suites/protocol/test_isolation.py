@@ -11,7 +11,7 @@ from suites.protocol.case import BOTH, HASTY, THREE, generations, needs, require
 from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.reading import COMMITTED, UNCOMMITTED, aborted_in, delete_records, fetch, list_offset
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.records import TRANSACTIONAL, Marker
 from wire.transaction_versions import Generation

@@ -16,7 +16,7 @@ from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.frames import tampered
 from suites.protocol.producer import base_offset, transactional
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation
 

@@ -15,7 +15,7 @@ from suites.protocol.case import THREE, generations, needs, requirement, shares
 from suites.protocol.clocks import LONG_MS, ROLL_MS, SEGMENT_MS, now_ms
 from suites.protocol.producer import ScriptedProducer, base_offset, plain
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.fetch import fetch_log
 from wire.transaction_versions import Generation

@@ -15,7 +15,7 @@ from suites.protocol.frames import tampered, to
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.recording import NotApplicableError
 from suites.protocol.stage import Stage
-from verification.transitions import judge
+from verification.checks.transaction_states import judge
 from wire.codes import ErrorCode as Code
 from wire.values import TopicPartition
 

@@ -17,7 +17,7 @@ from suites.protocol.case import BOTH, generations, requirement
 from suites.protocol.observing import result
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import Generation

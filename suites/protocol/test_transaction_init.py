@@ -9,7 +9,7 @@ from suites.protocol.clocks import SOON_S
 from suites.protocol.lawful import expect_fenced
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import Generation

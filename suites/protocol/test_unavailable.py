@@ -20,8 +20,8 @@ from suites.protocol.coordinating import described, id_at, log_of, whole_log
 from suites.protocol.frames import into, tampered
 from suites.protocol.producer import ScriptedProducer, plain
 from suites.protocol.stage import Line, Sent, Stage
-from verification.script import Relation
-from verification.transitions import judge
+from verification.checks.transaction_states import judge
+from verification.scripts.script import Relation
 from wire.client import Client
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name

@@ -11,7 +11,7 @@ from chaos.schedule import Step
 from chaos.targets import AllBrokers, LeaderOf
 from fixtures.workloads import OrderFanOut
 from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
-from verification.experiment import Floor
+from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]
 #: Every broker dies while commits are in flight.

@@ -15,7 +15,7 @@ from reports.track_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
 from reports.vocabulary import note_on
 from suites.config import ROOT
 from suites.regressions.row import Row, Seen
-from verification.releases import parse
+from verification.vocabulary.releases import parse
 
 CELLS = ROOT / "docs" / "track-record.json"
 TABLE = ROOT / "docs" / "track-record.md"

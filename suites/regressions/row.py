@@ -17,9 +17,9 @@ from typing import Any
 
 from suites.protocol.case import HASTY, Needs
 from suites.protocol.stage import Stage
-from verification.known_bugs import KnownBugId
-from verification.releases import within
-from verification.script import Relation
+from verification.known_bugs.catalogue import KnownBugId
+from verification.scripts.script import Relation
+from verification.vocabulary.releases import within
 from wire.transaction_versions import Generation
 
 Play = Callable[[Stage], None]

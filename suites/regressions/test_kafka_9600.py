@@ -15,7 +15,7 @@ from suites.protocol.producer import ScriptedProducer, transactional
 from suites.protocol.stage import Stage
 from suites.regressions.looking import STANDS_S, readable_to
 from suites.regressions.row import decide, shows
-from verification.script import Relation
+from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.values import TopicPartition

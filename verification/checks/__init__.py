@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verification.anomalies import Anomaly
 from verification.checks import (
     contents,
     copies,
@@ -26,7 +25,8 @@ from verification.checks import (
     zombies,
 )
 from verification.checks.facts import Facts
-from verification.experiment import Experiment
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.experiment import Experiment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

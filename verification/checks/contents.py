@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
-from verification.folding import GONE
+from verification.judge.primary_findings import GONE
+from verification.vocabulary.anomalies import Anomaly
 
 
 def inconsistent_offset(facts: Facts) -> DataFrame:

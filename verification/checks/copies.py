@@ -9,12 +9,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
-from verification.folding import LSO
-from verification.frames import Frames
-from verification.identity import NO_SOURCE
+from verification.judge.primary_findings import LSO
+from verification.spark.dataframes import Frames
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.identity import NO_SOURCE
 
 #: The input that a row is about.
 INPUT = ("run", "source_partition", "source_offset")

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from verification.checks.operations import operations
 from verification.checks.places import places
 from verification.checks.records import records
-from verification.frames import Frames, local
 from verification.sources.schema import PLACES, RECORDS
+from verification.spark.dataframes import Frames, local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.frames import Frames
-from verification.history import Action, Outcome
+from verification.spark.dataframes import Frames
+from verification.vocabulary.history import Action, Outcome
 
 OPERATION = ("run", "process", "operation")
 

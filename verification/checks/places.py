@@ -40,8 +40,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.numbering import NUMBERING, numbered
 from verification.checks.operations import OPERATION
-from verification.frames import Frames
-from verification.sources.columns import IDENTITY
+from verification.evidence.columns import IDENTITY
+from verification.spark.dataframes import Frames
 
 PARTITION = ("run", "topic_index", "partition")
 PLACE = (*PARTITION, "offset")

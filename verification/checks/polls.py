@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
+from verification.vocabulary.anomalies import Anomaly
 
 #: The clients at quiescence, by the captures that hold what they were given.
 CAPTURES = ("committed", "uncommitted")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.violation import named_observer, violations
-from verification.history import Told
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Told
 
 #: Observer of what only the committed capture was given.
 CAPTURE = "committed"

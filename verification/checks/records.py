@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.operations import OPERATION
-from verification.frames import Frames
-from verification.history import Outcome, Told
+from verification.spark.dataframes import Frames
+from verification.vocabulary.history import Outcome, Told
 
 RECORD = (*OPERATION, "index")
 

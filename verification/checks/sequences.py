@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.numbering import NUMBER_MAX
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
+from verification.vocabulary.anomalies import Anomaly
 
 #: Numbers go round: whatever is less than half a turn ahead is a gap, the rest a step back.
 _HALF = 1 << 30

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
+from verification.vocabulary.anomalies import Anomaly
 
 #: Coordinator states in which a transaction may rightly be open on its partitions (KIP-664 names).
 RUNNING = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -63,8 +63,8 @@ def stuck_lso(facts: Facts) -> DataFrame:
     """LSO below the high watermark at quiescence or when the bound ran out, while nothing hangs there.
 
     Also when only fencing the producers released it: nobody fences for users; and when it moved by itself, but later
-    than an abandoned transaction may be open (`verification.samples`). One violation per (topic, partition); the offset
-    is the LSO.
+    than an abandoned transaction may be open (`verification.evidence.lso_samples`). One violation per (topic,
+    partition); the offset is the LSO.
     """
     columns = (*PARTITION, "last_stable_offset", "high_watermark")
     behind = "last_stable_offset < high_watermark"

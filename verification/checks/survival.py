@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
-from verification.history import Action, Outcome
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Action, Outcome
 
 
 def stranded_producer(facts: Facts) -> DataFrame:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.operations import OPERATION
 from verification.checks.violation import violations
-from verification.folding import LSO
-from verification.history import Told
+from verification.judge.primary_findings import LSO
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Told
 
 #: How many missing records a torn transaction names.
 NAMED = 5

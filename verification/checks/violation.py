@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.sources.schema import VIOLATIONS
+from verification.vocabulary.anomalies import Anomaly
 
 #: Columns that a violation takes from the frame it was found in, unless the check says otherwise.
 WHERE = ("process", "operation", "index", "topic_index", "partition", "offset")

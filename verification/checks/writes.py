@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.records import RECORD
 from verification.checks.violation import violations
-from verification.history import Told
-from verification.identity import NO_SOURCE
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Told
+from verification.vocabulary.identity import NO_SOURCE
 
 
 def lost_write(facts: Facts) -> DataFrame:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.anomalies import Anomaly
 from verification.checks.facts import Facts
 from verification.checks.operations import OPERATION
 from verification.checks.violation import WHERE, violations
-from verification.history import Told
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Told
 
 
 def zombie_write(facts: Facts) -> DataFrame:

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.copies import committed_offsets
-from verification.fingerprints.blocks import BLOCKS, DOUBTFUL, SOURCE, Copying, doubtful
-from verification.fingerprints.fragments import BLOCK_BITS
-from verification.fingerprints.picks import Pick
-from verification.fingerprints.steps import picked
-from verification.frames import Frames
-from verification.identity import NO_SOURCE
+from verification.fingerprints.fragment_chains import picked
+from verification.fingerprints.workers.blocks import BLOCKS, DOUBTFUL, SOURCE, Copying, doubtful
+from verification.fingerprints.workers.fragments import BLOCK_BITS
+from verification.fingerprints.workers.row_selection import Pick
+from verification.spark.dataframes import Frames
+from verification.vocabulary.identity import NO_SOURCE
 
 
 @dataclass(frozen=True, slots=True)

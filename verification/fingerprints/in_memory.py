@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from verification.fingerprints import scan
-from verification.fingerprints.accord import Held, doubt, one_batch
-from verification.fingerprints.answers import of_file
-from verification.fingerprints.blocks import copying_of
-from verification.fingerprints.fold import GIVEN, LOGGED
-from verification.fingerprints.observed import polled, records_of
-from verification.fingerprints.suspects import OPERATION_KEYS, TOLD
-from verification.history import Action, Outcome
+from verification.evidence.columns import TYPES
+from verification.fingerprints.ack_sums import of_file
+from verification.fingerprints.workers import scan
+from verification.fingerprints.workers.aggregate import GIVEN, LOGGED
+from verification.fingerprints.workers.agreement import Held, doubt, one_batch
+from verification.fingerprints.workers.blocks import copying_of
+from verification.fingerprints.workers.observer_check import polled, records_of
+from verification.fingerprints.workers.suspects import OPERATION_KEYS, TOLD
 from verification.row_types import Row, Rows
-from verification.sources.columns import TYPES
+from verification.vocabulary.history import Action, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.evidence import RunEvidence
+    from verification.evidence.run_evidence import RunEvidence
 
 LOG = logging.getLogger(__name__)
 #: What a task says of each run: its first doubt, or what broke; both are null where everything agrees.

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.numbering import NUMBERING, numbered
 from verification.checks.places import PARTITION
-from verification.fingerprints.picks import Named
-from verification.fingerprints.sieve import By, sought
-from verification.fingerprints.steps import KEYED, PRODUCER, Steps, fragment_key
+from verification.fingerprints.fragment_chains import KEYED, PRODUCER, Steps, fragment_key
+from verification.fingerprints.workers.row_filter import By, sought
+from verification.fingerprints.workers.row_selection import Named
 
 _IDENTITY = ("process", "operation", "index")
 

@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.places import PARTITION
-from verification.fingerprints.evidence import Evidence
-from verification.fingerprints.fragments import CHUNK_BITS
-from verification.fingerprints.picks import Named
-from verification.fingerprints.sieve import By, Sieve, sought
-from verification.fingerprints.steps import PRODUCER, SURE, Steps, keyed
+from verification.fingerprints.fragment_chains import PRODUCER, SURE, Steps, keyed
+from verification.fingerprints.inputs import Evidence
+from verification.fingerprints.workers.fragments import CHUNK_BITS
+from verification.fingerprints.workers.row_filter import By, Sieve, sought
+from verification.fingerprints.workers.row_selection import Named
 
 WRITER = (*PARTITION, "process")
 #: Which records order is asked of, beside the run's claim and their producer's numbers.

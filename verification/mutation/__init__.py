@@ -2,7 +2,7 @@
 
 A judge that acquits everything passes every clean run. So evidence of real clusters that were found conformant is
 flipped, dropped, doubled, moved and relabelled, seeded, a thousand times and more. Each mutator says beforehand
-which anomalies its change makes by the definitions of `verification.anomalies`, or that it is harmless; it knows
+which anomalies its change makes by the definitions of `verification.vocabulary.anomalies`, or that it is harmless; it knows
 nothing of how they are checked. A mutant that breaks something must be convicted of exactly that, a harmless one
 acquitted, by the Spark checks and by the reference judge alike.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from verification.coordination import illegal_transitions
-from verification.fingerprints.accord import doubt
+from verification.fingerprints.workers.agreement import doubt
 from verification.mutation.base import Base
 from verification.mutation.held import held
 from verification.mutation.mutant import Mutant
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from verification.folding import RawViolation
-    from verification.frames import Frames
+    from verification.judge.primary_findings import RawViolation
+    from verification.spark.dataframes import Frames
 
 
 def _renamed(row: Row, base: Base, run: str) -> Row:
@@ -52,7 +52,7 @@ def _bulk(spark: SparkSession, bases: Sequence[Base], mutants: Sequence[Mutant],
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-    from verification.frames import FRAME_SCHEMAS, local
+    from verification.spark.dataframes import FRAME_SCHEMAS, local
 
     schema = FRAME_SCHEMAS[frame]
     text, number = StringType(), IntegerType()
@@ -78,7 +78,7 @@ def _bulk(spark: SparkSession, bases: Sequence[Base], mutants: Sequence[Mutant],
 
 
 def _small(spark: SparkSession, mutants: Sequence[Mutant], frame: str, schema: StructType) -> DataFrame:
-    from verification.frames import local
+    from verification.spark.dataframes import local
 
     rows = [_renamed(row, each.base, each.name) for each in mutants for row in each.rows[frame]]
     return local(spark, _columns(rows, schema.names), schema)
@@ -86,7 +86,7 @@ def _small(spark: SparkSession, mutants: Sequence[Mutant], frame: str, schema: S
 
 def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
     """The evidence of some mutants, each a run of its own."""
-    from verification.frames import BULK, FRAME_SCHEMAS, Frames
+    from verification.spark.dataframes import BULK, FRAME_SCHEMAS, Frames
 
     # What has a row per record is put together by Spark. The others are small and sent as they are.
     bases = list({each.base.name: each.base for each in mutants}.values())
@@ -98,10 +98,10 @@ def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
 
 
 def acquitted(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:
-    """The mutants in which nothing is found without a look at their records, as `verification.acquitting` says it."""
+    """The mutants in which nothing is found without a look at their records, as `verification.judge.quick_pass` says it."""
     from verification.checks import CHECKS
     from verification.checks.facts import beside
-    from verification.collecting import collect
+    from verification.judge.run_checks import collect
 
     found = collect(beside(frames(spark, mutants)), [check for check in CHECKS if check.beside])
     return frozenset(
@@ -118,7 +118,7 @@ def judged(spark: SparkSession, mutants: Sequence[Mutant]) -> dict[str, list[Raw
     """Every violation that the Spark checks find, by mutant, in one job, and what coordinators may not have written."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
-    from verification.collecting import collect
+    from verification.judge.run_checks import collect
 
     found = collect(derive(frames(spark, mutants)), CHECKS)
     for mutant in mutants:

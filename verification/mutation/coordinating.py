@@ -12,11 +12,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from verification.anomalies import Anomaly
+from verification.evidence.transaction_log_file import TransactionLog
 from verification.mutation.base import Base
 from verification.mutation.mutant import Breaks, Draft, NothingToChangeError, mutator
-from verification.transaction_log import Entry, State
-from verification.transaction_log_file import TransactionLog
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.transaction_log import Entry, State
 
 ILLEGAL = frozenset({Anomaly.ILLEGAL_TRANSITION})
 OPPOSITES = {

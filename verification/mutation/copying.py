@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from verification.anomalies import Anomaly
 from verification.mutation.base import Base
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
 from verification.row_types import Row
+from verification.vocabulary.anomalies import Anomaly
 
 
 def _source(base: Base, draft: Draft) -> tuple[Row, list[int], list[int]]:

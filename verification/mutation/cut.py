@@ -24,16 +24,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from verification import history_file
-from verification.captured import MARKER
-from verification.evidence import RunEvidence, read_run
-from verification.experiment import TopicRole
-from verification.folding import OperationKey, Place
-from verification.history import Action, Entry, Intent, Operation, Outcome, Sample
-from verification.layout import RunDirectory
+from verification.evidence import history_file
+from verification.evidence.capture_reader import MARKER
+from verification.evidence.columns import CAPTURED, TYPES
+from verification.evidence.rows import all_rows
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import RunEvidence, read_run
+from verification.judge.primary_findings import OperationKey, Place
 from verification.row_types import Row
-from verification.rows import all_rows
-from verification.sources.columns import CAPTURED, TYPES
+from verification.vocabulary.experiment import TopicRole
+from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome, Sample
 
 #: Kept per process and kind of ending: more show nothing new.
 PER_KIND = 3

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from verification.fingerprints.accord import Held
-from verification.fingerprints.blocks import copying_of
-from verification.fingerprints.columns import NULL
-from verification.fingerprints.fold import GIVEN, LOGGED
+from verification.evidence.columns import TYPES
 from verification.fingerprints.in_memory import acks_of, decided_of, told_of
-from verification.fingerprints.observed import Record, polled
+from verification.fingerprints.workers.aggregate import GIVEN, LOGGED
+from verification.fingerprints.workers.agreement import Held
+from verification.fingerprints.workers.blocks import copying_of
+from verification.fingerprints.workers.columns import NULL
+from verification.fingerprints.workers.observer_check import Record, polled
 from verification.row_types import Row, Rows
-from verification.sources.columns import TYPES
 
 
 def _capture(rows: Iterable[Row], columns: tuple[str, ...]) -> pa.RecordBatch:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from verification.anomalies import Anomaly
-from verification.folding import Partition
-from verification.identity import NO_SOURCE
+from verification.evidence.columns import IDENTITY
+from verification.judge.primary_findings import Partition
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import MS, Breaks, Draft, mutator
 from verification.mutation.outcomes import superseded
 from verification.mutation.writes import FOREIGN, uncopied
 from verification.row_types import Row
-from verification.sources.columns import IDENTITY
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.identity import NO_SOURCE
 
 
 def _unseen(base: Base, record: Record) -> Breaks:

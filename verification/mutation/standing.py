@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from verification.anomalies import Anomaly
-from verification.folding import Partition
+from verification.evidence.columns import IDENTITY
+from verification.judge.primary_findings import Partition
 from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
 from verification.row_types import Row
-from verification.sources.columns import IDENTITY
+from verification.vocabulary.anomalies import Anomaly
 
 
 def _followers(base: Base, marker: Row) -> list[Row]:

@@ -6,12 +6,12 @@ besides, and what lies in times of reading, is not judged in such a run.
 
 from __future__ import annotations
 
-from verification.anomalies import Anomaly
-from verification.identity import NO_SOURCE
 from verification.mutation.base import Base, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.outcomes import superseded_by_time
 from verification.mutation.writes import part, several, uncopied
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.identity import NO_SOURCE
 
 
 def _without(draft: Draft) -> None:

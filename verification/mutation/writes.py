@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from verification.anomalies import Anomaly
-from verification.folding import OperationKey, Partition
-from verification.identity import NO_SOURCE
+from verification.evidence.columns import IDENTITY
+from verification.judge.primary_findings import OperationKey, Partition
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import PLACED, Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
 from verification.row_types import Row
-from verification.sources.columns import IDENTITY
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.identity import NO_SOURCE
 
 FOREIGN: Row = {**dict.fromkeys(IDENTITY), "valid": False}
 #: Written by a producer without idempotence.

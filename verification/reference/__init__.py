@@ -1,9 +1,9 @@
 """The reference judge: every definition once more, in plain Python, for evidence that fits into memory.
 
-It exists to be compared with the Spark checks, so it shares nothing with them but the rows (`verification.rows`): one
-pass over dictionaries instead of exchanges and windows. Where both agree on thousands of generated histories, a mistake
-would have to be made twice, in two ways. Slow and obvious is the point; read it next to the docstrings of
-`verification.checks`, which define the anomalies.
+It exists to be compared with the Spark checks, so it shares nothing with them but the rows
+(`verification.evidence.rows`): one pass over dictionaries instead of exchanges and windows. Where both agree on
+thousands of generated histories, a mistake would have to be made twice, in two ways. Slow and obvious is the point;
+read it next to the docstrings of `verification.checks`, which define the anomalies.
 """
 
 from __future__ import annotations
@@ -11,43 +11,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from verification.anomalies import Anomaly
-from verification.folding import RawViolation
-from verification.reference import coordinating, numbering, reading, standing, writing
-from verification.reference.case import Case
+from verification.judge.primary_findings import RawViolation
+from verification.reference import reads, sequences, stability, transaction_log, writes
+from verification.reference.run_index import Case
 from verification.row_types import Rows
+from verification.vocabulary.anomalies import Anomaly
 
 #: Every definition; those that need a log ask for it themselves.
 JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
-    writing.lost,
-    writing.torn,
-    writing.hidden,
-    writing.duplicate,
-    reading.read,
-    standing.zombie,
-    writing.reordered,
-    numbering.broken,
-    reading.polls,
-    reading.captured_twice,
-    reading.inconsistent,
-    writing.phantom,
-    standing.hung,
-    standing.stuck,
-    standing.copied,
-    standing.stranded,
-    coordinating.transitions,
+    writes.lost,
+    writes.torn,
+    writes.hidden,
+    writes.duplicate,
+    reads.read,
+    stability.zombie,
+    writes.reordered,
+    sequences.broken,
+    reads.polls,
+    reads.captured_twice,
+    reads.inconsistent,
+    writes.phantom,
+    stability.hung,
+    stability.stuck,
+    stability.copied,
+    stability.stranded,
+    transaction_log.transitions,
 )
 #: What can be judged by delivered versus told alone.
 WITHOUT_LOG = (
-    writing.lost,
-    writing.torn,
-    writing.duplicate,
-    reading.read,
-    reading.captured_twice,
-    standing.zombie,
-    standing.copied,
-    standing.stranded,
-    coordinating.transitions,
+    writes.lost,
+    writes.torn,
+    writes.duplicate,
+    reads.read,
+    reads.captured_twice,
+    stability.zombie,
+    stability.copied,
+    stability.stranded,
+    transaction_log.transitions,
 )
 
 

@@ -3,7 +3,7 @@
 Each DIR is a data directory (what `log.dirs` names); those of all brokers together show every replica. Nothing is
 written, and no Spark is started. Printed are one line per partition and, where replicas differ, the examples.
 
-Exit codes are those of `verification.verdict`: 1 where replicas differ, 5 where files are damaged, 2 where no two
+Exit codes are those of `verification.vocabulary.verdict`: 1 where replicas differ, 5 where files are damaged, 2 where no two
 replicas vouch for anything, 4 where a directory is no data directory or in use.
 """
 
@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from verification.command_line import Parser
-from verification.errors import DataDirectoryError
 from verification.replicas.compare import Comparison, compare
 from verification.replicas.directory import Replica, by_partition, replicas
-from verification.verdict import ExitCode, Verdict, code_of, exit_code
+from verification.vocabulary.errors import DataDirectoryError
+from verification.vocabulary.verdict import ExitCode, Verdict, code_of, exit_code
 
 #: The word before the directories.
 COMMAND = "segments"

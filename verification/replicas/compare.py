@@ -30,11 +30,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from verification.anomalies import Anomaly
-from verification.findings import EXAMPLES_MAX
+from verification.judge.finding_files import EXAMPLES_MAX
 from verification.replicas.cursor import Content, Cursor
 from verification.replicas.directory import Replica
-from verification.verdict import Finding, Verdict, Violation
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.verdict import Finding, Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

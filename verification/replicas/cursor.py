@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from verification.errors import SegmentDamagedError
 from verification.replicas.directory import Replica
 from verification.replicas.segments import SegmentLog
+from verification.vocabulary.errors import SegmentDamagedError
 from wire.errors import BatchError
 from wire.records import Batch, Record
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from verification.errors import DataDirectoryError
 from verification.replicas.segments import SegmentLog, base_of
+from verification.vocabulary.errors import DataDirectoryError
 
 METADATA_LOG = "__cluster_metadata"
 HIGH_WATERMARKS = "replication-offset-checkpoint"

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from verification.errors import SegmentChecksumError, SegmentDamagedError
+from verification.vocabulary.errors import SegmentChecksumError, SegmentDamagedError
 from wire.errors import BatchError
 from wire.records import HEADER, LOG_OVERHEAD, Batch, decode
 

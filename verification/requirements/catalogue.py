@@ -20,10 +20,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NewType
 
-from verification import releases
-from verification.anomalies import Anomaly
 from verification.requirements.errors import CatalogueError, ReleaseError
-from verification.tables import Table, read_toml
+from verification.requirements.toml_table import Table, read_toml
+from verification.vocabulary import releases
+from verification.vocabulary.anomalies import Anomaly
 
 RequirementId = NewType("RequirementId", str)
 

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from verification.errors import VerificationError
+from verification.vocabulary.errors import VerificationError
 
 
 class NormativeDataError(VerificationError):

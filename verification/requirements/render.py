@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 
-from verification.anomalies import DEFINITIONS, Anomaly
-from verification.history import Outcome
 from verification.requirements.catalogue import (
     Applies,
     Decided,
@@ -23,7 +21,9 @@ from verification.requirements.catalogue import (
     RequirementId,
     load_families,
 )
-from verification.verdict import Verdict
+from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
+from verification.vocabulary.history import Outcome
+from verification.vocabulary.verdict import Verdict
 
 TEMPLATE = Path(__file__).with_name("semantics.template.md")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "semantics.md"

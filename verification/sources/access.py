@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from verification.errors import CaptureError
+from verification.vocabulary.errors import CaptureError
 from wire.connection import Authentication
 from wire.sasl import Plain, Scram
 

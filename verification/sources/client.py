@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from verification.errors import CaptureError, ReaderTimeoutError
 from verification.sources.parse import identity_columns
 from verification.sources.ranges import Range, RangeGroup, decode, grouped
 from verification.sources.schema import DELIVERED
+from verification.vocabulary.errors import CaptureError, ReaderTimeoutError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

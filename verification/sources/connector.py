@@ -19,10 +19,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.errors import CaptureError
-from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
 from verification.sources.ranges import SPLIT_OFFSETS, Range, decode
 from verification.sources.schema import DELIVERED
+from verification.vocabulary.errors import CaptureError
+from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
 
 ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 #: Releases of Spark without a connector of their own → the one that tests hold against them.

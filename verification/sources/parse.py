@@ -1,7 +1,7 @@
 """Record values → identity columns, vectorised: values of many records become one byte matrix, fields are slices of it.
 
-The layout is `verification.identity.LAYOUT`; this module and `identity.decode` are two implementations of it and must
-agree on every input (a property test compares them). Shipped to Spark's workers together with the readers.
+The layout is `verification.vocabulary.identity.LAYOUT`; this module and `identity.decode` are two implementations of it
+and must agree on every input (a property test compares them). Shipped to Spark's workers together with the readers.
 
 Values are given as spans of one buffer, as `wire.columns` has them, and no Python object is made of a record. Neighbours
 have most of their bytes in common: the run, the process, leading zeros. So all are compared with the first one, and only
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verification.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
+from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
 
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]

@@ -38,7 +38,8 @@ _PLACE: tuple[tuple[str, DataType], ...] = (
     ("timestamp_ms", _LONG),
 )
 
-#: The fields of `verification.identity.Identity`; `identity_run` is its `run`, the run that the record says it is of.
+#: The fields of `verification.vocabulary.identity.Identity`; `identity_run` is its `run`, the run that the record says
+#: it is of.
 IDENTITY: tuple[tuple[str, DataType], ...] = (
     ("identity_run", _STRING),
     ("process", _INT),
@@ -145,7 +146,7 @@ ENDS = _schema(
     ("last_stable_offset", _LONG),
 )
 
-#: One row per partition and wait for LSO = high watermark (`verification.history.Settled`).
+#: One row per partition and wait for LSO = high watermark (`verification.vocabulary.history.Settled`).
 SETTLED = _schema(
     ("run", _STRING),
     ("topic_index", _INT),
@@ -248,7 +249,7 @@ RECORDS = _schema(
 
 #: What every check returns. `topic_index` becomes the topic's name when the finding is written. `places` are the
 #: acknowledged places of missing records, for folding; `cause` is null for a finding of its own, otherwise what
-#: explains it (see `verification.folding`).
+#: explains it (see `verification.judge.primary_findings`).
 VIOLATIONS = _schema(
     ("run", _STRING),
     ("anomaly", _STRING),

@@ -17,11 +17,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from verification.errors import CaptureError, SegmentDamagedError
 from verification.replicas.directory import Replica, replica
 from verification.replicas.segments import base_of
 from verification.sources.ranges import Range, RangeGroup, decode, grouped
 from verification.sources.wire_log import log_rows, together
+from verification.vocabulary.errors import CaptureError, SegmentDamagedError
 from wire.errors import WireError
 
 

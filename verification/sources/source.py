@@ -17,11 +17,11 @@ from enum import StrEnum
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
-from verification.errors import CaptureError
 from verification.sources.client import ClientReader
 from verification.sources.schema import DELIVERED, LOG
 from verification.sources.segments import SegmentReader
 from verification.sources.wire_log import LogReader
+from verification.vocabulary.errors import CaptureError
 
 NAME = "onceproof"
 

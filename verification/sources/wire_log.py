@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from verification.errors import CaptureError, ReaderTimeoutError
 from verification.sources.access import access
 from verification.sources.parse import Numbers, identity_spans
 from verification.sources.ranges import SPLIT_OFFSETS, Range, RangeGroup, decode, split_and_grouped
 from verification.sources.schema import LOG
+from verification.vocabulary.errors import CaptureError, ReaderTimeoutError
 from wire.client import Client
 from wire.columns import Columns, columns
 from wire.errors import DeadlineError, WireError

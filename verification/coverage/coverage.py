@@ -1,0 +1,187 @@
+"""Coverage: how much was really tried, counted from the history, so that a pass means something.
+
+Windows come from the faults: *before* ends when the first one begins, *after* begins when the last one is healed,
+*during* is every time between a fault's beginning and its healing. A run without faults is all before and all after. A
+fault that was never healed has no after. Operations are transactions, appends and copies that had inputs; `init` is
+none. Counts are floors' own business: what a scenario needs stands in its experiment.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from verification.coverage import fault_measures
+from verification.coverage.fault_measures import last_heal_ns, transactional
+from verification.evidence.run_evidence import RunEvidence
+from verification.vocabulary.errors import UnknownFloorError
+from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
+from verification.vocabulary.verdict import CoverageItem
+
+#: Answers that mean "a newer instance owns this transactional id" (protocol codes; librdkafka's own is _FENCED).
+FENCING_NAMES = frozenset({"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "_FENCED"})
+FENCING_CODES = frozenset({90, 47, -144})
+
+
+def worked(evidence: RunEvidence) -> tuple[Operation, ...]:
+    """The operations that count: no `init`, no copy that had nothing to copy."""
+    return tuple(
+        each
+        for each in evidence.history.of(Operation)
+        if each.action is not Action.INIT and not (each.action is Action.COPY and not each.inputs and not each.records)
+    )
+
+
+def _ok(evidence: RunEvidence) -> tuple[Operation, ...]:
+    return tuple(each for each in worked(evidence) if each.outcome is Outcome.OK)
+
+
+def ok_before(evidence: RunEvidence) -> int:
+    """Operations that completed ok before the first fault began."""
+    faults = evidence.history.of(FaultRecord)
+    began = min((each.began_ns for each in faults), default=None)
+    return sum(1 for each in _ok(evidence) if began is None or (each.completed_ns or each.invoked_ns) < began)
+
+
+def attempted_during(evidence: RunEvidence) -> int:
+    """Operations that were under way at some time while a fault stood."""
+    windows = [(each.began_ns, each.healed_ns) for each in evidence.history.of(FaultRecord)]
+    return sum(
+        1
+        for each in worked(evidence)
+        if any(
+            (healed is None or each.invoked_ns <= healed) and (each.completed_ns is None or each.completed_ns >= began)
+            for began, healed in windows
+        )
+    )
+
+
+def ok_after(evidence: RunEvidence) -> int:
+    """Operations that were invoked after the last fault was healed and completed ok."""
+    last = last_heal_ns(evidence)
+    return sum(1 for each in _ok(evidence) if last is not None and each.invoked_ns > last)
+
+
+def records(evidence: RunEvidence) -> int:
+    """Records of operations that completed ok."""
+    return sum(each.records for each in _ok(evidence))
+
+
+def transactions(evidence: RunEvidence) -> int:
+    """Transactions that ended as they were meant to."""
+    return sum(1 for each in _ok(evidence) if transactional(each))
+
+
+def aborted(evidence: RunEvidence) -> int:
+    """Transactions that were aborted on purpose and confirmed."""
+    return sum(1 for each in _ok(evidence) if transactional(each) and each.intent is Intent.ABORT)
+
+
+def faults_confirmed(evidence: RunEvidence) -> int:
+    """Faults that were seen to take hold, and were applied and healed without an error."""
+    faults = evidence.history.of(FaultRecord)
+    return sum(1 for each in faults if each.confirmed_ns is not None and each.error is None)
+
+
+def _successions(evidence: RunEvidence) -> Mapping[str, list[tuple[int, int]]]:
+    """By transactional id: when which process completed its `init` ok, in order."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for each in evidence.history.of(Operation):
+        initialised = each.action is Action.INIT and each.outcome is Outcome.OK
+        if initialised and each.transactional_id is not None and each.completed_ns is not None:
+            found[each.transactional_id].append((each.completed_ns, each.process))
+    return {name: sorted(entries) for name, entries in found.items()}
+
+
+def fenced_answers(evidence: RunEvidence) -> int:
+    """Requests of an old instance that were answered with a fencing error after its successor was initialised."""
+    successions = _successions(evidence)
+    count = 0
+    for each in evidence.history.of(Operation):
+        fenced = each.error_name in FENCING_NAMES or each.error_code in FENCING_CODES
+        if not fenced or each.transactional_id is None or each.completed_ns is None:
+            continue
+        before = [entry for entry in successions.get(each.transactional_id, []) if entry[0] < each.completed_ns]
+        count += bool(before) and before[-1][1] != each.process
+    return count
+
+
+def epoch_bumps(evidence: RunEvidence) -> int:
+    """Times that a transactional id changed hands or was given a higher epoch, as clients were told."""
+    by_id = {name: len(entries) - 1 for name, entries in _successions(evidence).items()}
+    told: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for each in evidence.history.of(Operation):
+        if each.transactional_id is not None and each.producer_id is not None and each.producer_epoch is not None:
+            told[each.transactional_id].add((each.producer_id, each.producer_epoch))
+    return sum(max(by_id.get(name, 0), len(told[name]) - 1) for name in {*by_id, *told})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One thing that is counted; `text` is what a report calls it."""
+
+    count: Callable[[RunEvidence], int]
+    text: str
+
+
+#: Everything that a floor may name.
+MEASURES: dict[str, Measure] = {
+    "ok_before": Measure(count=ok_before, text="operations ok before the first fault"),
+    "attempted_during": Measure(count=attempted_during, text="operations attempted while a fault stood"),
+    "ok_after": Measure(count=ok_after, text="operations ok after the last fault was healed"),
+    "records": Measure(count=records, text="records of operations that ended ok"),
+    "transactions": Measure(count=transactions, text="transactions that ended as meant"),
+    "aborted": Measure(count=aborted, text="transactions aborted on purpose"),
+    "faults_confirmed": Measure(count=faults_confirmed, text="faults seen to take hold"),
+    "fenced_answers": Measure(count=fenced_answers, text="requests of an old instance answered as fenced"),
+    "epoch_bumps": Measure(count=epoch_bumps, text="changes of a transactional id's owner or epoch"),
+    "observed": Measure(count=fault_measures.observed, text="records given to live observers"),
+    "transactions_after": Measure(
+        count=fault_measures.transactions_after, text="transactions that ended as meant after the last fault was healed"
+    ),
+    "struck_after": Measure(
+        count=fault_measures.struck_after, text="of those, by each client that was struck or its successor at least"
+    ),
+    "copied_past": Measure(
+        count=fault_measures.copied_past,
+        text="input partitions copied past all that was taken up until the last fault was healed",
+    ),
+    "refused_members": Measure(
+        count=fault_measures.refused_members, text="copies refused because the group had gone on without the member"
+    ),
+    "lso_stood": Measure(
+        count=fault_measures.lso_stood,
+        text="partitions whose LSO stood at a transaction that a killed client had left open",
+    ),
+    "undecided_at_strike": Measure(
+        count=fault_measures.undecided_at_strike,
+        text="commits and aborts asked for and unanswered when a fault had struck",
+    ),
+    "committed_while_leaderless": Measure(
+        count=fault_measures.committed_while_leaderless, text="commits answered ok while a partition had no leader"
+    ),
+    "held_up": Measure(
+        count=fault_measures.held_up,
+        text=f"operations that a fault kept from ending for {fault_measures.HELD_UP_S:g} s or more",
+    ),
+    "observed_during": Measure(
+        count=fault_measures.observed_during, text="records given to live observers while a fault stood"
+    ),
+    "observers_at_end": Measure(
+        count=fault_measures.observers_at_end, text="live observers that read to the end of every partition"
+    ),
+}
+
+
+def coverage(evidence: RunEvidence) -> tuple[CoverageItem, ...]:
+    """Have and need of every floor of the run's experiment; raises UnknownFloorError."""
+    items = []
+    for floor in evidence.experiment.floors:
+        measure = MEASURES.get(floor.name)
+        if measure is None:
+            raise UnknownFloorError(f"coverage floor {floor.name!r} is unknown; known are {', '.join(MEASURES)}")
+        items.append(CoverageItem(name=floor.name, have=measure.count(evidence), need=floor.need, text=measure.text))
+    return tuple(items)

@@ -1,0 +1,134 @@
+"""Circumstances under which evidence that is whole cannot bear a judgement all the same.
+
+What is missing from a log is held against the cluster. That is only just where nothing else removes records: where a
+topic is compacted, where its first records were deleted by retention, where it was deleted and made anew, or where
+some of its partitions were never read, a record that is not there was not lost. And what happened before what is only
+known where the clock of the run went forward. Such a run is refused in one sentence, because an acquittal would be
+worth as little as a conviction.
+
+What a cluster's wall clock says (the timestamps of records) decides nothing, so that one may go back as it likes.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.history import FaultRecord, History, Operation
+from verification.vocabulary.quiescent_state import Captures
+
+COMPACT = "compact"
+#: A line of an observer's file may be megabytes long; where these stand first, as we write it, the rest is not parsed.
+_POLL = re.compile(rb'"poll":\s*(\d+)')
+_RECEIVED = re.compile(rb'"received_ns":\s*(\d+)')
+_HEAD = 256
+
+
+def check_topics(experiment: Experiment, captures: Captures, path: Path) -> None:
+    """Raise UnfitEvidenceError for topics from which records may be missing though nobody lost them."""
+    planned = {topic.name: topic.partitions for topic in experiment.topics}
+    for end in captures.ends:
+        if end.partition >= planned.get(end.topic, 0):
+            raise UnfitEvidenceError(
+                f"{path} has an end of {end.topic}-{end.partition}, which the experiment does not know; "
+                "records there were never read"
+            )
+    for topic in captures.topics:
+        if COMPACT in (each.strip() for each in topic.cleanup_policy.split(",")):
+            raise UnfitEvidenceError(
+                f"{path} says that {topic.topic} is compacted; what compaction removed cannot be told from what was lost"
+            )
+        if topic.first_id and topic.last_id and topic.first_id != topic.last_id:
+            raise UnfitEvidenceError(
+                f"{path} says that {topic.topic} was made anew during the run ({topic.first_id} became {topic.last_id}); "
+                "what its deletion removed cannot be told from what was lost"
+            )
+        if topic.partitions > planned.get(topic.topic, topic.partitions):
+            raise UnfitEvidenceError(
+                f"{path} says that {topic.topic} has {topic.partitions} partitions at the end and not "
+                f"{planned[topic.topic]}; records in the others were never read"
+            )
+
+
+class Starts:
+    """Where the partitions' logs begin: what was acknowledged below that is deleted."""
+
+    def __init__(self, experiment: Experiment, captures: Captures) -> None:
+        indexes = {topic.name: str(index) for index, topic in enumerate(experiment.topics)}
+        self._starts: Mapping[tuple[str, str], int] = {
+            (indexes.get(end.topic, ""), str(end.partition)): end.start for end in captures.ends if end.start > 0
+        }
+
+    def __bool__(self) -> bool:
+        """Whether anything was deleted at all."""
+        return bool(self._starts)
+
+    def check(self, acks: Iterable[list[object]], path: Path) -> None:
+        """Raise UnfitEvidenceError for an acknowledged offset below the beginning of its log."""
+        if not self:
+            return
+        for _, topic_index, partition, offset, outcome in acks:
+            start = self._starts.get((str(topic_index), str(partition)), 0)
+            if outcome == "ok" and 0 <= int(str(offset)) < start:
+                raise UnfitEvidenceError(
+                    f"{path} has an acknowledged offset {offset}, but the log of partition {partition} of topic "
+                    f"{topic_index} begins at {start}; what was deleted there cannot be told from what was lost"
+                )
+
+
+def check_clock(history: History, path: Path) -> None:
+    """Raise UnfitEvidenceError when an operation or a fault ended before it began."""
+    for entry in history.entries:
+        times: tuple[int | None, ...]
+        if isinstance(entry, Operation):
+            times = (entry.invoked_ns, entry.decided_ns, entry.completed_ns)
+        elif isinstance(entry, FaultRecord):
+            times = (entry.began_ns, entry.applied_ns, entry.healed_ns)
+        else:
+            continue
+        known = [each for each in times if each is not None]
+        if known != sorted(known):
+            raise UnfitEvidenceError(
+                f"{path}: {_name(entry)} goes back in time; without a clock that goes forward nothing is early"
+            )
+
+
+def _name(entry: Operation | FaultRecord) -> str:
+    if isinstance(entry, FaultRecord):
+        return f"step {entry.step}"
+    return f"operation {entry.operation} of process {entry.process}"
+
+
+def check_polls(path: Path) -> None:
+    """Read an observer's file to its end; its polls must be numbered upwards and its clock go forward.
+
+    Raises UnfitEvidenceError, and what gzip raises for a file that is cut.
+    """
+    last = (-1, -1)
+    with gzip.open(path, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                poll, received_ns = _turn(line)
+            except (ValueError, KeyError, TypeError) as error:
+                raise UnfitEvidenceError(f"{path}: line {number} is no poll with poll and received_ns") from error
+            if poll <= last[0] or received_ns < last[1]:
+                raise UnfitEvidenceError(
+                    f"{path}: poll {poll} in line {number} comes after poll {last[0]}, or goes back in time"
+                )
+            last = (poll, received_ns)
+
+
+def _turn(line: bytes) -> tuple[int, int]:
+    """Number and time of a poll, without parsing its records where both stand before them."""
+    poll, received = _POLL.search(line, 0, _HEAD), _RECEIVED.search(line, 0, _HEAD)
+    if poll is not None and received is not None:
+        return int(poll[1]), int(received[1])
+    body = json.loads(line)
+    return int(body["poll"]), int(body["received_ns"])

@@ -1,0 +1,139 @@
+"""`transaction_log.jsonl.gz`: what coordinators wrote while a run lasted, from every partition of `__transaction_state`.
+
+The first line is a header, the last a footer with the number of entries between them; a missing footer means that the
+file was cut. A subject whose transaction log cannot be read has a file too, whose header says why: that nothing was
+judged must not look like nothing was found.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.transaction_log import Entry, State
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """What was read of one partition: from its end when the run began, to its end at quiescence."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLeader:
+    """Who led a partition, and so coordinated its ids, in one leadership: the metadata said so when it was asked."""
+
+    partition: int
+    leader_epoch: int
+    broker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogHeader:
+    """The first line. `unavailable` is why nothing could be read, empty when everything was.
+
+    `new_ids` are transactional ids that nobody had used before the ranges begin, so that their histories are whole.
+    `leaders` are those that are known: of the leaderships in which the run began and ended, and not of all between.
+    """
+
+    run: str
+    ranges: tuple[LogRange, ...] = ()
+    new_ids: tuple[str, ...] = ()
+    unavailable: str = ""
+    leaders: tuple[LogLeader, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLog:
+    """The whole file."""
+
+    header: LogHeader
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def starts(self) -> dict[int, int]:
+        """Partition → the first offset that was read."""
+        return {each.partition: each.start for each in self.header.ranges}
+
+
+def _line(type_: str, body: Mapping[str, Any]) -> str:
+    return json.dumps({"type": type_, **body}) + "\n"
+
+
+def write(path: Path, log: TransactionLog) -> None:
+    """Write the file."""
+    with gzip.open(path, "wt", encoding="utf-8") as lines:
+        lines.write(_line("header", {"format": FORMAT, **asdict(log.header)}))
+        for entry in log.entries:
+            body = {name: getattr(entry, name) for name in _FIELDS}
+            lines.write(_line("entry", {**body, "places": sorted(entry.places)}))
+        lines.write(_line("footer", {"entries": len(log.entries)}))
+
+
+_FIELDS = tuple(field.name for field in fields(Entry))
+_TEXTS = ("transactional_id", "state")
+
+
+def read(path: Path) -> TransactionLog | None:
+    """Read the file; None when there is none, as in evidence of before. Raises UnfitEvidenceError for a bad one."""
+    if not path.exists():
+        return None
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            bodies = [json.loads(line) for line in lines]
+        return _log(path, bodies)
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+        raise UnfitEvidenceError(f"{path} cannot be read as a transaction log of format {FORMAT}: {error!r}") from error
+
+
+def _log(path: Path, bodies: list[dict[str, Any]]) -> TransactionLog:
+    if not bodies or bodies[0].pop("type") != "header":
+        raise UnfitEvidenceError(f"{path} has no header")
+    header = bodies[0]
+    if (format_ := header.pop("format")) != FORMAT:
+        raise UnfitEvidenceError(f"{path} has format {format_}; this version reads {FORMAT}")
+    if bodies[-1] != {"type": "footer", "entries": len(bodies) - 2}:
+        raise UnfitEvidenceError(f"{path} has no footer that counts {len(bodies) - 2} entries; the run was cut")
+    ranges = tuple(LogRange(**each) for each in header.pop("ranges", ()))
+    new_ids = tuple(header.pop("new_ids", ()))
+    leaders = tuple(LogLeader(**each) for each in header.pop("leaders", ()))
+    log = TransactionLog(
+        header=LogHeader(ranges=ranges, new_ids=new_ids, leaders=leaders, **header),
+        entries=tuple(_entries(bodies[1:-1])),
+    )
+    _check(path, log)
+    return log
+
+
+def _entries(bodies: Iterable[dict[str, Any]]) -> Iterable[Entry]:
+    for body in bodies:
+        if body.pop("type") != "entry":
+            raise ValueError("a line between header and footer is no entry")
+        places = frozenset(body.pop("places", ()))
+        if not all(isinstance(value, str if name in _TEXTS else int) for name, value in body.items()):
+            raise ValueError(f"an entry has a field of another type: {body}")
+        yield Entry(state=State(body.pop("state")), places=places, **body)
+
+
+def _check(path: Path, log: TransactionLog) -> None:
+    """Entries lie within the ranges, one at an offset: what was not said to be read cannot be held against anybody."""
+    ranges = {each.partition: each for each in log.header.ranges}
+    seen: set[tuple[int, int]] = set()
+    for entry in log.entries:
+        within = ranges.get(entry.partition)
+        if within is None or not within.start <= entry.offset < within.end:
+            raise UnfitEvidenceError(f"{path}: {entry} lies outside the ranges of the header")
+        if (entry.partition, entry.offset) in seen:
+            raise UnfitEvidenceError(f"{path}: {entry} shares its offset with another record")
+        seen.add((entry.partition, entry.offset))

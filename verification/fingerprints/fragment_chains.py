@@ -1,0 +1,143 @@
+"""The log folded: one row per fragment, then what follows each fragment in its producer's part of the partition.
+
+A **fragment** is what the log holds of one operation, by one producer, in one chunk of offsets of a partition. Whatever
+is not surely a record of this run (a control record, a foreign value, a record of another run) is a fragment by itself.
+Chunks keep a second copy, written much later, from making one fragment of all that stands in between. Columns of `steps`:
+
+    FRAGMENT, control, n, first, last      key, how many records, lowest and highest offset
+    epoch_max, sequence_max                of their producer
+    until                                  offset of the control record that decided it, null when none did
+
+A fragment is **stale** when it has an epoch below an earlier one, **unjoined** when its numbers may not follow
+(`numbering`). It is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
+stands between its records, a record of somebody else follows a transaction without a control record in between, or an
+epoch went back. Of all others the next control record decides every record alike.
+
+Workers fold (`fold`), Spark brings together what is of one producer, and workers look around (`neighbours`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from verification.checks.places import PARTITION
+from verification.fingerprints.workers.aggregate import STRETCHES
+from verification.fingerprints.workers.fragments import BLOCK_BITS, CHUNK_BITS
+from verification.fingerprints.workers.neighbours import NAMED, STEPS, look_around
+from verification.fingerprints.workers.packed import KINDS, PACKED, Kind, unpacked
+from verification.fingerprints.workers.row_selection import Pick, pick
+
+PRODUCER = (*PARTITION, "producer_id")
+FRAGMENT = (*PRODUCER, "transactional", "process", "operation", "chunk")
+OPERATION = ("run", "process", "operation")
+#: A fragment, and one number for it.
+KEYED = (*FRAGMENT, "key")
+
+#: Whether a row is surely a record of this run, of an operation that it names.
+SURE = "coalesce(valid and identity_run = run and process is not null and operation is not null, false)"
+_DATA = f"control is null and {SURE}"
+_KEYS = {
+    "process": f"case when {_DATA} then process end",
+    "operation": f"case when {_DATA} then operation end",
+    "chunk": f"case when {_DATA} then shiftright(offset, {CHUNK_BITS}) else offset end",
+}
+
+
+def fragment_key() -> Column:
+    """One number for the fragment of a row of the log; equal to `xxhash64` over FRAGMENT of a fold."""
+    return F.expr(f"xxhash64({', '.join(_KEYS.get(name, name) for name in FRAGMENT)})")
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    """The fragments (KEYED) of some rows of the log."""
+    names = [f"{_KEYS.get(name, name)} as {name}" for name in FRAGMENT]
+    return rows.select(*[F.expr(name) for name in names], fragment_key().alias("key"))
+
+
+def place_block(offset: str = "offset") -> str:
+    """The block of an offset, as SQL."""
+    return f"shiftright({offset}, {BLOCK_BITS})"
+
+
+#: How many packs of steps a task picks from, because picking takes less than starting a task (`scan.TASK_ROWS`), and how
+#: many tasks there are at least, for two cores.
+BUCKETS_PER_TASK = 4
+TASKS_MIN = 2
+
+
+def picked(packed: DataFrame, wanted: Pick, schema: pa.Schema) -> DataFrame:
+    """The rows of some packs that are wanted, of fragments in the columns of a schema, and `key`."""
+    found = packed.mapInArrow(partial(pick, wanted=wanted, columns=tuple(schema.names)), from_arrow_schema(schema))
+    return found.withColumn("key", F.xxhash64(*FRAGMENT))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of some runs, packed by producer, and how many `rows` of the log they are.
+
+    Known (KEYED) are those that raised the epoch of a producer whose epoch went back later, and the unjoined ones.
+    """
+
+    packed: DataFrame
+    rows: int
+    raising: DataFrame
+    unjoined: DataFrame
+
+    def where(self, wanted: Pick) -> DataFrame:
+        """The steps that are wanted, in the columns above and `key`."""
+        return picked(self.packed, wanted, STEPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What workers made of the fragments: steps, and packs of what these count for operations, and of copies.
+
+    `stretches` are those of the log's writers.
+    """
+
+    steps: Steps
+    stretches: DataFrame
+    operations: DataFrame
+    blocks: DataFrame
+
+
+def few(buckets: int) -> int:
+    """How many tasks look at packs in so many buckets, where that is quickly done."""
+    return max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
+
+
+def of_kind(packs: DataFrame, kind: Kind) -> DataFrame:
+    """Those packs among some (`packed.KINDS`)."""
+    return packs.where(f"kind = {kind}").select(*PACKED.names)
+
+
+def _named(packs: DataFrame) -> DataFrame:
+    """The steps that some packs name (KEYED)."""
+    named = packs.coalesce(1).mapInArrow(unpacked, from_arrow_schema(NAMED))
+    return named.withColumn("key", F.xxhash64(*FRAGMENT)).select(*KEYED)
+
+
+def around(folded: DataFrame, buckets: int) -> Around:
+    """What follows from what stands around the fragments of a folded log, packed in so many buckets, and its stretches."""
+    looked = partial(look_around, buckets=buckets)
+    found = folded.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
+    (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
+    steps = Steps(
+        # By themselves, because they are asked often.
+        packed=of_kind(found, Kind.STEPS).coalesce(few(buckets)).localCheckpoint(),
+        rows=int(held["n"]),
+        raising=_named(of_kind(found, Kind.RAISING)),
+        unjoined=_named(of_kind(found, Kind.UNJOINED)),
+    )
+    return Around(
+        steps=steps,
+        stretches=of_kind(found, Kind.STRETCHES).coalesce(1).mapInArrow(unpacked, from_arrow_schema(STRETCHES)),
+        operations=of_kind(found, Kind.OPERATIONS),
+        blocks=of_kind(found, Kind.BLOCKS),
+    )

@@ -1,0 +1,109 @@
+"""What fingerprints are taken of: the frames of some runs, and the files of their captures, where those can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from verification.evidence.rows import group_offset_rows, is_plain
+from verification.evidence.run_evidence import RunEvidence
+from verification.fingerprints.ack_sums import Answers, Process
+from verification.fingerprints.workers.blocks import Copying, copying_of
+from verification.fingerprints.workers.row_filter import Sieve
+from verification.fingerprints.workers.scan import Capture, Work, parquet_files, rows_of, scanned
+from verification.spark.dataframes import FRAME_SCHEMAS, Frames, acks
+from verification.vocabulary.history import Operation
+
+#: Rows of the log that are brought together at once. Their fragments are a seventh of them; workers that had so many were
+#: seen with 0.45 GB.
+BUCKET_ROWS = 1_000_000
+#: Fewer would leave cores without work.
+BUCKETS_MIN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The frames of runs that the fingerprints fit (`choice.fits`), and what clients were told of their records.
+
+    `claimed` are the runs that claim order, `copying` is what is said of those that copy; both are known before any frame
+    is looked at. `plain` are the processes of which records are bound by no transaction. `rows` is how many the log has,
+    as far as that is known.
+    `files` are the Parquet files of the captures by name, none where only Spark can read them (`scan`).
+    """
+
+    frames: Frames
+    answers: Answers
+    claimed: frozenset[str]
+    copying: Copying
+    plain: frozenset[Process]
+    rows: int = 0
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the frames."""
+        return self.frames.log.sparkSession
+
+    @property
+    def buckets(self) -> int:
+        """How many parts the rows that belong together are brought together in: each is held in memory."""
+        return max(BUCKETS_MIN, self.rows // BUCKET_ROWS)
+
+    def _capture(self, name: str) -> Capture:
+        return Capture(frame=getattr(self.frames, name), files=self.files.get(name, ()))
+
+    def scanned(self, name: str, columns: tuple[str, ...], work: Work, schema: pa.Schema) -> DataFrame:
+        """What some work makes of every row of a capture."""
+        return scanned(self._capture(name), columns, work, schema)
+
+    def sieved(self, name: str, sieve: Sieve) -> DataFrame:
+        """The rows of a capture that are let through, in the sieve's columns."""
+        fields = [FRAME_SCHEMAS[name][column] for column in sieve.columns]
+        return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
+
+
+def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) -> Evidence:
+    """The evidence of some runs, whose frames these are."""
+    said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
+    return Evidence(
+        frames=frames,
+        answers=answers_of(spark, runs),
+        claimed=frozenset(run.run for run in runs if run.experiment.order_claimed),
+        copying=copying_of(said, chain.from_iterable(map(group_offset_rows, runs))),
+        plain=frozenset(
+            (run.run, each.process) for run in runs for each in run.history.of(Operation) if is_plain(each)
+        ),
+        rows=sum(run.captured.count("log") for run in runs),
+        files=files(runs),
+    )
+
+
+def answers_of(spark: SparkSession, runs: Sequence[RunEvidence]) -> Answers:
+    """The acknowledgements of some runs."""
+    frame = partial(acks, spark, runs)
+    if any(run.directory.source for run in runs):
+        return Answers(spark=spark, frame=frame)
+    here = {(run.run, process): str(path.resolve()) for run in runs for process, path in run.acks.items()}
+    return Answers(spark=spark, frame=frame, files=here)
+
+
+def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
+    """The files of the captures of some runs by name; none where one of the runs lies where only Spark reads.
+
+    Nor of a capture whose rows are not all in them, in whatever way it was written: Spark then reads what it counts.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    if any(run.directory.source for run in runs):
+        return found
+    for name in ("log", "uncommitted", "committed"):
+        paths = parquet_files(run.directory.root / name for run in runs)
+        if rows_of(paths) == sum(run.captured.count(name) for run in runs):
+            found[name] = paths
+    return found

@@ -1,0 +1,128 @@
+"""What is doubtful is read in full: the rows of the evidence that the checks need to judge some operations exactly.
+
+Of the log these are the sought fragments and, of a transaction, everything of the same producer in the same partition up
+to the control record that decided it: with that, outcomes and neighbours come out as they do from the whole log. Rows
+that are not surely of this run are always read. Where a reader was given something sought at a place of which the
+log's own record is not sought, whatever the log may hold there becomes sought as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from verification.checks.places import GIVEN, LOGGED, PARTITION, PLACE
+from verification.fingerprints.fragment_chains import KEYED, OPERATION, SURE, Steps, fragment_key, place_block
+from verification.fingerprints.inputs import Evidence
+from verification.fingerprints.workers.row_filter import By, Sieve, sought
+from verification.fingerprints.workers.row_selection import Reached, overlapping
+from verification.spark.concurrent_jobs import side_by_side
+from verification.spark.dataframes import Frames
+
+_CAPTURES = ("committed", "uncommitted")
+#: A block of offsets.
+BLOCK = (*PARTITION, "block")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What is to be read: whole operations (OPERATION), steps (KEYED), and what readers were given in blocks (BLOCK).
+
+    `beside_markers`: also what readers were given next to the control records that are read.
+    """
+
+    operations: DataFrame
+    steps: DataFrame
+    blocks: DataFrame
+    beside_markers: bool = False
+
+    def and_more(self, operations: DataFrame, steps: DataFrame) -> Sought:
+        """With further operations and steps."""
+        return replace(
+            self,
+            operations=self.operations.unionByName(operations).distinct().localCheckpoint(),
+            steps=self.steps.unionByName(steps).dropDuplicates(["key"]).localCheckpoint(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """Frames of which log and captures hold what was sought, `rows` of the log; and what was sought in the end."""
+
+    frames: Frames
+    sought: Sought
+    rows: int
+
+
+def reached(steps: Steps, wanted: Sought) -> DataFrame:
+    """The steps that are sought, and those of the same producer up to the control records that decided them."""
+    operations, fragments = sought(By.OPERATION, wanted.operations), sought(By.FRAGMENT, wanted.steps)
+    return steps.where(Reached(operations, fragments)).localCheckpoint()
+
+
+def _captured(evidence: Evidence, name: str, wanted: Sought, blocks: DataFrame, sieve: Sieve) -> DataFrame:
+    """Rows of the sought operations and blocks; `is_own` is null where only the block was sought."""
+    operations = wanted.operations.withColumn("is_sought", F.lit(True))
+    within = blocks.distinct().withColumn("is_within", F.lit(True))
+    return (
+        evidence.sieved(name, sieve)
+        .withColumn("block", F.expr(place_block()))
+        .join(F.broadcast(operations), list(OPERATION), "left")
+        .join(F.broadcast(within), list(BLOCK), "left")
+        .withColumn("is_own", F.expr(f"is_sought or not {SURE}"))
+        .where("is_own or is_within")
+        .select(*GIVEN, "is_own")
+    )
+
+
+def _logged(evidence: Evidence, these: DataFrame) -> DataFrame:
+    """Rows of the log that are of these steps."""
+    keys = F.broadcast(these.select("key").distinct())
+    fragments = Sieve(LOGGED, {By.FRAGMENT: sought(By.FRAGMENT, these)})
+    rows = evidence.sieved("log", fragments).withColumn("key", fragment_key())
+    return rows.join(keys, "key", "left_semi").drop("key")
+
+
+def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Frames, DataFrame]:
+    """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
+    blocks = wanted.blocks
+    if wanted.beside_markers:
+        markers = these.where("control is not null").selectExpr(*PARTITION, f"{place_block('first')} as block")
+        blocks = blocks.unionByName(markers)
+    theirs = {By.OPERATION: sought(By.OPERATION, wanted.operations), By.BLOCK: sought(By.BLOCK, blocks)}
+    sieve = Sieve(GIVEN, theirs, unsure=True)
+    with side_by_side(evidence.spark) as others:
+        reading = {
+            name: others.submit(_captured(evidence, name, wanted, blocks, sieve).localCheckpoint) for name in _CAPTURES
+        }
+        log = _logged(evidence, these).localCheckpoint()
+        given = {name: each.result() for name, each in reading.items()}
+    own = [given[name].where("is_own").select(*PLACE) for name in _CAPTURES]
+    known = log.join(F.broadcast(wanted.operations.withColumn("is_sought", F.lit(True))), list(OPERATION), "left")
+    accounted = known.where(f"is_sought or control is not null or not {SURE}").select(*PLACE)
+    stray = own[0].unionByName(own[1]).distinct().join(accounted, list(PLACE), "left_anti")
+    read = {name: frame.drop("is_own") for name, frame in given.items()}
+    return replace(evidence.frames, log=log, **read), stray
+
+
+def narrowed(evidence: Evidence, steps: Steps, wanted: Sought, these: DataFrame | None = None) -> Narrowed:
+    """The frames of what is sought; it grows by what stands, or may stand, where something sought was given.
+
+    `these` are the steps that it reaches to begin with, where they are known.
+    """
+    met: DataFrame | None = None
+    # Ends, because each turn meets places that no turn met before, of the finitely many that there are.
+    while True:
+        these = reached(steps, wanted) if these is None else these
+        read, stray = _read(evidence, these, wanted)
+        fresh = stray if met is None else stray.join(met, list(PLACE), "left_anti")
+        fresh = fresh.localCheckpoint()
+        if fresh.isEmpty():
+            return Narrowed(frames=read, sought=wanted, rows=read.log.count())
+        met = fresh if met is None else met.unionByName(fresh)
+        spans = fresh.selectExpr(*PARTITION, "offset as lowest", "offset as highest")
+        there = steps.where(overlapping(spans)).select(*KEYED).localCheckpoint()
+        wanted = wanted.and_more(there.where("process is not null").select(*OPERATION).distinct(), there)
+        these = None

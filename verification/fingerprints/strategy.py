@@ -1,0 +1,43 @@
+"""Which runs are judged by fingerprints first."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from verification.evidence.run_evidence import RunEvidence
+
+#: Rows of the log from which on folding them costs less than looking at them. Folding takes a dozen small jobs, whose
+#: planning costs some 60 s of processor time in a session that has compiled nothing yet, and then a tenth of a full look.
+ROWS_MIN = 500_000
+
+
+class Way(StrEnum):
+    """How runs are looked at: by size, each record, or fingerprints first wherever they fit.
+
+    By size, small runs that are in order are acquitted beforehand (`verification.judge.quick_pass`).
+    """
+
+    BY_SIZE = "by size"
+    WHOLE = "whole"
+    FOLDED = "folded"
+
+
+def fits(run: RunEvidence, way: Way = Way.BY_SIZE) -> bool:
+    """Whether a run is judged by fingerprints first.
+
+    It needs a log, which outcomes follow from, and no live observers: what they were given, in which order and when, is
+    held against single records. A copier's group has one input topic (`checks.copies`). And it must be large enough.
+    """
+    fitting = _decided_by_log(run) and not run.experiment.observers
+    return fitting and (way is Way.FOLDED or (way is Way.BY_SIZE and run.captured.count("log") >= ROWS_MIN))
+
+
+def is_small(run: RunEvidence) -> bool:
+    """Whether a worker can hold the whole run in memory, and tell whether everything in it agrees."""
+    readers = 1 + len(run.experiment.observers)
+    return _decided_by_log(run) and run.captured.count("log") * readers < ROWS_MIN
+
+
+def _decided_by_log(run: RunEvidence) -> bool:
+    inputs = {each.topic for each in run.captures.group_offsets if each.group == run.experiment.group}
+    return run.experiment.has_log and len(inputs) <= 1

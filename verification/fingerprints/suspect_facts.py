@@ -1,0 +1,251 @@
+"""The facts that the checks are given, of what the fingerprints leave in doubt; see `verification.fingerprints`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from verification.checks.facts import Facts
+from verification.checks.operations import operations
+from verification.checks.places import PARTITION, places
+from verification.checks.records import records
+from verification.fingerprints.copying import Blocks, about, input_blocks
+from verification.fingerprints.fragment_chains import KEYED, OPERATION, Steps, around, few, of_kind, place_block
+from verification.fingerprints.inputs import Evidence
+from verification.fingerprints.numbering import doubtful, unsequenced
+from verification.fingerprints.reread import Narrowed, Sought, narrowed, reached
+from verification.fingerprints.sequence import disordered, out_of_order, sent, sequences
+from verification.fingerprints.workers import aggregate
+from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX
+from verification.fingerprints.workers.packed import KINDS, PACKED, Kind
+from verification.fingerprints.workers.row_filter import By, sought
+from verification.fingerprints.workers.row_selection import Named, overlapping
+from verification.fingerprints.workers.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
+from verification.judge import finding_files
+from verification.spark.codegen import interpreted
+from verification.spark.concurrent_jobs import side_by_side
+from verification.spark.dataframes import Frames
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from verification.judge.primary_findings import Folded
+
+#: Where more than this share of the log would have to be read again, looking at all of it at once costs less.
+SHARE_MAX = 0.2
+#: How many operations or blocks may be sought: every task holds them all in memory.
+SOUGHT_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Facts about everything doubtful. `read` of the `held` rows of the log were looked at one by one."""
+
+    facts: Facts
+    read: int
+    held: int
+    evidence: Evidence
+    operations: DataFrame
+    folds: Folds
+
+    def around(self, spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
+        """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
+        found = narrowed(self.evidence, self.folds.steps, _near(self, finding_files.wanted(spark, folded)))
+        met = _met(found, self.operations)
+        with interpreted(spark, found.rows):
+            return places(found.frames, met).localCheckpoint()
+
+
+def _near(doubts: Doubts, examples: DataFrame) -> Sought:
+    """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
+    at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
+    copied = doubts.folds.blocks
+    here = copied.copies(overlapping(at.selectExpr(*PARTITION, "at as lowest", "at as highest")))
+    alike = copied.copies(Named(By.SOURCE, sought(By.SOURCE, here))).where("process is not null")
+    named = examples.where("process is not null and operation is not null").select(*OPERATION)
+    ends = (place_block(f"at {sign} {finding_files.AROUND}") for sign in "-+")
+    blocks = f"explode(array_distinct(array({', '.join(ends)}))) as block"
+    spans = at.selectExpr(
+        *PARTITION, f"at - {finding_files.AROUND} as lowest", f"at + {finding_files.AROUND} as highest"
+    )
+    return Sought(
+        operations=named.unionByName(alike.select(*OPERATION)).distinct().localCheckpoint(),
+        steps=doubts.folds.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
+        blocks=at.selectExpr(*PARTITION, blocks).distinct().localCheckpoint(),
+        beside_markers=True,
+    )
+
+
+def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The steps (KEYED) with copies or inputs of some blocks, and the blocks of the inputs' own places."""
+    copies = folded.blocks.copies(Named(By.SOURCE, sought(By.SOURCE, blocks))).where("output is not null")
+    own = input_blocks(frames, blocks).localCheckpoint()
+    lowest = f"shiftleft(block, {BLOCK_BITS})"
+    spans = own.selectExpr(*PARTITION, f"{lowest} as lowest", f"{lowest} + {BLOCK_MAX} as highest")
+    return copies.select(*KEYED).unionByName(folded.steps.where(overlapping(spans)).select(*KEYED)), own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folds:
+    """All evidence folded: steps of the log, what was copied, and stretches of the log's writers.
+
+    `operations` is what the log and the captures count for operations, packed.
+    """
+
+    steps: Steps
+    blocks: Blocks
+    stretches: DataFrame
+    operations: DataFrame
+    buckets: int
+
+
+def folds(evidence: Evidence) -> Folds:
+    """One look at every row of the evidence."""
+    buckets = evidence.buckets
+    work = partial(aggregate.fold_log, claimed=evidence.claimed, buckets=buckets)
+
+    def folded(name: str, of: str) -> DataFrame:
+        wanted = evidence.copying.inputs if of == "given" else ()
+        each = partial(aggregate.fold_given, of=of, buckets=buckets, inputs=wanted)
+        return evidence.scanned(name, aggregate.GIVEN, each, KINDS).localCheckpoint()
+
+    with side_by_side(evidence.spark) as others:
+        folding = [others.submit(folded, *each) for each in (("uncommitted", "read"), ("committed", "given"))]
+        looked = around(evidence.scanned("log", aggregate.LOGGED, work, KINDS), buckets)
+        stretches = others.submit(looked.stretches.localCheckpoint)
+        given = [one.result() for one in folding]
+        copied = looked.blocks.unionByName(of_kind(given[1], Kind.BLOCKS))
+        blocks = Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets))
+    parts = [looked.operations, *(of_kind(frame, Kind.OPERATIONS) for frame in given)]
+    return Folds(
+        steps=looked.steps,
+        blocks=blocks,
+        stretches=stretches.result(),
+        operations=reduce(DataFrame.unionByName, parts),
+        buckets=buckets,
+    )
+
+
+def suspects(folded: Folds, known: DataFrame, answered: DataFrame) -> DataFrame:
+    """The operations (OPERATION) of which anything does not agree.
+
+    `known` is `checks.operations` of the frames, `answered` what was acknowledged, packed (`of_acks`), at least of all
+    plain operations.
+    """
+    kind = from_arrow_schema(PACKED)
+    told = known.select(*TOLD).mapInArrow(partial(of_history, buckets=folded.buckets), kind)
+    every = folded.operations.unionByName(told).unionByName(answered)
+    return every.repartition(folded.buckets, "bucket").mapInArrow(suspicious, from_arrow_schema(SUSPECTS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What the look-ups with folds of their own leave in doubt: blocks of inputs, records out of order, steps by number.
+
+    `sent` is None where every writer keeps its order.
+    """
+
+    blocks: DataFrame
+    sent: DataFrame | None
+    numbers: DataFrame
+
+
+def _looked(evidence: Evidence, folded: Folds) -> _Looked:
+    with side_by_side(evidence.spark) as others:
+        blocks = others.submit(folded.blocks.doubtful(evidence.copying).localCheckpoint)
+        out = out_of_order(folded.stretches).localCheckpoint()
+        rows = None if out.isEmpty() else sent(evidence, out)
+        numbers = doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint()
+        return _Looked(blocks=blocks.result(), sent=rows, numbers=numbers)
+
+
+def derive(
+    evidence: Evidence, *, share_max: float = SHARE_MAX, prepared: Callable[[], None] = lambda: None
+) -> Doubts | None:
+    """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations.
+
+    `prepared` is called before workers are needed, and returns when they are there.
+    """
+    frames = evidence.frames
+    with side_by_side(evidence.spark) as others:
+        knowing = others.submit(operations(frames).localCheckpoint)
+        prepared()
+        folded = folds(evidence)
+        looking = others.submit(_looked, evidence, folded)
+        known = knowing.result()
+        # Whatever the history counts: it need not say how many records an append has.
+        answered = evidence.answers.scanned(sorted(evidence.plain), partial(of_acks, buckets=folded.buckets), PACKED)
+        suspect = suspects(folded, known, answered).distinct().localCheckpoint()
+        looked = looking.result()
+    if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
+        return None
+    keys, own = _of_blocks(frames, folded, looked.blocks)
+    every = keys.unionByName(folded.steps.raising).unionByName(looked.numbers)
+    wanted = Sought(operations=suspect, steps=every.dropDuplicates(["key"]).localCheckpoint(), blocks=own)
+    these = reached(folded.steps, wanted)
+    (read,) = these.agg(F.expr("coalesce(sum(n), 0L) as n")).toArrow().to_pylist()
+    if read["n"] > folded.steps.rows * share_max:
+        return None
+    found = narrowed(evidence, folded.steps, wanted, these)
+    return Doubts(
+        facts=_facts(evidence, known, found, folded.steps, looked),
+        read=read["n"],
+        held=folded.steps.rows,
+        evidence=evidence,
+        operations=known,
+        folds=folded,
+    )
+
+
+def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> Facts:
+    with side_by_side(evidence.spark) as others:
+        held = others.submit(_held, evidence, known, found, looked.blocks)
+        numbers = None if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
+        ordered = None if looked.sent is None else sequences(looked.sent, evidence.claimed, every)
+        facts = held.result()
+    none = facts.places.where("false")
+    ordered = none if ordered is None else ordered
+    return replace(
+        facts, ordered=ordered, sequenced=none if numbers is None else numbers, rows=found.rows + ordered.count()
+    )
+
+
+def _met(found: Narrowed, known: DataFrame) -> DataFrame:
+    """What is known of the operations that are sought, or named by rows that were read: few, of all that there are."""
+    read = (found.frames.log, found.frames.uncommitted, found.frames.committed)
+    names = [frame.select(*OPERATION) for frame in (found.sought.operations, *read)]
+    every = reduce(DataFrame.unionByName, names).distinct()
+    return known.join(F.broadcast(every), list(OPERATION), "left_semi").localCheckpoint()
+
+
+def _held(evidence: Evidence, known: DataFrame, found: Narrowed, blocks: DataFrame) -> Facts:
+    """Places and records of what was sought; the places of copies and of their inputs."""
+    frames = evidence.frames
+    doubtful = F.broadcast(found.sought.operations)
+    theirs = replace(
+        frames,
+        operations=frames.operations.join(doubtful, list(OPERATION), "left_semi"),
+        acks=evidence.answers.of(doubtful).join(doubtful, list(OPERATION), "left_semi"),
+    )
+    # Of all operations that there are, which are many: compiled.
+    met = _met(found, known)
+    with interpreted(known.sparkSession, found.rows):
+        held = places(found.frames, met).localCheckpoint()
+        whole = held.join(doubtful.withColumn("is_doubtful", F.lit(True)), list(OPERATION), "left").where(
+            "is_doubtful or not genuine or control is not null or process is null or operation is null"
+        )
+        by_place = whole.drop("is_doubtful").localCheckpoint()
+        return Facts(
+            frames=frames,
+            places=by_place,
+            records=records(theirs, by_place, met).localCheckpoint(),
+            ordered=by_place,
+            sequenced=by_place,
+            copied=about(frames, held, blocks).localCheckpoint(),
+        )

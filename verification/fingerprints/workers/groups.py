@@ -1,0 +1,60 @@
+"""Rows grouped by several columns at once, and what ufuncs make of each group.
+
+Records of one operation stand together in a log. So rows that are alike in all keys and follow each other are put together
+first, which needs no sorting, and of these few the ones that are alike. Rows of one hash that differ are told apart by
+their keys: at worst a group comes in several parts, which whoever merges parts merges anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verification.fingerprints.workers.hashing import Numbers, hash_longs
+
+
+def starts(columns: Sequence[Numbers]) -> NDArray[np.intp]:
+    """Where a row differs from the one before."""
+    differs = np.zeros(len(columns[0]), dtype=bool)
+    differs[0] = True
+    for column in columns:
+        differs[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(differs)
+
+
+class Groups:
+    """Groups of the rows of some key columns, of which there is at least one row."""
+
+    def __init__(self, keys: Sequence[Numbers]) -> None:
+        self._rows = len(keys[0])
+        self.heads = starts(keys)
+        first = [key[self.heads] for key in keys]
+        self.order = np.argsort(hash_longs(*first), kind="stable")
+        sorted_keys = [key[self.order] for key in first]
+        self.starts = starts(sorted_keys)
+        self.keys = [key[self.starts] for key in sorted_keys]
+
+    def runs(self, ufunc: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        """One value for each run of rows that stand together, group by group, in the rows' order within a group."""
+        found: NDArray[Any] = ufunc.reduceat(values, self.heads)[self.order]
+        return found
+
+    def reduce(self, ufunc: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        """One value for each group."""
+        found: NDArray[Any] = ufunc.reduceat(self.runs(ufunc, values), self.starts)
+        return found
+
+    def of_rows(self) -> NDArray[np.intp]:
+        """The group of each row."""
+        named = np.empty(len(self.heads), dtype=np.intp)
+        named[self.order] = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.order)))
+        return np.repeat(named, np.diff(self.heads, append=self._rows))
+
+    def counts(self) -> Numbers:
+        """How many rows each group has."""
+        lengths = np.diff(self.heads, append=self._rows)[self.order].astype(np.int64)
+        counted: Numbers = np.add.reduceat(lengths, self.starts)
+        return counted

@@ -1,0 +1,68 @@
+"""What a batch holds of each writer in each partition: from where to where, and whether send orders rise with offsets.
+
+The worker's side of `sequence`, which says what stretches prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from verification.fingerprints.workers.columns import NULL, Columns, Flags
+from verification.fingerprints.workers.groups import Groups
+from verification.fingerprints.workers.hashing import Numbers
+
+_WRITER = ("run", "topic_index", "partition", "process")
+
+
+def _ordered(rows: Columns, claimed: Iterable[str]) -> Flags:
+    """Records that stand where they were sent, of runs that claim order (`claimed`) or with a number of their producer."""
+    runs = set(claimed)
+    claims = np.array([value in runs for value in rows.values("run")], dtype=bool)[rows["run"]]
+    numbered = (rows["producer_id"] >= 0) & (rows["sequence"] >= 0)
+    there = (rows["topic_index"] == rows["intended_topic_index"]) & (rows["partition"] == rows["intended_partition"])
+    found: Flags = (rows["control"] == NULL) & rows.sure & there & (claims | numbered)
+    return found
+
+
+def stretches_of(rows: Columns, claimed: Iterable[str]) -> dict[str, Numbers] | None:
+    """The stretches of a batch, in the columns of `fold.STRETCHES`; None where order is asked of nothing in it."""
+    kept = np.flatnonzero(_ordered(rows, claimed))
+    if not len(kept):
+        return None
+    # Runs of rows are asked whether they rise, so rows that came in another order are put in that of the log first.
+    offset = rows["offset"][kept]
+    keys = [rows[name][kept] for name in _WRITER]
+    order = rows["send_order"][kept]
+    groups = Groups(keys)
+    rising = _rising(groups, offset, order)
+    if not rising.all():
+        turn = np.lexsort((offset, *keys))
+        keys, offset, order = [key[turn] for key in keys], offset[turn], order[turn]
+        groups = Groups(keys)
+        rising = _rising(groups, offset, order)
+    return dict(zip(_WRITER, groups.keys, strict=True)) | {
+        "first": groups.reduce(np.minimum, offset),
+        "last": groups.reduce(np.maximum, offset),
+        "order_min": groups.reduce(np.minimum, order),
+        "order_max": groups.reduce(np.maximum, order),
+        "rising": rising.astype(np.int64),
+    }
+
+
+def _rising(groups: Groups, offset: Numbers, order: Numbers) -> Flags:
+    """Of each group whether offsets and send orders rise from row to row."""
+    within = np.ones(len(offset), dtype=bool)
+    within[1:] = (offset[1:] > offset[:-1]) & (order[1:] > order[:-1])
+    # The first row of those that stand together follows none of its own; it follows the last of the run before.
+    within[groups.heads] = True
+    rises = groups.runs(np.logical_and, within)
+    for values in (offset, order):
+        low, high = groups.runs(np.minimum, values), groups.runs(np.maximum, values)
+        rises[1:] &= low[1:] > high[:-1]
+    # The first run of a group was held against the last one of another group.
+    alone = groups.runs(np.logical_and, within)[groups.starts]
+    rises[groups.starts] = alone
+    found: Flags = np.logical_and.reduceat(rises, groups.starts)
+    return found

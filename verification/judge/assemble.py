@@ -1,0 +1,86 @@
+"""What is concluded about one run: its findings with their examples and witnesses, its coverage, and what could not be told.
+
+Much of it asks the evidence again, which may lie where it can vanish meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from verification import coordination
+from verification.coverage.coverage import coverage
+from verification.evidence.run_evidence import RunEvidence
+from verification.judge import finding_files
+from verification.judge.decision import Judged, decide
+from verification.judge.primary_findings import Folded
+from verification.judge.witness import witness
+from verification.known_bugs import signatures
+from verification.spark.errors import in_a_line
+from verification.vocabulary.verdict import Finding, ScenarioVerdict
+
+if TYPE_CHECKING:
+    from verification.vocabulary.anomalies import Anomaly
+
+CAPTURES = ("log", "uncommitted", "committed")
+#: The places around the examples of a finding, by (run, anomaly).
+Around = Mapping[tuple[str, str], list[dict[str, Any]]]
+_Answer = TypeVar("_Answer")
+
+
+def tried(what: str, ask: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[str, ...]]:
+    """An answer, or why there is none: whatever breaks must not hide what was found."""
+    try:
+        return ask(), ()
+    except Exception as error:  # noqa: BLE001 - as above
+        return None, (f"{what}: {in_a_line(error)}",)
+
+
+def _known(evidence: RunEvidence, folded: Folded) -> Mapping[Anomaly, str | None]:
+    """The known bug of each finding that has one; of evidence elsewhere a job may be needed to tell."""
+    return {anomaly: signatures.recognise(evidence, found) for anomaly, found in folded.primary.items()}
+
+
+def _findings(
+    evidence: RunEvidence, folded: Folded, around: Around, known: Mapping[Anomaly, str | None]
+) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            anomaly=str(anomaly),
+            count=len(violations),
+            examples=tuple(finding_files.named(evidence, each) for each in finding_files.examples(violations)),
+            consequences=len(folded.consequences.get(anomaly, ())),
+            known_bug=known.get(anomaly),
+            witness=witness(
+                evidence, finding_files.examples(violations)[0], around.get((evidence.run, str(anomaly)), ())
+            ),
+        )
+        for anomaly, violations in folded.primary.items()
+    )
+
+
+def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
+    """How much evidence there was, from the files' own footers."""
+    from verification.vocabulary.history import Operation
+
+    counted = [("operations", len(evidence.history.of(Operation)))]
+    counted += [(name, evidence.captured.count(name)) for name in CAPTURES if evidence.captured.present(name)]
+    if evidence.transaction_log is not None:
+        counted.append(("transaction log", len(evidence.transaction_log.entries)))
+    return tuple(counted)
+
+
+def conclude(evidence: RunEvidence, folded: Folded, around: Around, crashed: tuple[str, ...]) -> ScenarioVerdict:
+    """The verdict on a run, given what was found in it and what broke until then."""
+    covered, uncounted = tried("coverage could not be counted", lambda: coverage(evidence))
+    known, unknown = tried("known bugs could not be looked for", lambda: _known(evidence, folded))
+    return decide(
+        Judged(
+            experiment=evidence.experiment,
+            findings=_findings(evidence, folded, around, known or {}),
+            coverage=covered or (),
+            crashed=(*crashed, *uncounted, *unknown),
+            counts=_counts(evidence),
+            log_unjudged=coordination.unjudged(evidence),
+        )
+    )

@@ -1,0 +1,163 @@
+"""The decision about one run: findings, coverage and what broke, against the requirements that the run claims.
+
+Free of pyspark and of files, so that the whole table can be tested. The order of its rules is the lattice of
+`verification.vocabulary.verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from verification.requirements import catalogue
+from verification.requirements.catalogue import Decided, Level, Requirement
+from verification.requirements.errors import ReleaseError
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, beneath
+
+#: `Experiment.versions` names the finalized transaction.version under this key, where the release has it.
+TRANSACTION_VERSION = "transaction.version"
+#: What is decided by the transaction log, after every run that has one, whatever the run claims.
+STATE_MACHINE = "COORD-01"
+#: A control may name several anomalies of which any may be found, joined by this.
+ALTERNATIVE = "|"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Everything that decides a verdict.
+
+    `log_unjudged` is why the transaction log was not judged; empty when it was, None when nobody used transactions.
+    """
+
+    experiment: Experiment
+    findings: tuple[Finding, ...]
+    coverage: tuple[CoverageItem, ...]
+    crashed: tuple[str, ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
+    log_unjudged: str | None = None
+
+
+def convicted(expects: Iterable[str], found: Iterable[str]) -> bool:
+    """Whether exactly the named anomalies were found: each of them (or one of its alternatives), and no other."""
+    groups = [frozenset(each.split(ALTERNATIVE)) for each in expects]
+    present = frozenset(found)
+    return all(group & present for group in groups) and present <= frozenset().union(*groups)
+
+
+def _found(findings: tuple[Finding, ...]) -> str:
+    return ", ".join(
+        f"{each.count} {each.anomaly}" + (f" ({each.known_bug})" if each.known_bug else "") for each in findings
+    )
+
+
+def outcome(judged: Judged) -> tuple[Verdict, str]:
+    """The verdict on a subject's run, with its reason in one sentence."""
+    if judged.findings:
+        return Verdict.FAIL, f"found {_found(judged.findings)}"
+    verdict, reason = beneath(judged.crashed, judged.coverage)
+    if verdict is Verdict.INCONCLUSIVE:
+        reason = f"nothing was found, but {reason}"
+    return verdict, reason or "nothing was found and every coverage floor was reached"
+
+
+def _control(judged: Judged) -> ScenarioVerdict:
+    experiment = judged.experiment
+    expected = ", ".join(experiment.control_expects)
+    right = not judged.crashed and convicted(experiment.control_expects, [each.anomaly for each in judged.findings])
+    reason = f"convicted of {_found(judged.findings)}"
+    if not right:
+        reason = f"expected exactly {expected}, found {_found(judged.findings) or 'nothing'}"
+        reason += "".join(f"; {each}" for each in judged.crashed)
+    return ScenarioVerdict(
+        scenario=experiment.scenario,
+        run=experiment.run,
+        verdict=Verdict.PASS if right else Verdict.ERROR,
+        reason=reason,
+        findings=judged.findings,
+        coverage=judged.coverage,
+        requirements=(),
+        control=True,
+        convicted=right,
+        counts=judged.counts,
+        crashed=judged.crashed,
+    )
+
+
+def _applies(requirement: Requirement, experiment: Experiment) -> bool:
+    version = experiment.versions.get(TRANSACTION_VERSION, "")
+    try:
+        return catalogue.applies_to(requirement, experiment.release, int(version) if version.isdecimal() else None)
+    except ReleaseError:
+        # A subject without a Kafka release number is held to everything that it claims.
+        return True
+
+
+def _requirement(
+    name: str, rows: dict[str, Requirement], judged: Judged, overall: tuple[Verdict, str]
+) -> RequirementVerdict:
+    requirement = rows.get(name)
+    if requirement is None:
+        return RequirementVerdict(id=name, verdict=Verdict.ERROR, reason="the catalogue has no such requirement")
+    if not _applies(requirement, judged.experiment):
+        reason = f"says nothing about {judged.experiment.release} with this client"
+        return RequirementVerdict(id=name, verdict=Verdict.NOT_APPLICABLE, reason=reason)
+    against = tuple(each for each in judged.findings if each.anomaly in requirement.forbids)
+    if against:
+        return RequirementVerdict(id=name, verdict=Verdict.FAIL, reason=f"found {_found(against)}")
+    if name == STATE_MACHINE and judged.log_unjudged:
+        return RequirementVerdict(id=name, verdict=Verdict.INCONCLUSIVE, reason=f"not judged: {judged.log_unjudged}")
+    verdict, reason = overall
+    if verdict is Verdict.FAIL:
+        rest = Judged(experiment=judged.experiment, findings=(), coverage=judged.coverage, crashed=judged.crashed)
+        verdict, reason = outcome(rest)
+        reason = f"{reason}; what was found is not what this forbids" if verdict is Verdict.PASS else reason
+    return RequirementVerdict(id=name, verdict=verdict, reason=reason)
+
+
+def attributed(anomaly: str, rows: dict[str, Requirement], experiment: Experiment) -> str | None:
+    """The catalogue's row that a finding counts against when no claimed requirement forbids it.
+
+    The first one that forbids it and applies to the subject, stochastic ones first: those are decided by such runs.
+    """
+    forbidding = [
+        each
+        for each in rows.values()
+        if Anomaly(anomaly) in each.forbids and each.level is not Level.INFO and _applies(each, experiment)
+    ]
+    forbidding.sort(key=lambda each: (each.decided is not Decided.STOCHASTIC, each.level is not Level.MUST))
+    return forbidding[0].id if forbidding else None
+
+
+def decide(judged: Judged) -> ScenarioVerdict:
+    """The verdict on one run. Any anomaly counts: one that no claimed requirement forbids is attributed to another."""
+    experiment = judged.experiment
+    if experiment.is_control:
+        return _control(judged)
+    rows: dict[str, Requirement] = dict(catalogue.load())
+    overall = outcome(judged)
+    looked_at = () if judged.log_unjudged is None else (STATE_MACHINE,)
+    names = dict.fromkeys((*experiment.requirements, *looked_at))
+    verdicts = [_requirement(name, rows, judged, overall) for name in names]
+    failed = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
+    for finding in judged.findings:
+        if any(finding.anomaly in rows[name].forbids for name in failed):
+            continue
+        name = attributed(finding.anomaly, rows, experiment)
+        if name is not None and name not in failed:
+            failed.add(name)
+            verdicts = [each for each in verdicts if each.id != name]
+            reason = f"found {_found((finding,))}, which no claimed requirement forbids"
+            verdicts.append(RequirementVerdict(id=name, verdict=Verdict.FAIL, reason=reason))
+    return ScenarioVerdict(
+        scenario=experiment.scenario,
+        run=experiment.run,
+        verdict=overall[0],
+        reason=overall[1],
+        findings=judged.findings,
+        coverage=judged.coverage,
+        requirements=tuple(verdicts),
+        counts=judged.counts,
+        crashed=judged.crashed,
+    )

@@ -1,0 +1,199 @@
+"""`findings/<anomaly>/`: every violation, and what the log and the readers hold around the worst of them.
+
+`violations.jsonl` has one line per violation; `folded_under` names the finding that explains it, when it is not one of
+its own. `records.jsonl` has the places of the examples' operations and the places next to the examples: the log's record
+or marker with its outcome, and who was given it; of an illegal transition it has the records of the same transactional
+id around it. Both are plain text, because they are read by people.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verification import coordination
+from verification.evidence.run_evidence import RunEvidence
+from verification.judge.primary_findings import Folded, RawViolation
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.verdict import Violation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Examples in a verdict; all violations are in the files.
+EXAMPLES_MAX = 32
+#: How many offsets before and after an example are shown.
+AROUND = 3
+#: Lines of `records.jsonl` per finding: enough to see what happened, not a copy of the log.
+RECORDS_MAX = 5_000
+
+_SHOWN = (
+    "in_log",
+    "control",
+    "outcome",
+    "producer_id",
+    "producer_epoch",
+    "transactional",
+    "process",
+    "operation",
+    "index",
+    "count",
+    "send_order",
+    "source_partition",
+    "source_offset",
+    "told",
+    "committed",
+    "uncommitted",
+    "received",
+    "high_watermark",
+    "last_stable_offset",
+)
+
+
+def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
+    """A violation with its topic's name, as a verdict carries it."""
+    return Violation(
+        anomaly=str(violation.anomaly),
+        process=violation.process,
+        operation=violation.operation,
+        index=violation.index,
+        topic=evidence.topic(violation.topic_index),
+        partition=violation.partition,
+        offset=violation.offset,
+        observer=violation.observer,
+        detail=violation.detail,
+    )
+
+
+def _order(violation: RawViolation) -> tuple[tuple[tuple[bool, int], ...], str, str]:
+    """The order of examples: by place and identity, so that the same evidence shows the same examples."""
+    place = (violation.topic_index, violation.partition, violation.offset)
+    keys = (*place, violation.process, violation.operation, violation.index)
+    return (tuple((key is None, key or 0) for key in keys), violation.observer or "", violation.detail)
+
+
+def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
+    """The violations that a verdict shows."""
+    return tuple(sorted(violations, key=_order)[:EXAMPLES_MAX])
+
+
+def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": run,
+            "anomaly": str(anomaly),
+            "topic_index": each.topic_index,
+            "partition": each.partition,
+            "at": each.offset,
+            "process": each.process,
+            "operation": each.operation,
+        }
+        for run, found in folded.items()
+        for anomaly, violations in found.primary.items()
+        for each in examples(violations)
+    ]
+
+
+def wanted(spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
+    """The examples of all findings: run, anomaly, topic_index, partition, at (offset), process, operation."""
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+    from verification.spark.dataframes import local
+
+    types = {"run": StringType(), "anomaly": StringType(), "at": LongType(), "operation": LongType()}
+    names = ("run", "anomaly", "topic_index", "partition", "at", "process", "operation")
+    schema = StructType([StructField(name, types.get(name, IntegerType())) for name in names])
+    return local(spark, _wanted(folded), schema)
+
+
+def surroundings(
+    spark: SparkSession, places: DataFrame, folded: Mapping[str, Folded]
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The places around the examples of every finding, by (run, anomaly); one job for all runs.
+
+    At most `RECORDS_MAX` of each finding: those next to the examples first, then in order of place.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not any(found.primary for found in folded.values()):
+        return {}
+    example = F.broadcast(wanted(spark, folded))
+    shown = places.select("run", "topic_index", "partition", "offset", *_SHOWN)
+    beside = shown.join(example.drop("process", "operation"), ["run", "topic_index", "partition"])
+    same = shown.join(
+        example.where("process is not null").drop("topic_index", "partition", "at"), ["run", "process", "operation"]
+    )
+    near = beside.where(f"abs(offset - at) <= {AROUND}")
+    close = near.drop("at").unionByName(_deciders(same, shown)).withColumn("far", F.lit(0))
+    rest = same.unionByName(_copies(near.where("offset = at"), shown)).withColumn("far", F.lit(1))
+    every = close.unionByName(rest)
+    once = every.groupBy(*[name for name in every.columns if name != "far"]).agg(F.min("far").alias("far"))
+    in_turn = Window.partitionBy("run", "anomaly").orderBy("far", "topic_index", "partition", "offset")
+    kept = once.withColumn("turn", F.row_number().over(in_turn)).where(f"turn <= {RECORDS_MAX}").drop("far", "turn")
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in kept.toArrow().to_pylist():
+        found.setdefault((row.pop("run"), row.pop("anomaly")), []).append(row)
+    return found
+
+
+def _deciders(same: DataFrame, shown: DataFrame) -> DataFrame:
+    """The next control record of the producer after the last record of an operation in each of its partitions."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    keys = ("run", "topic_index", "partition", "producer_id")
+    by_operation = same.where("transactional and control is null").groupBy("anomaly", *keys, "process", "operation")
+    bound = by_operation.agg(F.max("offset").alias("at")).drop("process", "operation")
+    control = shown.where("control is not null").join(F.broadcast(bound), list(keys)).where("offset > at")
+    nearest = control.groupBy("anomaly", *keys, "at").agg(F.min("offset").alias("offset"))
+    wanted = nearest.select("anomaly", "run", "topic_index", "partition", "offset").distinct()
+    return shown.join(F.broadcast(wanted), ["run", "topic_index", "partition", "offset"]).select(
+        *shown.columns, "anomaly"
+    )
+
+
+def _copies(examples: DataFrame, shown: DataFrame) -> DataFrame:
+    """All copies of the inputs that some copies were made of."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = ["run", "source_partition", "source_offset"]
+    inputs = examples.where("source_offset >= 0").select("anomaly", *names).distinct()
+    return shown.join(F.broadcast(inputs), names).select(*shown.columns, "anomaly")
+
+
+def _lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    texts = [json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows]
+    path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+
+
+def _row(evidence: RunEvidence, violation: RawViolation, under: Anomaly | None) -> dict[str, Any]:
+    shown = named(evidence, violation)
+    names = ("anomaly", "process", "operation", "index", "topic", "partition", "offset", "observer", "detail")
+    return {**{name: getattr(shown, name) for name in names}, "folded_under": None if under is None else str(under)}
+
+
+def write(evidence: RunEvidence, folded: Folded, records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> None:
+    """Write `findings/` of one run anew; nothing is written for a run without findings."""
+    root = evidence.directory.findings
+    if root.exists():
+        shutil.rmtree(root)
+    for anomaly in Anomaly:
+        own, explained = folded.primary.get(anomaly, ()), folded.consequences.get(anomaly, ())
+        if not own:
+            continue
+        folder = root / str(anomaly)
+        folder.mkdir(parents=True)
+        rows = [_row(evidence, each, None) for each in sorted(own, key=_order)]
+        rows += [_row(evidence, each, anomaly) for each in sorted(explained, key=_order)]
+        _lines(folder / "violations.jsonl", rows)
+        shown = records.get((evidence.run, str(anomaly)), [])[:RECORDS_MAX]
+        if anomaly is Anomaly.ILLEGAL_TRANSITION:
+            shown = coordination.surroundings(evidence, examples(own))
+        around = [{"topic": evidence.topic(row["topic_index"]), **row} for row in shown]
+        _lines(
+            folder / "records.jsonl",
+            sorted(around, key=lambda row: (row["topic_index"], row["partition"], row["offset"])),
+        )

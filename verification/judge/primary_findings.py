@@ -1,0 +1,247 @@
+"""One defect has one primary finding; what it causes elsewhere is counted under it and not reported again.
+
+Violations come from independent checks, so one defect shows several times: a partition whose LSO stands still hides
+every later transaction, a truncated log loses a record, lets an observer go back and gives one offset two contents.
+The rules, first match wins; each folds a violation under an anomaly that was found in the same run:
+
+1. Explained by a standing LSO (`cause`): under `hung-transaction`, else `stuck-lso`.
+2. `lost-write` or `inconsistent-offset` at a place that holds a `phantom-record`, and `torn-transaction` all of whose
+   missing records were acknowledged at such places: under `phantom-record`.
+3. `inconsistent-offset`, `nonmonotonic-poll` and `poll-skip` in a partition at or above the lowest acknowledged offset of a
+   `lost-write` there: under `lost-write`; of the missing records of a `torn-transaction`: under that. What was read and
+   is gone (`cause`) may stand below it as well: a log loses its end, and what stood first there need not have been
+   acknowledged.
+4. `inconsistent-offset` and `poll-skip` of a record of a transaction that is torn: under `torn-transaction`.
+5. `poll-skip` at a place that is `hidden-committed`: under that.
+6. `aborted-read` of an operation that is a `zombie-write`: under that.
+7. `broken-sequence` of a process of which another finding says, in the same partition, which record is missing, stands
+   twice, late or out of order: under the worst of `lost-write`, `torn-transaction`, `inconsistent-offset`, `duplicate`,
+   `reordered-write` and `hung-transaction`; in any partition where no place was told, and for a `phantom-record`, which may
+   have come from there. Under a `zombie-write` of anybody in the partition, whose epoch begins another numbering. What such
+   a violation is folded under itself, the broken sequence is folded under as well.
+
+The others name the record and what was promised about it, which a number cannot; so a broken sequence stands by itself
+only where it is all that shows a defect: records that nobody was promised or given, and a leader that let a number pass.
+
+Rules 3 and 7 are generous: in a run that lost records, another defect in the same partition (by rule 3: further up) would
+be counted as a consequence. The run is convicted all the same, and every violation stays in `findings/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from verification.vocabulary.anomalies import Anomaly, severity
+
+#: Causes: a last stable offset that stands still; a record that was read where the log holds nothing.
+LSO = "lso"
+GONE = "gone"
+Partition = tuple[int, int]
+Place = tuple[int, int, int]
+OperationKey = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawViolation:
+    """A violation as a check found it: `verification.sources.schema.VIOLATIONS` without the run."""
+
+    anomaly: Anomaly
+    process: int | None = None
+    operation: int | None = None
+    index: int | None = None
+    topic_index: int | None = None
+    partition: int | None = None
+    offset: int | None = None
+    observer: str | None = None
+    detail: str = field(default="", compare=False)
+    cause: str | None = None
+    places: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place | None:
+        """Where it is, when it is at one place."""
+        if self.topic_index is None or self.partition is None or self.offset is None:
+            return None
+        return (self.topic_index, self.partition, self.offset)
+
+    @property
+    def operation_key(self) -> OperationKey | None:
+        """Whose record or transaction it is."""
+        return None if self.process is None or self.operation is None else (self.process, self.operation)
+
+    def missing(self) -> tuple[Place | None, ...]:
+        """The acknowledged places of missing records, None for a record of which no place was told."""
+        return tuple(_place(text) for text in self.places)
+
+
+def _place(text: str) -> Place | None:
+    parts = text.split(":")
+    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """The violations of one run: findings of their own, and what was folded under which anomaly."""
+
+    primary: dict[Anomaly, tuple[RawViolation, ...]]
+    consequences: dict[Anomaly, tuple[RawViolation, ...]]
+
+
+class _Context:
+    """What the rules ask about all violations of a run."""
+
+    def __init__(self, violations: tuple[RawViolation, ...]) -> None:
+        def of(anomaly: Anomaly) -> tuple[RawViolation, ...]:
+            return tuple(each for each in violations if each.anomaly is anomaly)
+
+        self.found = frozenset(each.anomaly for each in violations if each.cause is None)
+        self.phantoms = {each.place for each in of(Anomaly.PHANTOM_RECORD)}
+        self.hidden = {each.place for each in of(Anomaly.HIDDEN_COMMITTED)}
+        self.zombies = {each.operation_key for each in of(Anomaly.ZOMBIE_WRITE)}
+        self.torn = {each.operation_key for each in of(Anomaly.TORN_TRANSACTION)}
+        self.lost_from = _lowest(each.place for each in of(Anomaly.LOST_WRITE) if each.place not in self.phantoms)
+        self.torn_from = _lowest(
+            place
+            for each in of(Anomaly.TORN_TRANSACTION)
+            if each.cause is None
+            for place in each.missing()
+            if place not in self.phantoms
+        )
+
+
+def _lowest(places: Iterable[Place | None]) -> dict[Partition, int]:
+    lowest: dict[Partition, int] = {}
+    for place in places:
+        if place is not None:
+            partition = place[:2]
+            lowest[partition] = min(place[2], lowest.get(partition, place[2]))
+    return lowest
+
+
+def _standing_lso(violation: RawViolation, context: _Context) -> Anomaly | None:
+    if violation.cause != LSO:
+        return None
+    standing = (Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO)
+    return next((anomaly for anomaly in standing if anomaly in context.found), None)
+
+
+def _phantom(violation: RawViolation, context: _Context) -> Anomaly | None:
+    if violation.anomaly in (Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSET):
+        explained = violation.place is not None and violation.place in context.phantoms
+    elif violation.anomaly is Anomaly.TORN_TRANSACTION:
+        missing = violation.missing()
+        explained = bool(missing) and None not in missing and set(missing) <= context.phantoms
+    else:
+        return None
+    return Anomaly.PHANTOM_RECORD if explained else None
+
+
+_OF_TRUNCATION = (Anomaly.INCONSISTENT_OFFSET, Anomaly.NONMONOTONIC_POLL, Anomaly.POLL_SKIP)
+
+
+def _truncation(violation: RawViolation, context: _Context) -> Anomaly | None:
+    place = violation.place
+    if violation.anomaly not in _OF_TRUNCATION or place is None:
+        return None
+    for anomaly, lowest in ((Anomaly.LOST_WRITE, context.lost_from), (Anomaly.TORN_TRANSACTION, context.torn_from)):
+        if place[:2] in lowest and (place[2] >= lowest[place[:2]] or violation.cause == GONE):
+            return anomaly
+    return None
+
+
+def _torn(violation: RawViolation, context: _Context) -> Anomaly | None:
+    concerned = violation.anomaly in (Anomaly.INCONSISTENT_OFFSET, Anomaly.POLL_SKIP)
+    return Anomaly.TORN_TRANSACTION if concerned and violation.operation_key in context.torn - {None} else None
+
+
+def _hidden(violation: RawViolation, context: _Context) -> Anomaly | None:
+    skipped = violation.anomaly is Anomaly.POLL_SKIP and violation.place in context.hidden - {None}
+    return Anomaly.HIDDEN_COMMITTED if skipped else None
+
+
+def _zombie(violation: RawViolation, context: _Context) -> Anomaly | None:
+    read = violation.anomaly is Anomaly.ABORTED_READ and violation.operation_key in context.zombies - {None}
+    return Anomaly.ZOMBIE_WRITE if read else None
+
+
+#: The rules 1 to 6 of the module's docstring, in its order.
+RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
+    _standing_lso,
+    _phantom,
+    _truncation,
+    _torn,
+    _hidden,
+    _zombie,
+)
+
+
+#: What says of a process, at a place, which of its records is not where its number belongs.
+_OF_A_RECORD = (
+    Anomaly.LOST_WRITE,
+    Anomaly.INCONSISTENT_OFFSET,
+    Anomaly.DUPLICATE,
+    Anomaly.REORDERED_WRITE,
+    Anomaly.HUNG_TRANSACTION,
+)
+#: A process, anybody's for None, in a partition, any for None.
+Numbering = tuple[int | None, Partition | None]
+
+
+def _numberings(violation: RawViolation) -> Iterator[Numbering]:
+    """Whose numbers may be broken by what a violation says, and where."""
+    process, place = violation.process, violation.place
+    here = None if place is None else place[:2]
+    if violation.anomaly is Anomaly.ZOMBIE_WRITE and here is not None:
+        yield (None, here)
+    elif process is None:
+        return
+    elif violation.anomaly is Anomaly.TORN_TRANSACTION:
+        yield from ((process, None if missing is None else missing[:2]) for missing in violation.missing())
+    elif violation.anomaly is Anomaly.PHANTOM_RECORD:
+        yield (process, None)
+    elif violation.anomaly in _OF_A_RECORD:
+        yield (process, here)
+
+
+def _renumbered(divided: Iterable[tuple[RawViolation, Anomaly | None]]) -> dict[Numbering, Anomaly]:
+    """The worst anomaly under which each numbering is explained, of violations with what they were folded under."""
+    found: dict[Numbering, Anomaly] = {}
+    for violation, under in divided:
+        for numbering in _numberings(violation):
+            each = under or violation.anomaly
+            found[numbering] = min(each, found.get(numbering, each), key=severity)
+    return found
+
+
+def _sequence(violation: RawViolation, renumbered: dict[Numbering, Anomaly]) -> Anomaly | None:
+    place, process = violation.place, violation.process
+    here = None if place is None else place[:2]
+    own: list[Numbering] = [] if process is None else [(process, here), (process, None)]
+    under = [renumbered[each] for each in (*own, (None, here)) if each in renumbered]
+    return min(under, key=severity, default=None)
+
+
+def fold(violations: Iterable[RawViolation]) -> Folded:
+    """Divide the violations of one run into findings of their own and consequences."""
+    every = tuple(violations)
+    context = _Context(every)
+    broken = [each for each in every if each.anomaly is Anomaly.BROKEN_SEQUENCE]
+    divided = [
+        (each, next((found for rule in RULES if (found := rule(each, context)) is not None), None))
+        for each in every
+        if each.anomaly is not Anomaly.BROKEN_SEQUENCE
+    ]
+    renumbered = _renumbered(divided) if broken else {}
+    divided += [(each, _sequence(each, renumbered)) for each in broken]
+    primary: dict[Anomaly, list[RawViolation]] = {}
+    consequences: dict[Anomaly, list[RawViolation]] = {}
+    for violation, under in divided:
+        if under is None:
+            primary.setdefault(violation.anomaly, []).append(violation)
+        else:
+            consequences.setdefault(under, []).append(violation)
+    return Folded(
+        primary={anomaly: tuple(primary[anomaly]) for anomaly in Anomaly if anomaly in primary},
+        consequences={anomaly: tuple(consequences[anomaly]) for anomaly in Anomaly if anomaly in consequences},
+    )

@@ -1,0 +1,28 @@
+"""The one job in which checks find: their violations, as Python has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from verification.judge.primary_findings import RawViolation
+from verification.spark.codegen import interpreted
+
+if TYPE_CHECKING:
+    from verification.checks import Check
+    from verification.checks.facts import Facts
+
+
+def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
+    """Every violation that these checks find, by run; one job."""
+    from verification.checks import united
+    from verification.vocabulary.anomalies import Anomaly
+
+    found: dict[str, list[RawViolation]] = {}
+    with interpreted(facts.places.sparkSession, facts.rows):
+        rows = united(facts, checks).toArrow().to_pylist()
+    for row in rows:
+        run = row.pop("run")
+        row |= {"anomaly": Anomaly(row["anomaly"]), "places": tuple(row["places"] or ())}
+        found.setdefault(run, []).append(RawViolation(**row))
+    return found

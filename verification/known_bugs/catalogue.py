@@ -1,0 +1,179 @@
+"""Known exactly-once bugs of real brokers, as data.
+
+An entry names a defect so that a report can say "this is KB-16" instead of leaving a reader to find out. Being known
+changes nothing about a verdict: a known violation is a violation. A finding is named after an entry only by a
+*signature*, a function over the evidence of the run; release and anomaly alone prove nothing, because another defect
+can look the same. An entry without a signature is therefore documentation and never attached to a finding.
+
+A protocol case asks known requests and says exactly what must come of them. `cases` of an entry names the statements
+that the bug violates and what is observed instead, and only a violation that fits them is the entry's
+(`verification.known_bugs.script_matching`): the same case may fail for another reason.
+
+Ranges are what was seen on unmodified releases: both ends were run and showed the defect, releases between them were
+run or are taken to share it. `fixed_in` lists the first releases with the fix on each line; an empty one means that no
+release with a fix is known. A release in neither was not run, and nothing is claimed about it.
+
+Three kinds share the list and the ids: defects, documented limitations of the protocol that show in the same way, and
+known-bad configurations that serve as controls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NewType
+
+from verification.requirements.catalogue import RequirementId
+from verification.requirements.errors import KnownBugsError, ReleaseError
+from verification.requirements.toml_table import Table, read_toml
+from verification.vocabulary import releases
+from verification.vocabulary.anomalies import Anomaly
+
+KnownBugId = NewType("KnownBugId", str)
+
+FILE = Path(__file__).with_name("catalogue.toml")
+
+_ID = re.compile(r"KB-[0-9]{2}")
+_JIRA = re.compile(r"KAFKA-[0-9]+")
+
+
+class Kind(StrEnum):
+    """Whether an entry is a defect, documented behaviour, or a configuration that is wrong on purpose."""
+
+    BUG = "bug"
+    LIMITATION = "limitation"
+    CONTROL = "control"
+
+
+class Signature(StrEnum):
+    """The functions over a run's evidence that recognise a known bug."""
+
+    MARKER_DROPPED_WHILE_LEADERLESS = "marker-dropped-while-leaderless"
+    REFUSED_DUPLICATE = "refused-duplicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRange:
+    """Releases from `first` to `last`, both included and both seen to be bad."""
+
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """A statement of a protocol case that a bug violates, and what is observed instead, one of several texts.
+
+    A statement is named by its `what`. A text is taken as it is, everything else as JSON with sorted keys. In both, `*`
+    stands for anything without a quotation mark, such as the name of a topic, and `**` for anything.
+    """
+
+    what: str
+    observed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownBug:
+    """One known bug.
+
+    `condition` says in one sentence what besides the release it takes; `anomalies` are those it may show, none when it
+    only costs availability; `requirements` those it violates; `mechanism` is one paragraph; `cases` are the symptoms in
+    protocol cases by their keys, the first of which is always there: the others follow from it, as far as the case asks.
+    """
+
+    id: KnownBugId
+    title: str
+    kind: Kind
+    jira: tuple[str, ...]
+    bad: tuple[ReleaseRange, ...]
+    fixed_in: tuple[str, ...]
+    anomalies: tuple[Anomaly, ...]
+    requirements: tuple[RequirementId, ...]
+    mechanism: str
+    condition: str | None = None
+    signature: Signature | None = None
+    cases: Mapping[str, tuple[Symptom, ...]] = field(default_factory=dict, hash=False)
+
+
+def load(path: Path = FILE) -> dict[str, KnownBug]:
+    """Every known bug by id, in the order of the file.
+
+    Raises KnownBugsError, which names file and entry, for anything that does not fit.
+    """
+    bugs = {}
+    for key, body in read_toml(path, KnownBugsError).items():
+        entry = Table(body, file=path.name, entry=key, complain=KnownBugsError)
+        if not _ID.fullmatch(key):
+            raise entry.error("the id is not KB- and two digits")
+        bugs[key] = _known_bug(entry, KnownBugId(key))
+    return bugs
+
+
+def affects(bug: KnownBug, release: str) -> bool:
+    """Whether `release` lies in a range on which the bug was seen; its condition is the caller's to judge.
+
+    Raises ReleaseError when `release` is not a version number.
+    """
+    return any(releases.within(release, bad.first, bad.last) for bad in bug.bad)
+
+
+def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
+    signature = entry.optional_text("signature")
+    bug = KnownBug(
+        id=identity,
+        title=entry.text("title"),
+        kind=entry.choice("kind", Kind),
+        jira=entry.strings("jira"),
+        bad=tuple(ReleaseRange(first=first, last=last) for first, last in entry.pairs("bad")),
+        fixed_in=entry.strings("fixed_in"),
+        condition=entry.optional_text("condition"),
+        anomalies=entry.choices("anomalies", Anomaly),
+        requirements=tuple(RequirementId(name) for name in entry.strings("requirements")),
+        mechanism=entry.text("mechanism"),
+        cases={case: _symptoms(symptoms) for case, symptoms in entry.tables("cases").items()},
+        signature=None if signature is None else _signature(entry, signature),
+    )
+    entry.finish()
+    _check(entry, bug)
+    return bug
+
+
+def _symptoms(case: Table) -> tuple[Symptom, ...]:
+    symptoms = tuple(Symptom(what=what, observed=observed) for what, observed in case.alternatives().items())
+    if not symptoms:
+        raise case.error("names no statement that is violated")
+    unlimited = [
+        each for each in symptoms if not each.what.strip("* ") or any(not one.strip("* ") for one in each.observed)
+    ]
+    if unlimited:
+        raise case.error(f"{unlimited[0].what!r} fits whatever is observed")
+    return symptoms
+
+
+def _signature(entry: Table, name: str) -> Signature:
+    if name not in set(Signature):
+        raise entry.error(f"signature is {name!r}; known are {', '.join(Signature)}")
+    return Signature(name)
+
+
+def _check(entry: Table, bug: KnownBug) -> None:
+    """What no single field can say about itself."""
+    foreign = [name for name in bug.jira if not _JIRA.fullmatch(name)]
+    if foreign:
+        raise entry.error(f"jira {foreign} is not KAFKA- and a number")
+    if not bug.bad:
+        raise entry.error("bad is empty; name at least one release on which it was seen")
+    try:
+        backwards = [bad for bad in bug.bad if not releases.within(bad.last, bad.first, None)]
+        fixed_but_bad = [release for release in bug.fixed_in if affects(bug, release)]
+    except ReleaseError as error:
+        raise entry.error(str(error)) from error
+    if backwards:
+        raise entry.error(f"the range from {backwards[0].first} to {backwards[0].last} runs backwards")
+    if fixed_but_bad:
+        raise entry.error(f"{fixed_but_bad[0]} is in a bad range and in fixed_in")
+    if bug.signature is not None and not bug.anomalies:
+        raise entry.error("has a signature but no anomaly that it could name")

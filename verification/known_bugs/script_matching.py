@@ -1,0 +1,82 @@
+"""Which known bugs a violated protocol case is.
+
+A case sends known requests and expects exact answers, so it can serve as the signature of a bug. An entry of the list
+says which statements of the case the bug violates and what is observed instead; the release must lie in a range on
+which the bug was seen. A violation has a name only when every statement that does not hold is one of those, because
+another defect may show in the same case, beside the known one or instead of it: a record that is lost is not named
+after a refusal that is known. Two bugs that show in one case name it together, and whoever accepts the violation
+accepts both. A script that broke off has no name either, nor one whose ground was missing at the end for a reason that
+no entry gives: nobody knows what else it would have found.
+
+An entry that merely violates the same requirement on the same release is worth reading and no more; it names nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from verification.known_bugs.catalogue import Kind, KnownBug, Symptom, affects
+from verification.requirements.errors import ReleaseError
+from verification.scripts.script import Script, ScriptVerdict, Statement
+from verification.vocabulary.verdict import Verdict
+
+_WILD = {"**": ".*", "*": '[^"]*'}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAs:
+    """An entry of the list for a violated case; `named` is False where only requirement and release agree."""
+
+    bug: KnownBug
+    named: bool
+
+
+def known_as(script: Script, verdict: ScriptVerdict, bugs: Iterable[KnownBug]) -> tuple[KnownAs, ...]:
+    """The entries that name a violated case, or, where none do, those that may explain it; empty without violation.
+
+    A release that is no version number is known for nothing.
+    """
+    if verdict.verdict is not Verdict.FAIL:
+        return ()
+    try:
+        seen = [each for each in bugs if each.kind is not Kind.CONTROL and affects(each, script.release)]
+    except ReleaseError:
+        return ()
+    named = _naming(script, seen)
+    violated = {each.id for each in verdict.requirements if each.verdict is Verdict.FAIL}
+    possible = [each for each in seen if violated & set(each.requirements)]
+    return tuple(KnownAs(bug=each, named=bool(named)) for each in named or possible)
+
+
+def fits(symptom: Symptom, statement: Statement) -> bool:
+    """Whether a statement is the one that the bug violates, with what the bug lets one observe."""
+    observed = _text(statement.observed)
+    return _alike(symptom.what, statement.what) and any(_alike(each, observed) for each in symptom.observed)
+
+
+def _naming(script: Script, seen: Iterable[KnownBug]) -> list[KnownBug]:
+    """The entries whose symptoms together are all that does not hold; none when something is left over."""
+    wrong = [each for each in script.statements if not each.holds]
+    shown = [each for each in seen if _shows(each.cases.get(script.case, ()), wrong)]
+    symptoms = [symptom for each in shown for symptom in each.cases[script.case]]
+    explained = all(any(fits(symptom, each) for symptom in symptoms) for each in wrong)
+    return shown if explained and not (script.broke or script.inapplicable) else []
+
+
+def _shows(symptoms: tuple[Symptom, ...], wrong: Iterable[Statement]) -> bool:
+    """Whether the first symptom, without which it is not this bug, is there."""
+    return bool(symptoms) and any(fits(symptoms[0], each) for each in wrong)
+
+
+def _alike(pattern: str, text: str) -> bool:
+    """Whether a text is the pattern, in which `**` stands for anything and `*` for all but quotation marks."""
+    expression = "".join(_WILD.get(part, re.escape(part)) for part in re.split(r"(\*\*?)", pattern))
+    return re.fullmatch(expression, text, re.DOTALL) is not None
+
+
+def _text(observed: Any) -> str:
+    return observed if isinstance(observed, str) else json.dumps(observed, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,188 @@
+"""Signatures: functions over the evidence that recognise a known bug in a violation.
+
+A name is given by evidence and by nothing else; release and anomaly alone prove nothing, because another defect can
+look the same. A violation without the signature stays unnamed.
+
+`marker-dropped-while-leaderless` (KB-16) asks for three things at once: a partition of the transaction holds its data
+without a marker of its own (see `without_marker`); nobody led that partition when the marker was to be sent; and the
+coordinator has nothing open for the transactional id any more. That nobody led it is shown in one of two ways:
+
+* by the brokers' own metadata it was without a leader, which a leader that does not answer is not, between the moment when
+  the end of the transaction was asked for and `MARKER_S` after its answer (markers are written after the answer);
+* the coordinator's own log says that it was done with the transaction, which had that partition, before anybody was seen to
+  lead it: from the asking until then no leader of it answered, and the last look by then named none, because there was
+  none or because nobody could say, as while all brokers start.
+
+What is doubtful about the second way: who was not seen may have led nevertheless, in between. A marker that was written to
+such a leader and lost with it looks the same.
+
+`refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and before that one of
+its requests had arrived late, after its own transaction, and was not appended although the leader had begun to verify it:
+because that transaction was over, because the coordinator could not say yet, or because the batch was known. Known is
+a batch whose answer names the offset that an earlier operation of the producer was told; with any other offset it was
+appended, to a transaction that is not its own (KB-04).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from verification.evidence.lso_samples import leaderless, nobody_seen
+from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.transaction_completions import completed_ns
+from verification.judge.primary_findings import Partition, RawViolation
+from verification.known_bugs import catalogue
+from verification.known_bugs.catalogue import KnownBug, Signature
+from verification.requirements.errors import ReleaseError
+from verification.vocabulary.history import FaultRecord, Operation
+
+#: How long after EndTxn was answered a marker may still be under way: a coordinator that was restarted loads its
+#: partition and sends what it finds in Prepare within seconds.
+MARKER_S = 10.0
+#: Coordinator states in which markers are still to come (KIP-664 names).
+RUNNING = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+NS = 1_000_000_000
+
+
+def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partition]:
+    """Partitions where the operation's data is not followed by a marker of its own.
+
+    What follows from its producer is nothing, data of a later operation, or a marker that decides otherwise than was
+    asked for: that of a later transaction which had the partition but wrote nothing there.
+    """
+    process, operation = ended.process, ended.operation
+    rows = evidence.captured.producer_rows(process, operation)
+    pending: set[Partition] = set()
+    missing: set[Partition] = set()
+    for topic_index, partition, _, control, writer, number in rows:
+        here = (topic_index, partition)
+        if (writer, number) == (process, operation):
+            pending.add(here)
+        elif here in pending:
+            pending.discard(here)
+            if control != ended.intent:
+                missing.add(here)
+    return frozenset(missing | pending)
+
+
+def _ended(evidence: RunEvidence, violation: RawViolation) -> Operation | None:
+    """The violation's operation when its end was asked for."""
+    return next(
+        (
+            each
+            for each in evidence.history.of(Operation)
+            if (each.process, each.operation) == violation.operation_key and each.decided_ns is not None
+        ),
+        None,
+    )
+
+
+def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-16; see the module's docstring."""
+    ended = _ended(evidence, violation)
+    if ended is None or ended.decided_ns is None or not evidence.experiment.has_log:
+        return False
+    states = {each.transactional_id: each.state for each in evidence.captures.coordinator_states}
+    state = states.get(ended.transactional_id or "")
+    if state is None or state in RUNNING:
+        return False
+    asked_ns = ended.decided_ns
+    until_ns = (ended.completed_ns or asked_ns) + int(MARKER_S * NS)
+    return any(
+        _leaderless_between(evidence, partition, asked_ns, until_ns)
+        or _completed_unseen(evidence, partition, asked_ns, completed_ns(evidence, ended, partition))
+        for partition in without_marker(evidence, ended)
+    )
+
+
+def _leaderless_between(evidence: RunEvidence, partition: Partition, asked_ns: int, until_ns: int) -> bool:
+    """The first way: the metadata named no leader while the marker was to be sent."""
+    return any(
+        span.began_ns <= until_ns and (span.until_ns is None or span.until_ns > asked_ns)
+        for span in leaderless(evidence, partition)
+    )
+
+
+def _completed_unseen(evidence: RunEvidence, partition: Partition, asked_ns: int, done_ns: int | None) -> bool:
+    """The second way: the coordinator was done before anybody was seen to lead."""
+    return done_ns is not None and nobody_seen(evidence, partition, asked_ns, done_ns)
+
+
+#: What a leader answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
+#: transaction is over; NOT_ENOUGH_REPLICAS, by which it tells TV1 producers that the coordinator is busy
+#: (ReplicaManager.handleProduceAppend), after it has begun to verify.
+_NOT_APPENDED = frozenset({19, 48, 120})
+#: What `chaos.faults.late_duplicate` writes as its proof.
+_LATE = re.compile(
+    r"arrived after its transaction and was answered: error codes \((?P<code>-?\d+),?\)"
+    r"(, base offset (?P<offset>\d+) on (?P<topic>\S+)-(?P<partition>\d+)$)?"
+)
+_OUT_OF_ORDER = 45
+#: The broker's own words for that code, and librdkafka's for what follows from it.
+_SAID = ("out of order sequence", "sequence desynchronization")
+
+
+def refused_duplicate(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-17; see the module's docstring."""
+    told = next(
+        (
+            each
+            for each in evidence.history.of(Operation)
+            if (each.process, each.operation) == violation.operation_key and each.completed_ns is not None
+        ),
+        None,
+    )
+    if told is None or told.completed_ns is None:
+        return False
+    reason = (told.error_reason or "").lower()
+    if told.error_code != _OUT_OF_ORDER and not any(words in reason for words in _SAID):
+        return False
+    return any(
+        each.target == told.transactional_id
+        and each.confirmed_ns is not None
+        and each.confirmed_ns < told.completed_ns
+        and _not_appended(evidence, told, each.proof or "")
+        for each in evidence.history.of(FaultRecord)
+    )
+
+
+def _not_appended(evidence: RunEvidence, told: Operation, proof: str) -> bool:
+    """Whether a late request was answered without having been appended then."""
+    late = _LATE.search(proof)
+    if late is None or late["code"] != "0":
+        return late is not None and int(late["code"]) in _NOT_APPENDED
+    if late["offset"] is None or told.process not in evidence.acks:
+        return False
+    place = (evidence.topic_index(late["topic"]), int(late["partition"]), int(late["offset"]))
+    with gzip.open(evidence.acks[told.process], "rb") as lines:
+        bodies = map(json.loads, lines)
+        earlier = (body["acks"] for body in bodies if body["operation"] < told.operation)
+        return any(tuple(ack[1:4]) == place for acks in earlier for ack in acks)
+
+
+SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
+    Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
+    Signature.REFUSED_DUPLICATE: refused_duplicate,
+}
+
+
+def _concerns(bug: KnownBug, evidence: RunEvidence) -> bool:
+    try:
+        return catalogue.affects(bug, evidence.experiment.release)
+    except ReleaseError:
+        return False
+
+
+def recognise(evidence: RunEvidence, violations: Iterable[RawViolation]) -> str | None:
+    """The id of the known bug that explains every one of the violations (of one anomaly); None when none does."""
+    every = tuple(violations)
+    for bug in catalogue.load().values():
+        if bug.signature is None or not _concerns(bug, evidence):
+            continue
+        matches = SIGNATURES[bug.signature]
+        if every and all(each.anomaly in bug.anomalies and matches(evidence, each) for each in every):
+            return bug.id
+    return None

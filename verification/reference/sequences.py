@@ -1,0 +1,67 @@
+"""broken-sequence, once more: each producer's part of a partition is walked as its leader would have appended it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from verification.judge.primary_findings import RawViolation
+from verification.reference.run_index import Case, violation
+from verification.row_types import Row
+from verification.vocabulary.anomalies import Anomaly
+
+_TURN = 1 << 31
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a leader knows of a producer: its epochs, and the last number of the highest; None before there is any.
+
+    `unsure` says that records of this epoch may have been deleted before the first one that is there.
+    """
+
+    epoch: int
+    last: int | None
+    unsure: bool
+
+
+def _next(known: _Known | None, epoch: int) -> int | None:
+    """The number that must come next, None where any may."""
+    if known is None or epoch < known.epoch:
+        return None
+    if epoch > known.epoch:
+        return 0
+    if known.last is None:
+        return None if known.unsure else 0
+    return (known.last + 1) % _TURN if known.last >= 0 else None
+
+
+def _after(known: _Known | None, row: Row, whole: bool) -> _Known | None:
+    """What is known after a row."""
+    epoch, control = row["producer_epoch"], row.get("control")
+    if known is not None and epoch < known.epoch:
+        return known
+    number = -1 if row["sequence"] is None else int(row["sequence"])
+    if control is None:
+        return _Known(epoch=epoch, last=number, unsure=False)
+    if known is None:
+        return _Known(epoch=epoch, last=None, unsure=not whole)
+    return known if epoch == known.epoch else _Known(epoch=epoch, last=None, unsure=False)
+
+
+def broken(case: Case) -> Iterator[RawViolation]:
+    """broken-sequence."""
+    if case.run.get("forgetful"):
+        return
+    known: dict[tuple[int, int, int], _Known | None] = defaultdict(lambda: None)
+    for place, spot in sorted(case.spots.items()):
+        row = spot.row
+        if row is None or row["producer_id"] < 0 or row.get("control") not in (None, "commit", "abort"):
+            continue
+        producer = (*place[:2], row["producer_id"])
+        end = case.ends.get(place[:2])
+        due = _next(known[producer], row["producer_epoch"]) if row.get("control") is None else None
+        if due is not None and row["sequence"] is not None and 0 <= row["sequence"] != due:
+            yield violation(Anomaly.BROKEN_SEQUENCE, row, place)
+        known[producer] = _after(known[producer], row, end is not None and end["start"] == 0)

@@ -1,0 +1,152 @@
+"""illegal-transition, once more: for each record, every state that its coordinator can have been in, looked up one by one.
+
+Where `verification.checks.transaction_states` walks on with the states that are possible, this asks of each record
+which earlier one it can have been written after, and which states a step may be taken from is a table of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.judge.primary_findings import RawViolation
+from verification.reference.run_index import Case
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
+
+_OVER = ("Empty", "CompleteCommit", "CompleteAbort")
+#: (from, to): every step that there is; `Start` is nothing yet.
+_PAIRS = {
+    ("Start", "Empty"),
+    ("Dead", "Empty"),
+    *((before, after) for before in _OVER for after in ("Empty", "Ongoing", "Dead")),
+    ("Ongoing", "Ongoing"),
+    ("Ongoing", "PrepareCommit"),
+    ("Ongoing", "PrepareAbort"),
+    ("PrepareCommit", "CompleteCommit"),
+    ("PrepareAbort", "CompleteAbort"),
+}
+_OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
+#: Epochs are signed numbers of 16 bits.
+_EPOCH_LAST = (1 << 15) - 1
+#: As many failed appends in a row as are believed.
+_FAILED_MAX = 63
+
+
+def transitions(case: Case) -> Iterator[RawViolation]:
+    """illegal-transition."""
+    for row in case.rows.get("transaction_log", ()):
+        log: TransactionLog = row["log"]
+        keys = {(each.partition, each.transactional_id) for each in log.entries}
+        for key in sorted(keys):
+            for entry in _History(log, *key, row["failing_ms"]).illegal():
+                yield RawViolation(
+                    anomaly=Anomaly.ILLEGAL_TRANSITION,
+                    topic_index=TOPIC_INDEX,
+                    partition=entry.partition,
+                    offset=entry.offset,
+                )
+
+
+class _History:
+    """The records of one transactional id in one partition; -1 stands for what was before the first of them."""
+
+    def __init__(self, log: TransactionLog, partition: int, name: str, failing_ms: tuple[int, int] | None) -> None:
+        offsets = {each.offset for each in log.entries if each.partition == partition}
+        self.start = log.starts[partition]
+        self.new = name in log.header.new_ids
+        self.failing_ms = failing_ms
+        self.records = sorted(
+            (each for each in log.entries if (each.partition, each.transactional_id) == (partition, name)),
+            key=lambda each: each.offset,
+        )
+        first = [self.start - 1, *(each.offset for each in self.records)]
+        self.gaps = [
+            any(offset not in offsets for offset in range(before + 1, each.offset))
+            for before, each in zip(first, self.records, strict=False)
+        ]
+        #: How many of the records before each have something missing before them.
+        self.holes = list(accumulate((not self._complete(each) for each in range(len(self.records))), initial=0))
+        self.used: dict[int, list[tuple[int, int]]] = {-1: []}
+
+    def illegal(self) -> Iterator[Entry]:
+        """The records that can follow nothing."""
+        for number, entry in enumerate(self.records):
+            can = [before for before in self._states(number) if self._follows(before, number)]
+            self._use(max(can, default=number - 1), number)
+            if not can:
+                yield entry
+
+    def _states(self, number: int) -> list[int]:
+        """The records, by number, whose states the coordinator may have been in when it wrote this one."""
+        found = [number - 1]
+        for back in range(number - 1, max(-1, number - 1 - _FAILED_MAX), -1):
+            # Back beyond this one only if its own append may have failed, and nobody has loaded the log since.
+            if not self._may_have_failed(back) or self.records[back].leader_epoch != self.records[number].leader_epoch:
+                break
+            found.append(back - 1)
+        return [each for each in found if self._survives(each, number)]
+
+    def _survives(self, state: int, number: int) -> bool:
+        """Whether every record between a state and a later one can have been written from that state, and failed."""
+        return all(self._follows(state, between) for between in range(state + 1, number))
+
+    def _may_have_failed(self, number: int) -> bool:
+        if self.failing_ms is None:
+            return False
+        return self.failing_ms[0] <= self.records[number].appended_ms <= self.failing_ms[1]
+
+    def _complete(self, number: int) -> bool:
+        """Whether nothing can be missing between this record and the one before it."""
+        return not self.gaps[number] and (number > 0 or self.new)
+
+    def _follows(self, before: int, number: int) -> bool:
+        entry = self.records[number]
+        if entry.state == "PrepareEpochFence" or (entry.state in _OVER and entry.places):
+            return False
+        seen = self.holes[before + 1] == self.holes[number + 1]
+        if seen and not self._step(before, entry):
+            return False
+        return entry.state == "Dead" or self._identity(before, entry, seen=seen)
+
+    def _step(self, before: int, entry: Entry) -> bool:
+        last = self.records[before] if before >= 0 else None
+        pair = ("Start" if last is None else str(last.state), str(entry.state))
+        if pair not in _PAIRS and not (entry.client_version >= 2 and pair in _OF_TV2):
+            return False
+        if last is not None and entry.state in ("PrepareCommit", "PrepareAbort") and last.places != entry.places:
+            return False
+        if last is not None and not _of_its_protocol(last, entry):
+            return False
+        if last is None or last.state != "Ongoing":
+            return True
+        return last.places <= entry.places and last.began_ms == entry.began_ms
+
+    def _identity(self, before: int, entry: Entry, *, seen: bool) -> bool:
+        used = self.used[before]
+        if not used:
+            return True
+        if entry.producer_id == used[-1][0]:
+            return entry.epoch >= used[-1][1] and entry.producer_id not in {each for each, _ in used[:-1]}
+        # Where a step is missing, it may have been the Empty of a new producer id.
+        return entry.producer_id not in {each for each, _ in used} and (entry.state in _OVER or not seen)
+
+    def _use(self, before: int, number: int) -> None:
+        """Producer ids with their last epochs, in the order in which they were used up to this record."""
+        used, entry = self.used[before], self.records[number]
+        if entry.state != "Dead":
+            same = bool(used) and used[-1][0] == entry.producer_id
+            used = [*(used[:-1] if same else used), (entry.producer_id, entry.epoch)]
+        self.used[number] = used
+
+
+def _of_its_protocol(last: Entry, entry: Entry) -> bool:
+    """Ends of TV2 have an epoch of their own, as long as there is one; completions of TV1 have the identity of the end."""
+    match str(entry.state):
+        case "PrepareCommit" | "PrepareAbort" if entry.client_version >= 2 and last.producer_id == entry.producer_id:
+            least = last.epoch + 1 if entry.state == "PrepareCommit" else min(last.epoch + 1, _EPOCH_LAST)
+            return entry.epoch >= least
+        case "CompleteCommit" | "CompleteAbort" if last.client_version < 2:
+            return last.producer_id == entry.producer_id
+    return True

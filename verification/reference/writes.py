@@ -1,0 +1,142 @@
+"""What was promised and is gone, is there in part, twice, in disorder, or was never written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from verification.judge.primary_findings import OperationKey, Place, RawViolation
+from verification.reference.run_index import Case, RecordKey, violation, who
+from verification.row_types import Row
+from verification.vocabulary.anomalies import Anomaly
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction's records: which are promised or found, and how."""
+
+    size: int
+    visible: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)
+    any_open: bool = False
+
+
+def transaction(case: Case, key: OperationKey, operation: Row) -> Transaction:
+    """What became of one transaction."""
+    mine = case.by_operation[key]
+    size = operation["records"] or max((row["count"] for _, _, row in mine), default=0)
+    found = Transaction(size=size)
+    for place, spot, row in mine:
+        if spot.outcome == "commit" and spot.committed:
+            found.visible.add(row["index"])
+        if spot.outcome in ("commit", "open") and case.above_lso(place):
+            found.waiting.add(row["index"])
+        found.any_open |= spot.outcome == "open"
+    return found
+
+
+def lost(case: Case) -> Iterator[RawViolation]:
+    """lost-write."""
+    promised: set[RecordKey] = set()
+    for key, operation in case.operations.items():
+        if operation["told"] == "committed":
+            found = transaction(case, key, operation)
+            if not (found.visible or found.any_open):
+                promised |= {(*key, index) for index in range(operation["records"])}
+    for ack in case.rows["acks"]:
+        operation_of = case.operation(ack)
+        if ack["outcome"] == "ok" and operation_of is not None and operation_of["plain"]:
+            promised.add(who(ack))
+    present = {who(row) for _, spot, row in case.records() if spot.outcome == "commit"}
+    for process, operation_number, index in promised - present:
+        record = {"process": process, "operation": operation_number, "index": index}
+        yield violation(Anomaly.LOST_WRITE, record, case.acked.get((process, operation_number, index)))
+
+
+def torn(case: Case) -> Iterator[RawViolation]:
+    """torn-transaction."""
+    for key, operation in case.operations.items():
+        if operation["told"] not in ("committed", "unknown"):
+            continue
+        found = transaction(case, key, operation)
+        if not 0 < len(found.visible) < found.size:
+            continue
+        expected = set(range(operation["records"])) | {row["index"] for _, _, row in case.by_operation[key]}
+        expected |= {row["index"] for row in case.rows["acks"] if (row["process"], row["operation"]) == key}
+        places = [case.acked.get((*key, index)) for index in expected - found.visible]
+        yield RawViolation(
+            anomaly=Anomaly.TORN_TRANSACTION,
+            process=key[0],
+            operation=key[1],
+            cause="lso" if len(found.visible | found.waiting) == found.size else None,
+            places=tuple(sorted("" if place is None else ":".join(map(str, place)) for place in places)),
+        )
+
+
+def hidden(case: Case) -> Iterator[RawViolation]:
+    """hidden-committed."""
+    for place, spot, row in case.records():
+        if spot.row is None or spot.outcome != "commit" or spot.committed:
+            continue
+        operation = case.operation(row)
+        if operation is not None and operation["told"] is not None:
+            key = (row["process"], row["operation"])
+            if transaction(case, key, operation).visible:
+                continue
+        cause = "lso" if case.above_lso(place) else None
+        yield violation(Anomaly.HIDDEN_COMMITTED, row, place, cause=cause)
+
+
+def duplicate(case: Case) -> Iterator[RawViolation]:
+    """duplicate, of written records and of copies."""
+    groups: dict[tuple[Any, ...], list[tuple[Place, Row]]] = defaultdict(list)
+    for place, spot, row in case.records():
+        if spot.outcome != "commit":
+            continue
+        if row["source_offset"] == -1 and case.operation(row) is not None:
+            groups["written", *who(row)].append((place, row))
+        elif row["source_offset"] != -1 and case.run["fan_out"] is not None:
+            source = (row["source_partition"], row["source_offset"], row["intended_topic_index"])
+            groups["copied", *source].append((place, row))
+    for copies in groups.values():
+        if len(copies) > 1:
+            place, row = sorted(copies, key=lambda copy: copy[0])[1]
+            yield violation(Anomaly.DUPLICATE, row, place)
+
+
+def reordered(case: Case) -> Iterator[RawViolation]:
+    """reordered-write."""
+    if not (case.has_log and case.run["order_claimed"]):
+        return
+    highest: dict[tuple[Any, ...], int] = {}
+    seen: set[tuple[Any, ...]] = set()
+    for place, spot in sorted(case.spots.items()):
+        row = case.genuine(spot)
+        if spot.row is None or row is None or spot.outcome != "commit":
+            continue
+        if place[:2] != (row["intended_topic_index"], row["intended_partition"]):
+            continue
+        writer = (*place[:2], row["process"])
+        copy = (*writer, row["send_order"])
+        if copy not in seen and row["send_order"] < highest.get(writer, -1):
+            yield violation(Anomaly.REORDERED_WRITE, row, place)
+        seen.add(copy)
+        highest[writer] = max(row["send_order"], highest.get(writer, -1))
+
+
+def phantom(case: Case) -> Iterator[RawViolation]:
+    """phantom-record."""
+    for place, spot in case.spots.items():
+        row = spot.row
+        if row is None or row.get("control") is not None:
+            continue
+        operation = case.operation(row) if row["valid"] else None
+        wrong = not row["valid"] or row["identity_run"] != case.name or operation is None
+        if not wrong and operation is not None:
+            size = operation["records"] or row["count"]
+            intended = (row["intended_topic_index"], row["intended_partition"])
+            wrong = row["index"] >= size or intended != place[:2]
+        if wrong:
+            yield violation(Anomaly.PHANTOM_RECORD, row, place)

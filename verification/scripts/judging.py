@@ -1,0 +1,47 @@
+"""Saved scripts of protocol cases judged again: from each file alone, without Spark, in the order of their directories.
+
+One script that cannot be judged says so in a sentence and leaves the others alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from verification.evidence.run_directory import SCRIPT
+from verification.scripts import script as scripts
+from verification.scripts.script import ScriptVerdict, UnfitScriptError
+from verification.vocabulary.verdict import ExitCode, Verdict, code_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedScript:
+    """A case's directory and what came of its script; `verdict` is None where the script is unfit, as `unfit` says."""
+
+    directory: Path
+    verdict: ScriptVerdict | None
+    unfit: str = ""
+
+    @property
+    def code(self) -> ExitCode | None:
+        """The exit code that it asks for; None of a case that does not apply, which decides nothing."""
+        if self.verdict is None:
+            return ExitCode.ENVIRONMENT
+        return None if self.verdict.verdict is Verdict.NOT_APPLICABLE else code_of(self.verdict.verdict)
+
+    def __str__(self) -> str:
+        if self.verdict is None:
+            return f"{Verdict.ERROR.name:14} {self.directory.name}: {self.unfit}"
+        return f"{self.verdict.verdict.name:14} {self.verdict.case}: {self.verdict.reason}"
+
+
+def judge_scripts(directories: Iterable[Path]) -> Iterator[JudgedScript]:
+    """Judge every case's directory; raises nothing for bad content."""
+    for directory in directories:
+        try:
+            script = scripts.read(directory / SCRIPT)
+        except UnfitScriptError as error:
+            yield JudgedScript(directory=directory, verdict=None, unfit=str(error))
+        else:
+            yield JudgedScript(directory=directory, verdict=scripts.judge(script))

@@ -1,0 +1,250 @@
+"""Evidence → DataFrames: one frame per kind of evidence, every frame with a `run` column, schemas in `sources.schema`.
+
+What the history holds is small and becomes local relations, which Spark broadcasts; the bulk (acks, observations,
+captures) is read by Spark from all runs' files at once, so that many runs cost one job and a run that is larger than
+one machine's memory can be judged on a cluster that sees the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name under which everybody knows this module
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from verification.evidence.rows import operation_columns, rows_beside
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import RunEvidence
+from verification.row_types import Rows
+from verification.sources import schema as schemas
+from verification.spark.remote_evidence import as_read, spelled_alike
+from verification.vocabulary.history import Operation
+from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """All evidence of some runs. Column by column: `verification.sources.schema`."""
+
+    runs: DataFrame
+    observers: DataFrame
+    operations: DataFrame
+    acks: DataFrame
+    observations: DataFrame
+    log: DataFrame
+    uncommitted: DataFrame
+    committed: DataFrame
+    ends: DataFrame
+    settled: DataFrame
+    open_producers: DataFrame
+    coordinator_states: DataFrame
+    group_offsets: DataFrame
+
+
+#: Frame → its schema; the order is that of `Frames`.
+FRAME_SCHEMAS: dict[str, StructType] = {
+    "runs": schemas.RUNS,
+    "observers": schemas.OBSERVERS,
+    "operations": schemas.OPERATIONS,
+    "acks": schemas.ACKS,
+    "observations": schemas.OBSERVATIONS,
+    "log": schemas.LOG,
+    "uncommitted": schemas.DELIVERED,
+    "committed": schemas.DELIVERED,
+    "ends": schemas.ENDS,
+    "settled": schemas.SETTLED,
+    "open_producers": schemas.OPEN_PRODUCERS,
+    "coordinator_states": schemas.COORDINATOR_STATES,
+    "group_offsets": schemas.GROUP_OFFSETS,
+}
+
+
+def local(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: StructType) -> DataFrame:
+    """A frame of rows held here; columns that a row lacks are null."""
+    table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
+    return spark.createDataFrame(table, schema)
+
+
+def _operations(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
+    schema = to_arrow_schema(schemas.OPERATIONS)
+    columns = (operation_columns(run.run, run.history.of(Operation)) for run in runs)
+    tables = [pa.Table.from_pydict(each, schema) for each in columns]
+    return spark.createDataFrame(pa.concat_tables([schema.empty_table(), *tables]), schemas.OPERATIONS)
+
+
+def _captured(spark: SparkSession, folders: Sequence[str], schema: StructType) -> DataFrame:
+    if not folders:
+        return local(spark, [], schema)
+    return spark.read.schema(schema).parquet(*map(as_read, folders))
+
+
+#: What a file's lines are labelled with: the run, and the process or the observer's index.
+_LABELS = StructType(
+    [StructField("file", StringType()), StructField("run", StringType()), StructField("owner", IntegerType())]
+)
+
+
+#: Spark spells a local file `file:///a` in one place and `file:/a` in another.
+_LOCAL = "^file:/+"
+
+
+#: A line that is no JSON must end the judgement: Spark's own way is to read it as nulls, which accuse nobody.
+_STRICT = {"mode": "FAILFAST"}
+
+
+def _labelled(lines: DataFrame, files: Mapping[str, tuple[str, int]]) -> DataFrame:
+    """Lines read from files with the labels (run, owner) of the file that each stands in."""
+    labels = []
+    # Spark's own spelling of a file's name is the key, whatever it escapes; only the slashes differ between the two
+    # places where it says it.
+    for spelled in lines.inputFiles():
+        run, owner = files[spelled_alike(unquote(spelled))]
+        labels.append({"file": spelled, "run": run, "owner": owner})
+    named = F.regexp_replace("_metadata.file_path", _LOCAL, "file:///")
+    labelled = lines.withColumn("file", named).join(
+        F.broadcast(local(lines.sparkSession, labels, _LABELS)), "file", "left"
+    )
+    # Evidence that belongs to nobody must never be dropped in silence.
+    unknown = F.raise_error(F.concat(F.lit("evidence of no run: "), F.col("file"))).cast("string")
+    return labelled.withColumn("run", F.coalesce("run", unknown)).drop("file")
+
+
+def _lines_of(lines: DataFrame, operations: DataFrame) -> DataFrame:
+    """Labelled lines of acknowledgements, parsed if they are of one of these operations, or do not begin by saying which."""
+    head = F.substring("value", 1, 64)
+    said = F.regexp_extract(head, r'^\s*\{\s*"operation"\s*:\s*(\d{1,18})\s*,', 1)
+    named = F.broadcast(
+        operations.select("run", "process", "operation").distinct().withColumn("is_sought", F.lit(True))
+    )
+    # What follows from a parsed line (that it has acknowledgements, and an operation that something is joined with) Spark
+    # asks as early as it can, which would be of every line: what is parsed has to depend on the join.
+    sought = "is_sought or operation is null"
+    body = F.from_json(F.expr(f"case when {sought} then value end"), schemas.ACKS_LINE, _STRICT)
+    return (
+        lines.withColumnRenamed("owner", "process")
+        .withColumn("operation", said.try_cast("long"))
+        .join(named, ["run", "process", "operation"], "left")
+        .where(sought)
+        .select("run", F.col("process").alias("owner"), body.alias("body"))
+        .select("run", "owner", "body.*")
+    )
+
+
+def acks(
+    spark: SparkSession,
+    runs: Sequence[RunEvidence],
+    processes: Collection[tuple[str, int]] | None = None,
+    operations: DataFrame | None = None,
+) -> DataFrame:
+    """What clients were told about their records; where `processes` (run, process) are named, only that of these.
+
+    `operations` (run, process, operation) spares the parsing of most other operations' lines.
+    """
+    files = {
+        spelled_alike(run.directory.location(path)): (run.run, process)
+        for run in runs
+        for process, path in run.acks.items()
+        if processes is None or (run.run, process) in processes
+    }
+    if not files:
+        return local(spark, [], schemas.ACKS)
+    paths = [as_read(path) for path in files]
+    if operations is None:
+        lines = _labelled(spark.read.schema(schemas.ACKS_LINE).json(paths, **_STRICT), files)
+    else:
+        lines = _lines_of(_labelled(spark.read.text(paths), files), operations)
+    ack = F.col("ack")
+    return lines.withColumn("ack", F.explode("acks")).select(
+        "run",
+        F.col("owner").alias("process"),
+        "operation",
+        ack[0].cast("int").alias("index"),
+        ack[1].cast("int").alias("topic_index"),
+        ack[2].cast("int").alias("partition"),
+        ack[3].cast("long").alias("offset"),
+        ack[4].alias("outcome"),
+    )
+
+
+def _identity(text: Column) -> dict[str, Column]:
+    """Identity columns sliced out of a value's text, by the same layout as everything else; null where not valid."""
+    parts = {name: F.substring(text, start + 1, width) for name, start, width in LAYOUT}
+    body = F.substring(text, 1, IDENTITY_LENGTH - 8)
+    valid = F.startswith(text, F.lit(MAGIC)) & (F.length(text) == IDENTITY_LENGTH)
+    valid &= F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0")) == parts["checksum"]
+    types = {field.name: field.dataType for field in schemas.OBSERVATIONS.fields}
+    columns: dict[str, Column] = {}
+    for name, part in parts.items():
+        if name == "checksum":
+            continue
+        column = {"run": "identity_run", "topic_index": "intended_topic_index"}.get(name, name)
+        columns[column] = F.when(valid, F.trim(part).try_cast(types[column]))
+    columns["valid"] = F.coalesce(valid, F.lit(False))
+    return columns
+
+
+def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: DataFrame) -> DataFrame:
+    files = {
+        spelled_alike(run.directory.location(run.observations[observer.name])): (run.run, index)
+        for run in runs
+        for index, observer in enumerate(run.experiment.observers)
+    }
+    if not files:
+        return local(spark, [], schemas.OBSERVATIONS)
+    record = F.col("record")
+    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json([as_read(path) for path in files], **_STRICT)
+    rows = _labelled(lines, files).select(
+        "run",
+        F.col("owner").alias("observer_index"),
+        "poll",
+        "received_ns",
+        F.posexplode("records").alias("position", "record"),
+    )
+    columns = {
+        "topic_index": record[0].cast("int"),
+        "partition": record[1].cast("int"),
+        "offset": record[2].cast("long"),
+        **_identity(record[3]),
+        # A foreign value has no text here, and nothing to compare.
+        "identity_digest": F.when(F.length(record[3]) > 0, F.crc32(record[3])),
+    }
+    declared = F.broadcast(observers.drop("observer"))
+    return rows.join(declared, ["run", "observer_index"]).withColumns(columns).select(*schemas.OBSERVATIONS.names)
+
+
+#: Frames with a row per record.
+BULK = frozenset({"acks", "observations", "log", "uncommitted", "committed"})
+
+
+def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[str] = BULK) -> Frames:
+    """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`).
+
+    Of `BULK` those that are not asked for are empty: they are for who reads some of their rows, or none.
+    """
+    small: Rows = {}
+    for run in runs:
+        for name, rows in rows_beside(run).items():
+            small.setdefault(name, []).extend(rows)
+    directories = [run.directory for run in runs]
+    with_log = [run.directory for run in runs if run.experiment.has_log]
+
+    def captured(name: str, of: Sequence[RunDirectory]) -> DataFrame:
+        folders = [each.location(each.root / name) for each in of] if name in bulk else []
+        return _captured(spark, folders, FRAME_SCHEMAS[name])
+
+    held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
+    return Frames(
+        **held,
+        operations=_operations(spark, runs),
+        acks=acks(spark, runs, None if "acks" in bulk else ()),
+        observations=_observations(spark, runs if "observations" in bulk else (), held["observers"]),
+        log=captured("log", with_log),
+        uncommitted=captured("uncommitted", with_log),
+        committed=captured("committed", directories),
+    )

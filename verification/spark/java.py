@@ -1,0 +1,74 @@
+"""Which Java Spark's launcher is given: the first that fits of a given one, JAVA_HOME, PATH, and one that a run fetched.
+
+A run on a machine without Java fetches a runtime into the per-user cache and makes a home there that Spark's launcher
+can use (`spark-java-home/`). Evidence that was judged on this machine can therefore be judged on it again, by whoever
+has nothing but the run's directory. This room fetches nothing and only looks there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from verification.vocabulary.errors import JavaUnfitError
+
+#: Spark 4 is compiled for Java 17; older ones refuse its class files.
+JAVA_MIN = 17
+#: `java -version` answers in well under a second; after thirty times that it will not.
+JAVA_ANSWER_S = 30.0
+
+
+def spark_java(given: Path | None = None) -> Path | None:
+    """The JAVA_HOME to start Spark with, None for `java` on PATH. One that is given is the only one that is looked at.
+
+    Raises JavaUnfitError when none starts and is new enough, with what is wrong with the first.
+    """
+    unfit: list[JavaUnfitError] = []
+    for home in [given] if given is not None else _places():
+        try:
+            java_major(home)
+        except JavaUnfitError as error:
+            unfit.append(error)
+        else:
+            return home
+    raise unfit[0]
+
+
+def _places() -> Iterator[Path | None]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named)
+    yield None
+    yield from sorted((user_cache() / "spark-java-home").glob("*"), reverse=True)
+
+
+def user_cache() -> Path:
+    """What runs of this user fetched or made once for all; it need not exist. XDG asks to ignore relative paths."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
+    return base / "onceproof"
+
+
+def java_major(home: Path | None) -> int:
+    """The major version of the Java in a home, or on PATH.
+
+    Raises JavaUnfitError when there is none, when it does not answer, or when it is older than Spark accepts.
+    """
+    program = str(home / "bin" / "java") if home else "java"
+    try:
+        answer = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWER_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JavaUnfitError(
+            f"{program} cannot be run ({error}); Spark needs Java {JAVA_MIN} or later, named by JAVA_HOME or on PATH"
+        ) from error
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    if found is None or int(found[1]) < JAVA_MIN:
+        said = (answer.stderr or answer.stdout).splitlines()
+        raise JavaUnfitError(
+            f"{program} is {said[0] if said else 'mute'}; Spark needs Java {JAVA_MIN} or later: set JAVA_HOME to one"
+        )
+    return int(found[1])

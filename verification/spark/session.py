@@ -1,0 +1,238 @@
+"""The one Spark session of a process.
+
+A small judgement is mostly start-up, so everything that makes start-up quick is set here, and everything that a user
+may have an opinion on is left to the user: `spark.master`, `spark.remote`, memory, shuffle partitions and any other
+key is taken from `options`, `SPARK_REMOTE`, `MASTER`, `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`, in this order,
+and a default of ours is used only for a key that none of them names. The same jobs therefore run on a Spark cluster
+when one machine is not enough.
+
+Defaults, each measured on two cores: C1 only and the serial collector (session and first job 5.4 s instead of
+7–8 s), no UI, two shuffle partitions (200 make a small job 2.5 times slower), no adaptive execution (it turns every
+exchange into a job of its own, which costs more than it saves). They serve large evidence as well: what is looked at
+record by record there is looked at in Python workers (`verification.fingerprints`), and the JVM sees little of it.
+
+What the JVM prints goes to a file of its own, which is kept where the caller wants it: its start-up warnings are not
+about the run, but an error that Spark itself does not report is nowhere else. The JVM ends when this process does,
+because it watches the pipe of its standard input.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from verification.spark import class_archive
+from verification.spark.java import spark_java
+from verification.spark.log_filters import hush
+from verification.vocabulary.errors import SessionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Lines of the JVM's output that go into an error message.
+TAIL_LINES = 12
+
+#: A JVM that writes a class archive takes 7 s for it on a quiet machine; on one under load several times that.
+END_WITHIN_S = 120.0
+
+#: Settings of the SQL engine, which a remote session accepts as well.
+SQL_DEFAULTS: dict[str, str] = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    # Evidence is a handful of small compressed files per run: pack them into few tasks.
+    "spark.sql.files.openCostInBytes": "65536",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Frames that are partitioned by some of a join's keys are joined as they are, without another exchange.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+
+#: Arrow, unless told otherwise, holds every value that it gives against the bounds of its buffer and against its null bit.
+#: Spark has asked for the null bit before, and asks for the rows that a batch has: without, our own sources are read in
+#: four fifths of the time.
+ARROW_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+
+#: Where executors find the driver if they are on its machine; those of another one would look for it on theirs.
+LOOPBACK: dict[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+#: Settings of the application, which a remote session already has.
+APPLICATION_DEFAULTS: dict[str, str] = {
+    "spark.app.name": "onceproof",
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    # One judgement generates more classes than the default cache of 100 holds: each would compile all of them anew.
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    **LOOPBACK,
+    "spark.shuffle.compress": "false",
+    # One compiler tier has 48 MB for code by default. Spark compiles classes for every query: a session of twenty
+    # judgements filled it, which ends compilation, then a thread that serves results, and then nobody answers.
+    "spark.driver.extraJavaOptions": (
+        f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=256m {ARROW_OPTIONS}"
+    ),
+}
+
+_LOCK = threading.Lock()
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+#: Masters whose executors run on this machine.
+_HERE = re.compile(r"local($|[\[-])|spark://(127\.|localhost:)")
+
+
+def _submit_arguments() -> Iterator[str]:
+    """Keys that PYSPARK_SUBMIT_ARGS sets, as `--conf key=value` or by an option of spark-submit's own."""
+    own = {"--master": "spark.master", "--driver-memory": "spark.driver.memory", "--name": "spark.app.name"}
+    own["--driver-java-options"] = "spark.driver.extraJavaOptions"
+    words = os.environ.get("PYSPARK_SUBMIT_ARGS", "").replace("=", " ").split()
+    for word, following in pairwise(words):
+        if word in ("--conf", "-c"):
+            yield following
+        elif word in own:
+            yield own[word]
+
+
+def _defaults_file() -> Iterator[str]:
+    """Keys that the user's spark-defaults.conf sets."""
+    folder = os.environ.get("SPARK_CONF_DIR") or (
+        str(Path(os.environ["SPARK_HOME"]) / "conf") if os.environ.get("SPARK_HOME") else None
+    )
+    path = Path(folder) / "spark-defaults.conf" if folder else None
+    if path is None or not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        words = re.split(r"[\s=]+", line.strip(), maxsplit=1)
+        if words[0] and not words[0].startswith("#"):
+            yield words[0]
+
+
+def settings(options: Mapping[str, str]) -> dict[str, str]:
+    """What the session is built with: the user's `options`, and our default for every key that the user left open."""
+    remote = "spark.remote" in options or bool(os.environ.get("SPARK_REMOTE"))
+    theirs = {*options, *_submit_arguments(), *_defaults_file()}
+    if os.environ.get("MASTER"):
+        theirs.add("spark.master")
+    ours = SQL_DEFAULTS if remote else {**SQL_DEFAULTS, **APPLICATION_DEFAULTS}
+    chosen = {key: value for key, value in ours.items() if key not in theirs}
+    if not remote and os.environ.get("MASTER") and "spark.master" not in options:
+        chosen["spark.master"] = os.environ["MASTER"]
+    if not _HERE.match(options.get("spark.master", chosen.get("spark.master", ""))):
+        chosen = {key: value for key, value in chosen.items() if key not in LOOPBACK}
+    if _JVM_OPTIONS in chosen:
+        chosen[_JVM_OPTIONS] = " ".join([chosen[_JVM_OPTIONS], *class_archive.sharing_options()])
+    chosen |= options
+    if not remote and _JVM_OPTIONS in chosen:
+        # Where the user's are in a file of Spark's, one more here would take the place of all of them.
+        chosen[_JVM_OPTIONS] = f"{chosen[_JVM_OPTIONS]} {_logging()}".strip()
+    return chosen
+
+
+def _logging() -> str:
+    """The JVM option that keeps log4j to errors; the file lies beside this module."""
+    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+
+
+def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSession:
+    """Start the JVM with its output in a file, and the session in it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+    with _output(log) as output:
+        try:
+            # A child inherits the niceness of the thread that starts it; only a thread that then ends can be made nicer.
+            with ThreadPoolExecutor(1, initializer=_give_way, initargs=(niceness,)) as starter:
+                gateway = starter.submit(launch_gateway, conf, {"stdout": output, "stderr": output}).result()
+            return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
+        except Exception as error:
+            output.seek(0)
+            tail = "\n".join(output.read().splitlines()[-TAIL_LINES:])
+            raise SessionError(f"Spark did not start: {error}\n{tail}") from error
+
+
+def _output(log: Path | None) -> IO[str]:
+    if log is None:
+        return tempfile.NamedTemporaryFile(mode="w+", prefix="spark-jvm-", suffix=".log", errors="replace")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log.open("w+", encoding="utf-8", errors="replace")
+
+
+def kill(session: SparkSession) -> None:
+    """End the JVM of a session that no longer answers; whoever waits for it then gets an error. Not for remote ones."""
+    gateway = getattr(session.sparkContext, "_gateway", None)
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()
+
+
+def end(session: SparkSession) -> None:
+    """Stop a session and wait until its JVM has ended, by itself: only then has it written what it was told to keep.
+
+    Raises subprocess.TimeoutExpired after `END_WITHIN_S`. Not for remote sessions.
+    """
+    gateway = session.sparkContext._gateway
+    assert gateway is not None, "a session of this process has one"
+    session.stop()
+    gateway.shutdown()
+    # It reads until the end of its input, which is how it learns that nobody needs it any more.
+    gateway.proc.stdin.close()
+    gateway.proc.wait(END_WITHIN_S)
+
+
+def _give_way(niceness: int) -> None:
+    """Lower the priority of this thread, where threads have one of their own."""
+    if niceness and sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+def start(
+    *,
+    java_home: Path | None = None,
+    options: Mapping[str, str] | None = None,
+    niceness: int = 0,
+    log: Path | None = None,
+) -> SparkSession:
+    """The session of this process, started when there is none.
+
+    `java_home` is the Java of the driver's JVM; without it `spark_java` looks for one;
+    `options` are the user's own Spark settings and win over every default. `niceness` (0 to 19) is how far the JVM
+    and its workers give way to other processes, which Linux alone can do for one child. `log` is the file for what the
+    JVM prints, by default one that nobody finds. Thread-safe, so that it can be started in the background while
+    something else is waited for.
+
+    Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not come up.
+    """
+    from pyspark.sql import SparkSession
+
+    with _LOCK:
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        chosen = settings(options or {})
+        if _HERE.match(chosen.get("spark.master", "local")):
+            # Workers must be this interpreter: the default is `python3` on PATH, which may lack pyarrow. On other
+            # machines nothing need lie where it lies here.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        hush()
+        if "spark.remote" in chosen or os.environ.get("SPARK_REMOTE"):
+            try:
+                return SparkSession.builder.config(map=dict(chosen)).getOrCreate()
+            except Exception as error:
+                raise SessionError(f"the Spark Connect server did not answer: {error}") from error
+        home = spark_java(java_home)
+        if home is not None:
+            os.environ["JAVA_HOME"] = str(home)
+        else:
+            # The launcher would prefer it to PATH, and it did not fit.
+            os.environ.pop("JAVA_HOME", None)
+        return _launch(chosen, niceness, log)

@@ -1,0 +1,67 @@
+"""Our own code in Spark's workers.
+
+It goes there as an archive (`addArtifacts`), the one way that works in a local session, on a cluster and through Spark
+Connect.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+#: Rooms whose code runs in workers.
+SHIPPED = ("verification", "wire")
+
+_shipped: set[int] = set()
+_LOCK = threading.Lock()
+
+
+def _archive() -> Path:
+    """The rooms as a zip, named by its content: an artifact of one name cannot be replaced within a session."""
+    root = Path(__file__).resolve().parents[2]
+    files = [path for room in SHIPPED for path in sorted((root / room).rglob("*.py"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+    target = Path(tempfile.mkdtemp(prefix="onceproof-")) / f"onceproof_{digest}.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in files:
+            archive.write(path, path.relative_to(root))
+    return target
+
+
+def ship(spark: SparkSession) -> None:
+    """Send our code to the session's workers and make our data source known to the session, once per session."""
+    from verification.sources.source import OnceproofSource
+
+    with _LOCK:
+        if id(spark) in _shipped:
+            return
+        archive = _archive()
+        # Executors compare their copy with the original before each job, so it stays until the process ends.
+        atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)
+        spark.addArtifacts(str(archive), pyfile=True)
+        spark.dataSource.register(OnceproofSource)
+        _shipped.add(id(spark))
+
+
+def prepare(spark: SparkSession) -> None:
+    """Send our code, and let two workers start: importing what they need takes seconds in which something else can go on."""
+    ship(spark)
+    spark.range(0, 2, 1, 2).mapInArrow(_as_they_are, "id long").count()
+
+
+def _as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # Our own code is imported on the way to this function, and all that it needs.
+    from verification.fingerprints.workers import neighbours  # noqa: F401
+
+    yield from batches

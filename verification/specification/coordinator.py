@@ -1,0 +1,207 @@
+"""The model: which answers the specification allows, and the state after each of them.
+
+Written from the requirements (families TXN, TV2, FENCE, IDEMP, GRP), where these are silent from KIP-98, KIP-360, KIP-447
+and KIP-890. `allowed` gives the expected outcome first. An outcome that carries the name of a known defect or
+limitation is what released brokers do although they should not; the walk goes on from it, and it is counted.
+
+The model covers brokers that verify transactions (3.8 and later). It leaves two things open on purpose. While markers
+are being written every request that needs the coordinator may be told to come back. And a TV2 batch that the leader
+refuses for its sequence has already been added to the transaction, because the leader asks the coordinator first
+(KIP-890): whoever aborts or commits afterwards ends a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from verification.specification.partition_leader import commit_offset, produce
+from verification.specification.state import (
+    GROUP,
+    NO_EPOCH,
+    Answer,
+    Kind,
+    Outcome,
+    Phase,
+    Place,
+    Request,
+    Rules,
+    State,
+)
+from verification.specification.transaction import begun, refused
+from wire.codes import ErrorCode as Code
+
+#: Answers with which a broker asks to come back: CONCURRENT_TRANSACTIONS, which a leader hides from TV1 producers
+#: (ReplicaManager.handleProduceAppend).
+BUSY = frozenset({int(Code.CONCURRENT_TRANSACTIONS), int(Code.NOT_ENOUGH_REPLICAS)})
+
+
+def allowed(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    """Every outcome that is allowed; the expected one is the first."""
+    outcomes = _RULES[request.kind](rules, state, request)
+    if state.settling and request.kind not in (Kind.LOOK, Kind.EXPIRE):
+        busy = Code.CONCURRENT_TRANSACTIONS
+        if request.kind is Kind.PRODUCE and not rules.tv2:
+            busy = Code.NOT_ENOUGH_REPLICAS
+        outcomes += (refused(busy, state),)
+    return outcomes
+
+
+def settled(state: State) -> State:
+    """The state once every marker is written."""
+    return replace(state, settling=False, tainted="")
+
+
+def _init(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    continues = request.epoch != NO_EPOCH
+    if state.phase is Phase.ABSENT:
+        return (_initialised(state, 0, NO_EPOCH),)  # TXN-01; TXN-06 for one that continues
+    if request.foreign:
+        return (refused(Code.PRODUCER_FENCED, state),)
+    if state.phase is Phase.ONGOING:
+        return _init_during(rules, state, request)
+    if not continues or request.epoch == state.epoch:
+        return (_initialised(state, state.epoch + 1, state.epoch if continues else NO_EPOCH),)  # TXN-02, TXN-05
+    if request.epoch == state.last:
+        return (_initialised(state, state.epoch, state.last),)  # TXN-05: a repetition
+    return (refused(Code.PRODUCER_FENCED, state),)
+
+
+def _init_during(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    """TXN-03, TXN-05: only the owner, or who takes over, aborts what is open."""
+    aborting = Outcome(
+        answer=Answer(code=Code.CONCURRENT_TRANSACTIONS), after=aborted_by_coordinator(rules, state), known=""
+    )
+    if request.epoch in (NO_EPOCH, state.epoch):
+        return (aborting,)
+    # TransactionCoordinator.prepareInitProducerIdTransit looks at the id only while a transaction is open: any epoch
+    # aborts it, and only the repetition is fenced.
+    known = "EX-02" if request.epoch == state.last else "EX-01" if request.epoch < state.epoch else "EX-03"
+    return (refused(Code.PRODUCER_FENCED, state), replace(aborting, known=known))
+
+
+def aborted_by_coordinator(rules: Rules, state: State) -> State:
+    """A timeout, or an initialisation, has aborted what is open and raised the epoch (EXP-01, TXN-03)."""
+    raised, last = rules.after_abort(state.epoch)
+    return ended(state, commit=False, marker=raised, epoch=raised, last=last)
+
+
+def _initialised(state: State, epoch: int, last: int) -> Outcome:
+    after = replace(settled(state), phase=Phase.EMPTY, epoch=epoch, last=last, parts=frozenset())
+    return Outcome(answer=Answer(epoch=epoch), after=after)
+
+
+def _add(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    if state.phase is Phase.ABSENT or request.foreign:
+        return (refused(Code.INVALID_PRODUCER_ID_MAPPING, state),)  # TXN-10
+    if request.epoch != state.epoch:
+        return (refused(Code.PRODUCER_FENCED, state),)  # TXN-11
+    part = GROUP if request.kind is Kind.ADD_OFFSETS else request.place
+    after = begun(state, part)
+    late = not rules.tv2 and request.meant != after.txn
+    return (Outcome(answer=Answer(), after=after, known="KB-04" if late else ""),)
+
+
+def _end(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    if state.phase is Phase.ABSENT or request.foreign:
+        return (refused(Code.INVALID_PRODUCER_ID_MAPPING, state),)  # TXN-20
+    return _end_tv2(state, request) if rules.tv2 else _end_tv1(state, request)
+
+
+def _end_tv1(state: State, request: Request) -> tuple[Outcome, ...]:
+    """TXN-16, TXN-17, TXN-19."""
+    if request.epoch != state.epoch:
+        return (refused(Code.PRODUCER_FENCED, state),)
+    if state.phase is Phase.ONGOING:
+        after = ended(state, commit=request.commit, marker=state.epoch, epoch=state.epoch, last=state.last)
+        return (Outcome(answer=Answer(), after=after, known="KB-03" if request.meant != state.txn else ""),)
+    if state.phase is (Phase.COMMITTED if request.commit else Phase.ABORTED):
+        return (refused(Code.NONE, state),)
+    return (refused(Code.INVALID_TXN_STATE, state),)
+
+
+def _end_tv2(state: State, request: Request) -> tuple[Outcome, ...]:
+    """TV2-05: the same epoch asks for a decision, the one before repeats a question."""
+    current, repeats = request.epoch == state.epoch, request.epoch == state.epoch - 1
+    complete = state.phase in (Phase.COMMITTED, Phase.ABORTED)
+    if not current and not (repeats and complete):
+        return (refused(Code.PRODUCER_FENCED, state),)
+    if current:
+        if state.phase is not Phase.ONGOING and request.commit:
+            return (refused(Code.INVALID_TXN_STATE, state),)
+        following = state.epoch + 1
+        after = ended(state, commit=request.commit, marker=following, epoch=following, last=state.epoch)
+        return (Outcome(answer=Answer(epoch=following), after=after),)
+    if request.commit == (state.phase is Phase.COMMITTED):
+        return (Outcome(answer=Answer(epoch=state.epoch), after=state),)
+    return (refused(Code.INVALID_TXN_STATE, state),)
+
+
+def ended(state: State, *, commit: bool, marker: int, epoch: int, last: int) -> State:
+    """A decision: one marker on every partition of the transaction, which then has none."""
+    after = replace(
+        state,
+        phase=Phase.COMMITTED if commit else Phase.ABORTED,
+        epoch=epoch,
+        last=last,
+        settling=True,
+        parts=frozenset(),
+        committed=state.committed | ({state.txn} if commit and state.phase is Phase.ONGOING else frozenset()),
+    )
+    for part in sorted(state.parts - {GROUP}):
+        after = after.with_place(part, _marked(state.places[part], marker, state.txn))
+    if GROUP in state.parts:
+        held = state.offset
+        kept = held.pending if commit and held.pending is not None else held.committed
+        after = replace(after, offset=replace(held, epoch=marker, open=False, committed=kept, pending=None))
+    return after
+
+
+def _marked(place: Place, marker: int, txn: int) -> Place:
+    # A marker of the same epoch leaves the batches known (TV1), one of a higher epoch makes them forgotten.
+    known = place.batches if place.epoch == marker else ()
+    return replace(place, epoch=marker, batches=known, open=False, log=(*place.log, (None, txn)), refused=None)
+
+
+def _expire(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    del request
+    after = settled(aborted_by_coordinator(rules, state))
+    return (Outcome(answer=Answer(seen={"state": str(Phase.ABORTED)}), after=after),)
+
+
+def _look(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    del rules, request
+    return (Outcome(answer=Answer(seen=visible(state)), after=state),)
+
+
+def visible(state: State) -> dict[str, Any]:
+    """What an observer must see: logs under both isolation levels, their ends, the offset, the coordinator's word."""
+    told: dict[str, Any] = {"state": str(state.phase), "epoch": state.epoch}
+    for index, place in enumerate(state.places):
+        undecided = [at for at, (value, txn) in enumerate(place.log) if value is not None and _open(state, place, txn)]
+        stable = undecided[0] if undecided else len(place.log)
+        values = [(value, txn) for value, txn in place.log[:stable] if value is not None]
+        told[f"end {index}"] = len(place.log)
+        told[f"stable {index}"] = stable
+        told[f"log {index}"] = [value for value, _ in place.log if value is not None]
+        told[f"committed {index}"] = [value for value, txn in values if txn in state.committed]
+    told["offset"] = state.offset.committed
+    told["offset pending"] = state.offset.pending is not None
+    return told
+
+
+def _open(state: State, place: Place, txn: int) -> bool:
+    return place.open and txn == state.txn
+
+
+_RULES: Mapping[Kind, Callable[[Rules, State, Request], tuple[Outcome, ...]]] = {
+    Kind.INIT: _init,
+    Kind.ADD: _add,
+    Kind.ADD_OFFSETS: _add,
+    Kind.PRODUCE: produce,
+    Kind.COMMIT_OFFSET: commit_offset,
+    Kind.END: _end,
+    Kind.EXPIRE: _expire,
+    Kind.LOOK: _look,
+}

@@ -1,0 +1,159 @@
+"""The leaders' part of the model: transactional batches and the offsets of a group.
+
+A leader that has the transaction open takes batches by their sequence alone; otherwise it asks the coordinator, which in
+TV2 adds the partition (KIP-890). What was to be verified and then not appended stays in the leader's memory: until the
+next append it takes no batch with a higher sequence (VerificationStateEntry.lowestSequence). That is KB-17 and, where the
+batch named an epoch that nobody was given, EX-05; whether it strikes depends on what else the leader forgot meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from verification.specification.state import (
+    GROUP,
+    LAST_SEQUENCE,
+    NO_EPOCH,
+    REMEMBERED,
+    Answer,
+    Batch,
+    Outcome,
+    Phase,
+    Place,
+    Request,
+    Rules,
+    State,
+)
+from verification.specification.transaction import begun, refused
+from wire.codes import ErrorCode as Code
+
+
+def produce(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    """IDEMP-03 to IDEMP-13, TXN-22, TV2-03, TV2-06, TV2-07."""
+    place = state.places[request.place]
+    if _unasked(rules, request, opened=place.open, epoch=place.epoch):
+        return _joining(rules, state, request)
+    known = place.open and place.epoch == request.epoch and not request.foreign
+    if not known:
+        code = _verified(rules, state, request, request.place, place.epoch)
+        if code != Code.NONE:
+            early = request.epoch < place.epoch and rules.since("4.1.0")
+            after = state if early or request.foreign else _remembering(state, request)
+            return (refused(code, after),)
+        if rules.tv2:
+            state = begun(state, request.place)
+    return _appended(rules, state, request, verified=not known)
+
+
+def _unasked(rules: Rules, request: Request, *, opened: bool, epoch: int) -> bool:
+    """Whether a leader that has a transaction open takes a higher epoch for the same producer's, as before 4.0."""
+    return opened and request.epoch > epoch and not request.foreign and not rules.since("4.0.0")
+
+
+def _joining(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    """A higher epoch during a transaction: TXN-11 in spirit, for the coordinator never gave it to anybody.
+
+    The leader may look at the sequence first, which appends nothing either.
+    """
+    fenced, gap = (refused(code, state) for code in (Code.INVALID_PRODUCER_EPOCH, Code.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    if request.sequence != 0:
+        return (fenced, gap)
+    taken = _taken(rules, state, request, len(request.values) - 1)
+    return (fenced, gap, replace(taken, after=replace(taken.after, tainted="EX-04"), known="EX-04"))
+
+
+def _verified(rules: Rules, state: State, request: Request, part: int, seen: int) -> Code:
+    """What the leader is told by the coordinator, or says itself; `seen` is the epoch that it knows."""
+    if state.phase is Phase.ABSENT or request.foreign:
+        return Code.INVALID_PRODUCER_ID_MAPPING
+    if request.epoch < seen or request.epoch != state.epoch:
+        return Code.INVALID_PRODUCER_EPOCH
+    if rules.tv2 or (state.phase is Phase.ONGOING and part in state.parts):
+        return Code.NONE
+    return Code.TRANSACTION_ABORTABLE
+
+
+def _appended(rules: Rules, state: State, request: Request, *, verified: bool) -> tuple[Outcome, ...]:
+    place = state.places[request.place]
+    first, last = request.sequence, (request.sequence + len(request.values) - 1) & LAST_SEQUENCE
+    again = [each for each in place.batches if (each.first, each.last) == (first, last)]
+    if again and place.epoch == request.epoch:
+        after = _remembering(state, request) if verified else state
+        return (Outcome(answer=Answer(offset=again[0].offset), after=after),)  # IDEMP-04
+    taken = _taken(rules, state, request, last)
+    gap = refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, _remembering(state, request) if verified else state)
+    if place.epoch == NO_EPOCH and first != 0:
+        # IDEMP-10, TV2-07: nothing is known of the producer, and the log never held a record.
+        name = ("" if rules.since("4.1.0") else "KB-11") if rules.tv2 else ("" if rules.since("4.5.0") else "KB-05")
+        return (gap, replace(taken, known=name)) if name else (gap,)
+    if first != place.next_for(request.epoch):
+        return (gap,)  # IDEMP-05, IDEMP-06, IDEMP-07, IDEMP-12
+    name = _shut_out(place, request, verified=verified)
+    return (taken, replace(gap, known=name)) if name else (taken,)
+
+
+def _shut_out(place: Place, request: Request, *, verified: bool) -> str:
+    """The defect by which the leader refuses the batch that is due, empty where it has no reason to."""
+    if place.refused is None or request.sequence <= place.refused[1]:
+        return ""
+    if place.refused[0] > request.epoch:
+        return "EX-05"
+    if place.refused[0] == request.epoch:
+        return "KB-17"
+    # The verification of a batch with a higher epoch makes the leader forget the lower one's.
+    return "" if verified else "EX-06"
+
+
+def _taken(rules: Rules, state: State, request: Request, last: int) -> Outcome:
+    place = state.places[request.place]
+    offset = len(place.log)
+    batch = Batch(first=request.sequence, last=last, offset=offset)
+    before = place.batches if place.epoch == request.epoch else ()
+    grown = replace(
+        place,
+        epoch=request.epoch,
+        batches=(*before, batch)[-REMEMBERED:],
+        open=True,
+        log=(*place.log, *((value, state.txn) for value in request.values)),
+        refused=None,
+    )
+    late = not rules.tv2 and request.meant != state.txn
+    return Outcome(
+        answer=Answer(offset=offset), after=state.with_place(request.place, grown), known="KB-04" if late else ""
+    )
+
+
+def _remembering(state: State, request: Request) -> State:
+    """The leader keeps the lowest sequence of the highest epoch that it could not append."""
+    place = state.places[request.place]
+    lowest = (request.epoch, request.sequence)
+    if place.refused is not None:
+        epoch, sequence = place.refused
+        if request.epoch < epoch:
+            lowest = place.refused
+        elif request.epoch == epoch:
+            lowest = (epoch, min(sequence, request.sequence))
+    return state.with_place(request.place, _forgetful(place, lowest))
+
+
+def _forgetful(place: Place, lowest: tuple[int, int]) -> Place:
+    return replace(place, refused=lowest)
+
+
+def commit_offset(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+    """GRP-01, GRP-10, GRP-11, TV2-03: as a batch, but without sequences."""
+    held = state.offset
+    if _unasked(rules, request, opened=held.open, epoch=held.epoch):
+        joined = replace(held, epoch=request.epoch, pending=request.offset)
+        taken = Outcome(answer=Answer(), after=replace(state, offset=joined, tainted="EX-04"), known="EX-04")
+        return (refused(Code.INVALID_PRODUCER_EPOCH, state), taken)
+    if not (held.open and held.epoch == request.epoch) or request.foreign:
+        code = _verified(rules, state, request, GROUP, held.epoch)
+        if code != Code.NONE:
+            return (refused(code, state),)
+        if rules.tv2:
+            state = begun(state, GROUP)
+    pending = replace(held, epoch=request.epoch, open=True, pending=request.offset)
+    late = not rules.tv2 and request.meant != state.txn
+    after = replace(state, offset=pending)
+    return (Outcome(answer=Answer(), after=after, known="KB-04" if late else ""),)

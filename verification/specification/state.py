@@ -1,0 +1,189 @@
+"""What the model knows: one transactional id, the partitions it writes to, and one group's offset.
+
+Producer ids are left out: a walk has one of its own, a request either names it or a foreign one. Partitions begin
+empty, so that an offset is an index of their log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from verification.vocabulary.releases import within
+from wire.transaction_versions import Generation
+
+#: The place of the group's offsets among the partitions of a transaction.
+GROUP = -1
+NO_EPOCH = -1
+#: A leader remembers so many batches of a producer (ProducerStateEntry.NUM_BATCHES_TO_RETAIN).
+REMEMBERED = 5
+#: The highest sequence number, after which comes 0.
+LAST_SEQUENCE = 0x7FFF_FFFF
+
+
+class Phase(StrEnum):
+    """The state of a transactional id; the names are DescribeTransactions'."""
+
+    ABSENT = "absent"
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    COMMITTED = "CompleteCommit"
+    ABORTED = "CompleteAbort"
+
+
+class Kind(StrEnum):
+    """What can be asked, waited for, or looked at."""
+
+    INIT = "InitProducerId"
+    ADD = "AddPartitionsToTxn"
+    ADD_OFFSETS = "AddOffsetsToTxn"
+    PRODUCE = "Produce"
+    COMMIT_OFFSET = "TxnOffsetCommit"
+    END = "EndTxn"
+    EXPIRE = "timeout"
+    LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What lawfully depends on the brokers: release, finalized `transaction.version`, and the requests of the walk."""
+
+    release: str
+    generation: Generation
+    level: int
+
+    @property
+    def tv2(self) -> bool:
+        """Whether requests are TV2's."""
+        return self.generation is Generation.TV2
+
+    def after_abort(self, epoch: int) -> tuple[int, int]:
+        """The epoch after the coordinator has aborted a transaction of this one, and the last one that may continue.
+
+        At level 2 the abort keeps the epoch before as the last one, so that who lost its transaction may go on. 4.0.0
+        raises the epoch when it fences the owner, and again as at every end of a transaction (KAFKA-19367): the owner is
+        two epochs behind, its EndTxn is fenced instead of repeated, and the last epoch is one that nobody was given.
+        """
+        if self.level < 2:
+            return epoch + 1, NO_EPOCH
+        return (epoch + 1, epoch) if self.since("4.0.1") else (epoch + 2, epoch + 1)
+
+    def since(self, release: str) -> bool:
+        """Whether the brokers are of this release or a later one."""
+        return within(self.release, release, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch that a leader remembers: its first and last sequence, and where it was appended."""
+
+    first: int
+    last: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A partition: its log as (value, transaction), markers without a value, and what its leader knows of the producer.
+
+    `refused` is the (epoch, lowest sequence) of batches that the leader verified and did not append: it takes none
+    above that sequence until the verification ends (KB-17).
+    """
+
+    epoch: int = NO_EPOCH
+    batches: tuple[Batch, ...] = ()
+    open: bool = False
+    log: tuple[tuple[str | None, int], ...] = ()
+    refused: tuple[int, int] | None = None
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence that follows; 0 where no batch of the epoch is known."""
+        return (self.batches[-1].last + 1) & LAST_SEQUENCE if self.batches else 0
+
+    def next_for(self, epoch: int) -> int:
+        """The sequence that follows in an epoch."""
+        return self.next_sequence if epoch == self.epoch else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offset:
+    """The group's offset: what is committed, what is pending, and the epoch that its partition knows."""
+
+    epoch: int = NO_EPOCH
+    open: bool = False
+    committed: int = -1
+    pending: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The whole. `last` is the epoch that KIP-360 lets continue besides the current one.
+
+    `txn` numbers transactions as they begin, `settling` says that markers may not be written yet, `tainted` names what
+    was taken that may keep the transaction from ending, until it has ended all the same.
+    """
+
+    phase: Phase = Phase.ABSENT
+    epoch: int = NO_EPOCH
+    last: int = NO_EPOCH
+    settling: bool = False
+    txn: int = 0
+    parts: frozenset[int] = frozenset()
+    places: tuple[Place, ...] = (Place(), Place())
+    offset: Offset = field(default_factory=Offset)
+    committed: frozenset[int] = frozenset()
+    tainted: str = ""
+
+    @property
+    def meant(self) -> int:
+        """The transaction that a request made now is about."""
+        return self.txn if self.phase is Phase.ONGOING else self.txn + 1
+
+    def with_place(self, index: int, place: Place) -> State:
+        """The same with another partition."""
+        return replace(self, places=(*self.places[:index], place, *self.places[index + 1 :]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request in the model's terms. `epoch` is -1 for an InitProducerId that continues nothing.
+
+    `meant` is the transaction that it was made for, `foreign` says that it names another producer id.
+    """
+
+    kind: Kind
+    epoch: int = NO_EPOCH
+    foreign: bool = False
+    place: int = 0
+    sequence: int = 0
+    values: tuple[str, ...] = ()
+    commit: bool = False
+    offset: int = -1
+    meant: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was answered: the code, the epoch and offset where there are any, and what was seen by a look.
+
+    `trouble` says why there was no answer, or one about another producer id. A look is several requests: `api` is the
+    one that was refused with the code.
+    """
+
+    code: int = 0
+    epoch: int | None = None
+    offset: int | None = None
+    seen: dict[str, Any] | None = None
+    trouble: str = ""
+    api: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """An answer that is allowed and the state after it. `known` names a defect or limitation that it shows."""
+
+    answer: Answer
+    after: State
+    known: str = ""

@@ -1,0 +1,134 @@
+"""What was tried: the part of a scenario that its judge and its reader need, kept as `scenario.json`.
+
+Everything that decides a verdict besides the evidence itself stands here: which requirements are claimed, which
+topics exist, who observed with which isolation, which order is promised, and how much must have happened for a
+pass to mean anything. Judging a run again therefore needs no code of the suite that made it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+#: Begins the names of finalized feature levels (KIP-584) among `Experiment.versions`.
+FEATURE = "feature "
+
+
+class Isolation(StrEnum):
+    """A consumer's isolation level."""
+
+    COMMITTED = "read_committed"
+    UNCOMMITTED = "read_uncommitted"
+
+
+class TopicRole(StrEnum):
+    """What a topic is for: clients write into outputs; copiers consume inputs, which are fed during the run."""
+
+    OUTPUT = "output"
+    INPUT = "input"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities."""
+
+    name: str
+    partitions: int
+    replication: int
+    min_in_sync: int
+    role: TopicRole = TopicRole.OUTPUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """A live consumer; `isolation` is the level that it *declares*, which is what it is held to."""
+
+    name: str
+    isolation: Isolation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A coverage floor: fewer than `need` of `name` makes a pass inconclusive (see `verification.coverage.coverage`)."""
+
+    name: str
+    need: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One execution of one scenario, as planned.
+
+    `order_claimed`: the subject promises that one process's records in one partition stand in send order.
+    `survival_claimed`: nothing in the schedule may end a transactional producer for good.
+    `group` and `fan_out` describe copies: the consumer group, and how many outputs each input must have.
+    `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
+    `has_log` is False for an external subject that writes no control records: what was delivered is then judged
+    against what was told, without a log.
+    """
+
+    run: str
+    scenario: str
+    claim: str
+    requirements: tuple[str, ...]
+    seed: int
+    started: str
+    release: str
+    runtime: str
+    client: str
+    topics: tuple[Topic, ...]
+    observers: tuple[Observer, ...] = ()
+    floors: tuple[Floor, ...] = ()
+    order_claimed: bool = False
+    survival_claimed: bool = False
+    group: str | None = None
+    fan_out: int | None = None
+    control_expects: tuple[str, ...] = ()
+    has_log: bool = True
+    workload: str = ""
+    schedule: tuple[str, ...] = ()
+    cluster: str = ""
+    transaction_timeout_s: float = 0.0
+    replay: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    configuration: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether this is a known-bad subject that must be convicted."""
+        return bool(self.control_expects)
+
+    def write(self, path: Path) -> None:
+        """Write `scenario.json`."""
+        path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+
+
+class UnfitExperimentError(Exception):
+    """`scenario.json` is missing, foreign or of a newer format; the message says which."""
+
+
+def read(path: Path) -> Experiment:
+    """Read `scenario.json`; raises UnfitExperimentError."""
+    try:
+        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnfitExperimentError(f"{path} does not exist; this is not a scenario's run directory") from None
+    except ValueError as error:
+        raise UnfitExperimentError(f"{path} is not JSON ({error}); the file is cut or foreign") from error
+    if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
+        raise UnfitExperimentError(f"{path} is not of scenario format {FORMAT}, the one that this version reads")
+    try:
+        body["topics"] = tuple(Topic(**{**each, "role": TopicRole(each["role"])}) for each in body["topics"])
+        body["observers"] = tuple(
+            Observer(name=each["name"], isolation=Isolation(each["isolation"])) for each in body["observers"]
+        )
+        body["floors"] = tuple(Floor(**each) for each in body["floors"])
+        for name in ("requirements", "control_expects", "schedule"):
+            body[name] = tuple(body[name])
+        return Experiment(**body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnfitExperimentError(f"{path} does not fit scenario format {FORMAT}: {error}") from error

@@ -1,0 +1,207 @@
+"""The history of one run: what every client did and was told, and what went wrong on purpose.
+
+How it lies on disk: `verification.evidence.history_file`. A transaction is *one* operation, whatever its records. Every
+time is CLOCK_MONOTONIC of one host in nanoseconds.
+
+An operation completes as Jepsen's operations do: `ok` it happened, `fail` it did not, `info` nobody can know yet. A
+history never guesses: an operation whose process died is `info`, or aborted when its commit had not been invoked,
+because nobody else ever asks for that commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+#: Instead of a broker id: the metadata says that the partition has no leader; nobody could say who leads.
+NO_LEADER = -1
+UNSEEN = -2
+
+
+class Outcome(StrEnum):
+    """How an operation completed."""
+
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class Action(StrEnum):
+    """What a process does in one operation."""
+
+    INIT = "init"
+    TRANSACTION = "transaction"
+    APPEND = "append"
+    COPY = "copy"
+
+
+class Intent(StrEnum):
+    """How the process means to end a transaction."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+class Told(StrEnum):
+    """What the client was told about a transaction; `unknown` must turn out all or nothing."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRange:
+    """Input offsets [first, end) that a copy consumed from one partition."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation of one process and how it completed.
+
+    `decided_ns` is when commit or abort was invoked, None when the process never got there. `stage` is the last
+    step that was begun (init, poll, begin, produce, offsets, commit, abort, done). `fatal` says that by the error the
+    client instance can never go on.
+    """
+
+    process: int
+    operation: int
+    action: Action
+    outcome: Outcome
+    stage: str
+    invoked_ns: int
+    decided_ns: int | None = None
+    completed_ns: int | None = None
+    intent: Intent | None = None
+    transactional_id: str | None = None
+    records: int = 0
+    error_code: int | None = None
+    error_name: str | None = None
+    error_reason: str | None = None
+    fatal: bool = False
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    inputs: tuple[InputRange, ...] = ()
+
+    @property
+    def told(self) -> Told:
+        """What the client may rely on once the operation is over.
+
+        An abort that was asked for is aborted whatever was answered: nobody ever asked to commit. The same holds
+        for a transaction that ended, or whose process died, before commit was invoked.
+        """
+        if self.intent is not Intent.COMMIT or self.outcome is Outcome.FAIL or self.decided_ns is None:
+            return Told.ABORTED
+        return Told.COMMITTED if self.outcome is Outcome.OK else Told.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRecord:
+    """One client process: a program instance from its start to its end."""
+
+    process: int
+    role: str
+    client: str
+    site: str
+    started_ns: int
+    ended_ns: int
+    end: str
+    reason: str = ""
+    transactional_id: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRecord:
+    """One step of the schedule: when it struck, whom, and the proof that it took hold.
+
+    The blow fell between `struck_ns`, which older evidence lacks, and `applied_ns`.
+    A fault whose `confirmed_ns` is None was not seen to take hold; nothing may be concluded from surviving it. One
+    with an `error` could not be applied or healed. `processes` are the clients that it struck themselves, `partitions`
+    (such as `orders-0`, with the topic's whole name) those whose leader or replicas it was aimed at, where it has some.
+    """
+
+    step: int
+    fault: str
+    description: str
+    target: str
+    began_ns: int
+    struck_ns: int | None = None
+    applied_ns: int | None = None
+    confirmed_ns: int | None = None
+    proof: str | None = None
+    healed_ns: int | None = None
+    error: str | None = None
+    processes: tuple[int, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A phase of the experiment, for the timeline and for error messages."""
+
+    name: str
+    began_ns: int
+    ended_ns: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """High watermark and last stable offset of a partition as its leader stated them; −1 when it did not answer.
+
+    `leader` is what the brokers' metadata says, `NO_LEADER` or `UNSEEN` where it names none. Older evidence has
+    `NO_LEADER` also for leaders that did not answer.
+    """
+
+    at_ns: int
+    topic: str
+    partition: int
+    leader: int
+    high_watermark: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Whether a partition's LSO reached its high watermark within the bound, and whether only fencing did it."""
+
+    topic: str
+    partition: int
+    bound_s: float
+    waited_s: float
+    high_watermark: int
+    last_stable_offset: int
+    before_fencing: bool
+
+
+Entry = Operation | ProcessRecord | FaultRecord | Phase | Sample | Settled
+TAGS: dict[str, type[Any]] = {
+    "operation": Operation,
+    "process": ProcessRecord,
+    "fault": FaultRecord,
+    "phase": Phase,
+    "sample": Sample,
+    "settled": Settled,
+}
+Chosen = TypeVar("Chosen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """All entries of one run, in the order in which they were recorded."""
+
+    run: str
+    wall_clock_anchor: str
+    anchor_ns: int
+    entries: tuple[Entry, ...]
+
+    def of(self, entry_type: type[Chosen]) -> tuple[Chosen, ...]:
+        """The entries of one type, in order."""
+        return tuple(entry for entry in self.entries if isinstance(entry, entry_type))

@@ -1,0 +1,110 @@
+"""`captures.json`: what the cluster itself said at quiescence, after every producer was closed or fenced.
+
+Ends are pinned once per partition, with the isolation level they will be read with: the high watermark for `log/`
+and `uncommitted/`, the last stable offset for `committed/`. They must be equal by then; where they are not, the
+difference is a finding, not a wait.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from verification.vocabulary.experiment import UnfitExperimentError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEnd:
+    """ListOffsets answers of a partition's leader: earliest, latest under read_uncommitted and read_committed."""
+
+    topic: str
+    partition: int
+    start: int
+    high_watermark: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOffset:
+    """A committed offset of the copiers' group as the cluster has it; -1 when there is none."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorState:
+    """DescribeTransactions of one transactional id (KIP-664); state is Empty, Ongoing, PrepareCommit and so on."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenProducer:
+    """DescribeProducers: a producer with an open transaction on a partition (current_txn_start_offset ≥ 0)."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """A topic when the run began and when it rested: its id at both times, and how many partitions it then had.
+
+    Ids are empty where the cluster knows none (before 2.8). `cleanup_policy` is the topic's `cleanup.policy`.
+    """
+
+    topic: str
+    partitions: int
+    first_id: str = ""
+    last_id: str = ""
+    cleanup_policy: str = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captures:
+    """Everything in captures.json. `topics` is empty where nobody asked.
+
+    `rows` is how many rows were written into `log`, `uncommitted` and `committed`, as far as that was counted.
+    """
+
+    ends: tuple[PartitionEnd, ...] = ()
+    group_offsets: tuple[GroupOffset, ...] = ()
+    coordinator_states: tuple[CoordinatorState, ...] = ()
+    open_producers: tuple[OpenProducer, ...] = ()
+    topics: tuple[TopicState, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def write(self, path: Path) -> None:
+        """Write captures.json."""
+        path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Captures:
+    """Read captures.json; raises UnfitExperimentError when it is missing or foreign."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        if body["format"] != FORMAT:
+            raise UnfitExperimentError(f"{path} has format {body['format']}; this version reads {FORMAT}")
+        return Captures(
+            ends=tuple(PartitionEnd(**each) for each in body["ends"]),
+            group_offsets=tuple(GroupOffset(**each) for each in body["group_offsets"]),
+            coordinator_states=tuple(CoordinatorState(**each) for each in body["coordinator_states"]),
+            open_producers=tuple(OpenProducer(**each) for each in body["open_producers"]),
+            topics=tuple(TopicState(**each) for each in body.get("topics", ())),
+            rows={str(name): int(rows) for name, rows in body.get("rows", {}).items()},
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnfitExperimentError(f"{path} cannot be read as captures format {FORMAT}: {error}") from error

@@ -1,0 +1,122 @@
+"""The transaction log: what coordinators wrote into `__transaction_state`.
+
+A coordinator writes the whole state of a transactional id at each step, and a tombstone when it forgets the id; the
+records of one id are a history, and `verification.checks.transaction_states` says which histories are legal.
+
+Kafka's own definitions of key and value decode the records; a value of version 1 has tagged fields, of which those that
+the definitions do not know are passed over.
+
+What is doubtful: a definition without `ClientTransactionVersion` (before 3.9) reads records of later releases as if a
+TV1 client had caused them; take the definitions of the release that wrote the log, or newer ones.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from verification.vocabulary.errors import VerificationError
+from wire.errors import DefinitionError, ProtocolError
+from wire.messages import Definitions
+from wire.records import Batch
+from wire.schema import Body
+
+TOPIC = "__transaction_state"
+#: Its place among the topics of a run, which count from 0: violations name topics by numbers.
+TOPIC_INDEX = -1
+_VERSION = struct.Struct(">h")
+
+
+class UnfitTransactionLogError(VerificationError):
+    """A record of the transaction log cannot be read."""
+
+
+class State(StrEnum):
+    """A state as DescribeTransactions names it; `DEAD` is what a tombstone says."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+#: The states by the numbers that the log has for them (`TransactionState.id`).
+STATES = tuple(State)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One record: the state of a transactional id at an offset of the log. Times are wall-clock milliseconds.
+
+    A tombstone has the state `DEAD` and nothing else. `places` are the transaction's partitions, such as `orders-0`;
+    `client_version` is the transaction protocol of the request behind it (0 below version 1 of the value). `leader_epoch`
+    and `appended_ms` are the record batch's: who wrote it, as one leadership of the partition, and when.
+    """
+
+    partition: int
+    offset: int
+    transactional_id: str
+    state: State
+    producer_id: int = -1
+    epoch: int = -1
+    next_producer_id: int = -1
+    client_version: int = 0
+    timeout_ms: int = -1
+    places: frozenset[str] = frozenset()
+    began_ms: int = -1
+    updated_ms: int = -1
+    leader_epoch: int = -1
+    appended_ms: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.state} of {self.transactional_id} at {TOPIC}-{self.partition}@{self.offset}"
+
+
+def read(batches: Iterable[Batch], partition: int, definitions: Definitions) -> Iterator[Entry]:
+    """The entries of one partition's log in order; raises UnfitTransactionLogError, and BatchError for damaged ones."""
+    for batch in batches:
+        if batch.control:
+            continue
+        for record in batch.records():
+            try:
+                entry = _entry(partition, record.offset, record.key, record.value, definitions)
+            except (ProtocolError, DefinitionError, struct.error, IndexError) as error:
+                raise UnfitTransactionLogError(
+                    f"the record at {TOPIC}-{partition}@{record.offset} cannot be read: {error}"
+                ) from error
+            yield replace(entry, leader_epoch=batch.leader_epoch, appended_ms=record.timestamp_ms)
+
+
+def _entry(partition: int, offset: int, key: bytes | None, value: bytes | None, definitions: Definitions) -> Entry:
+    name = _decode("TransactionLogKey", key or b"", definitions)["TransactionalId"]
+    if value is None:
+        return Entry(partition=partition, offset=offset, transactional_id=name, state=State.DEAD)
+    body = _decode("TransactionLogValue", value, definitions)
+    return Entry(
+        partition=partition,
+        offset=offset,
+        transactional_id=name,
+        state=STATES[body["TransactionStatus"]],
+        producer_id=body["ProducerId"],
+        epoch=body["ProducerEpoch"],
+        next_producer_id=body.get("NextProducerId", -1),
+        client_version=body.get("ClientTransactionVersion", 0),
+        timeout_ms=body["TransactionTimeoutMs"],
+        places=frozenset(
+            f"{each['Topic']}-{index}" for each in body["TransactionPartitions"] or () for index in each["PartitionIds"]
+        ),
+        began_ms=body["TransactionStartTimestampMs"],
+        updated_ms=body["TransactionLastUpdateTimestampMs"],
+    )
+
+
+def _decode(message: str, data: bytes, definitions: Definitions) -> Body:
+    """Key and value begin with the version of what follows."""
+    (version,) = _VERSION.unpack_from(data)
+    return definitions.decode(message, version, data[_VERSION.size :])
