@@ -9,9 +9,9 @@ from verification.known_bugs import catalogue as known_bugs
 from verification.known_bugs.catalogue import KnownBug
 from verification.requirements import catalogue as catalogues
 from verification.requirements.catalogue import Decided, Family, Requirement
-from verification.requirements.errors import ReleaseError
 from verification.vocabulary import releases
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
+from verification.vocabulary.errors import ReleaseError
 
 Catalogue = Mapping[str, Requirement]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tests.planted import Plant
-from verification.coordination import illegal_transitions
-from verification.judge.primary_findings import RawViolation
+from verification.checks.transaction_log import illegal_transitions
+from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from verification.evidence.columns import IDENTITY
+from verification.evidence.row_types import Row, Rows
 from verification.evidence.rows import identity_row, operation_rows
-from verification.row_types import Row, Rows
 from verification.vocabulary.experiment import Experiment, Isolation, Observer, Topic
 from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome
 from verification.vocabulary.identity import Identity, Kind

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.planted import Plant, Planted
-from verification.row_types import Row
+from verification.evidence.row_types import Row
 from verification.vocabulary.history import Intent, Operation
 
 #: (anomaly, process, operation, index, topic index, partition, offset, observer)

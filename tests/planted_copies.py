@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found, torn
-from verification.row_types import Row
+from verification.evidence.row_types import Row
 from verification.vocabulary.experiment import Topic, TopicRole
 from verification.vocabulary.history import Action, Intent, Operation, Outcome
 

@@ -16,8 +16,8 @@ from tests.planted import Plant
 from verification.evidence import history_file as histories
 from verification.evidence import transaction_log_file
 from verification.evidence.columns import CAPTURED, TYPES
+from verification.evidence.row_types import Row
 from verification.evidence.run_directory import RunDirectory
-from verification.row_types import Row
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.history import Settled
 from verification.vocabulary.quiescent_state import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1, B0, B1, Found, busy, found
+from verification.evidence.row_types import Row
 from verification.evidence.rows import FORGOTTEN_NS
-from verification.row_types import Row
 from verification.vocabulary.history import Intent
 
 #: The last number before 0.

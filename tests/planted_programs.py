@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.planted import Client, Plant, Planted, valued
-from verification.row_types import Row
+from verification.evidence.row_types import Row
 from verification.vocabulary.experiment import Topic, TopicRole
 from verification.vocabulary.history import Action, Intent, Outcome
 

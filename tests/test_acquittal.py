@@ -24,12 +24,12 @@ from verification.fingerprints.in_memory import held as held_of_files
 from verification.fingerprints.inputs import files
 from verification.fingerprints.strategy import is_small
 from verification.fingerprints.workers.agreement import doubt
-from verification.judge.primary_findings import RawViolation
 from verification.mutation.base import RUNS
 from verification.mutation.held import held
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Outcome
+from verification.vocabulary.violations import RawViolation
 
 REAL = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
 GENERATED = 400

@@ -18,9 +18,9 @@ from tests.generated import generated
 from tests.judging import judged
 from tests.planted import Plant
 from tests.planted_programs import Program, build
-from verification.judge.primary_findings import RawViolation
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from verification.requirements.catalogue import FAMILIES, applies_to, load
-from verification.requirements.errors import CatalogueError, ReleaseError
 from verification.vocabulary import releases
+from verification.vocabulary.errors import CatalogueError, ReleaseError
 
 CATALOGUE = load()
 

@@ -23,7 +23,7 @@ from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.test_reading_sources import options, place, rows_of
 from tests.whole_commands import ROOT
 from tests.wire_definitions import definitions
-from verification.row_types import Row
+from verification.evidence.row_types import Row
 from verification.sources import connector
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range

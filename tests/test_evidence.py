@@ -19,11 +19,12 @@ from tests.planted_files import write
 from tests.test_agreement import comparable
 from tests.test_reference import as_found
 from verification.__main__ import main
-from verification.coordination import EVER, failing_ms, illegal_transitions, rows, unjudged
+from verification.checks.transaction_log import illegal_transitions
 from verification.evidence import readme_file
 from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import CONTENTS, RunDirectory
 from verification.evidence.run_evidence import RunEvidence, check_distinct, read_run
+from verification.evidence.transaction_log_rows import EVER, failing_ms, rows, unjudged
 from verification.judge import finding_files
 from verification.judge.primary_findings import fold
 from verification.reference import judge_rows, summary

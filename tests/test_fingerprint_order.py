@@ -12,7 +12,7 @@ from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
 from tests.test_fingerprints import both
-from verification.row_types import Row
+from verification.evidence.row_types import Row
 from verification.vocabulary.history import Intent
 
 if TYPE_CHECKING:

@@ -21,11 +21,12 @@ from tests.planted import Plant, Planted
 from tests.planted_busy import A0, ALL, busy
 from tests.planted_cases import planted_all
 from tests.planted_programs import build
+from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import read_run
 from verification.fingerprints.strategy import Way, fits
-from verification.judge.primary_findings import RawViolation, fold
-from verification.row_types import Row
+from verification.judge.primary_findings import fold
 from verification.vocabulary.history import Action, Intent, Operation, Outcome
+from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from verification.judge.primary_findings import RawViolation, fold
+from verification.judge.primary_findings import fold
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import RawViolation
 
 
 def at(anomaly: Anomaly, offset: int, *, partition: int = 0, operation: int = 1, **values: object) -> RawViolation:

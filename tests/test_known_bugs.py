@@ -9,8 +9,8 @@ import pytest
 
 from verification.known_bugs.catalogue import Kind, KnownBug, Signature, Symptom, affects, load
 from verification.requirements.catalogue import load as load_catalogue
-from verification.requirements.errors import KnownBugsError
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.errors import KnownBugsError
 
 BUGS = load()
 EVERY = pytest.mark.parametrize("bug", BUGS.values(), ids=lambda each: each.id)

@@ -17,8 +17,8 @@ import pytest
 from tests import planted_log
 from tests.log_broker import LogBroker, log_broker
 from tests.wire_definitions import definition_jars
+from verification.evidence.row_types import Row
 from verification.reference.run_index import Case
-from verification.row_types import Row
 from verification.vocabulary.errors import CaptureError
 from wire.records import decode
 

@@ -13,8 +13,9 @@ from tests.planted import Plant
 from tests.planted_busy import Found
 from tests.planted_cases import CASES
 from tests.planted_programs import BYSTANDER, Program, build, honest_programs, programs
-from verification.judge.primary_findings import RawViolation, fold
+from verification.judge.primary_findings import fold
 from verification.reference import judge_rows
+from verification.vocabulary.violations import RawViolation
 
 #: No deadline: the machine may be busy with brokers. No database: a failure prints how to repeat it.
 QUICK = settings(

@@ -15,10 +15,9 @@ from tests import planted_log
 from tests.planted_log import LogWriter
 from tests.test_segments import REAL
 from verification.__main__ import main
-from verification.judge.finding_files import EXAMPLES_MAX
 from verification.replicas.command import read
 from verification.replicas.compare import Comparison, compare, vouched
-from verification.vocabulary.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import EXAMPLES_MAX, ExitCode, Verdict
 from wire.compression import Compression
 from wire.records import decode, encode
 

@@ -15,11 +15,12 @@ from tests.planted import Planted
 from tests.planted_files import write
 from verification.evidence.rows import all_rows
 from verification.evidence.run_evidence import RunEvidence, read_run
-from verification.judge.primary_findings import RawViolation, fold
+from verification.judge.primary_findings import fold
 from verification.known_bugs.signatures import recognise
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import NO_LEADER, UNSEEN, FaultRecord, Operation, Outcome, Sample
+from verification.vocabulary.violations import RawViolation
 
 S = 1_000_000_000
 MARKED, UNMARKED = (0, 0), (1, 0)

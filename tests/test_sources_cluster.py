@@ -14,8 +14,8 @@ from tests.cluster_talk import APP, PATIENCE_S, new_topic, producer_at
 from tests.real_cluster import RELEASE, launcher
 from tests.test_reading_sources import options, rows_of
 from tests.wire_definitions import definitions
+from verification.evidence.row_types import Row
 from verification.replicas.command import main as compare_replicas
-from verification.row_types import Row
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range
 from verification.sources.schema import DELIVERED

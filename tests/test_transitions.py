@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.planted import Planted
+from verification.checks.transaction_log import illegal_transitions
 from verification.checks.transaction_states import Judgement, judge
-from verification.coordination import illegal_transitions
+from verification.evidence.row_types import Row
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
-from verification.judge.primary_findings import RawViolation
 from verification.reference import judge_rows
-from verification.row_types import Row
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
+from verification.vocabulary.violations import RawViolation
 
 #: No deadline: the machine may be busy with brokers. No database: a failure prints how to repeat it.
 QUICK = settings(

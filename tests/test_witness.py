@@ -10,13 +10,13 @@ import pytest
 from tests.planted import Plant
 from tests.planted_cases import CASES
 from tests.planted_files import write
+from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import read_run
-from verification.judge.primary_findings import Place, RawViolation
 from verification.judge.witness import PLACES_MAX, place_of, witness
 from verification.reference import judge_rows
-from verification.row_types import Row
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
 from verification.vocabulary.verdict import Witness
+from verification.vocabulary.violations import Place, RawViolation
 
 
 def _shown(plant: Plant) -> list[Row]:

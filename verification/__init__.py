@@ -1,5 +1,5 @@
 """What must still be true: the requirements, the evidence of a run, and the judge that compares the two.
 
-The vocabulary (`identity`, `history`, `experiment`, `captures`, `layout`, `verdict`) is free of pyspark, because clients,
-reports and the judge share it; `sources`, `evidence`, `checks` and `judge` are Spark jobs.
+Clients, reports and the judge share `vocabulary`, which is free of Spark. Each package imports only packages that stand
+below it in the import contract of `pyproject.toml`.
 """

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from suites.bench_verify.errors import DisagreementError
 from verification.evidence.run_directory import RunDirectory
-from verification.judge.primary_findings import RawViolation
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.violations import RawViolation
 
 #: How many differences an error names.
 NAMED = 5

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
-from verification.judge.primary_findings import GONE
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import GONE
 
 
 def inconsistent_offset(facts: Facts) -> DataFrame:

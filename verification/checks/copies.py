@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
-from verification.judge.primary_findings import LSO
 from verification.spark.dataframes import Frames
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.identity import NO_SOURCE
+from verification.vocabulary.violations import LSO
 
 #: The input that a row is about.
 INPUT = ("run", "source_partition", "source_offset")

@@ -8,9 +8,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.checks.facts import Facts
 from verification.checks.operations import OPERATION
 from verification.checks.violation import violations
-from verification.judge.primary_findings import LSO
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
+from verification.vocabulary.violations import LSO
 
 #: How many missing records a torn transaction names.
 NAMED = 5

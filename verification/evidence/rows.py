@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from verification import coordination
-from verification.evidence import lso_samples
+from verification.evidence import lso_samples, transaction_log_rows
+from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
-from verification.row_types import Columns, Row, Rows
 from verification.vocabulary.experiment import Isolation
 from verification.vocabulary.history import Action, Operation, Settled
 from verification.vocabulary.identity import decode
@@ -208,7 +207,7 @@ def all_rows(run: RunEvidence) -> Rows:
     )
     return {
         **small_rows(run),
-        "transaction_log": coordination.rows(run),
+        "transaction_log": transaction_log_rows.rows(run),
         "acks": list(_acks(run)),
         "observations": list(_observations(run)),
         **{name: _captured(folder) for name, folder in folders},

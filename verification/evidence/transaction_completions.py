@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from verification.coordination import NS_PER_MS, wall_clock_ns
 from verification.evidence.run_evidence import RunEvidence
-from verification.judge.primary_findings import Partition
+from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.vocabulary.history import Intent, Operation
 from verification.vocabulary.transaction_log import State
+from verification.vocabulary.violations import Partition
 
 _ENDED = {
     Intent.COMMIT: (State.PREPARE_COMMIT, State.COMPLETE_COMMIT),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from verification.evidence.columns import TYPES
+from verification.evidence.row_types import Row, Rows
 from verification.fingerprints.ack_sums import of_file
 from verification.fingerprints.workers import scan
 from verification.fingerprints.workers.aggregate import GIVEN, LOGGED
@@ -26,7 +27,6 @@ from verification.fingerprints.workers.agreement import Held, doubt, one_batch
 from verification.fingerprints.workers.blocks import copying_of
 from verification.fingerprints.workers.observer_check import polled, records_of
 from verification.fingerprints.workers.suspects import OPERATION_KEYS, TOLD
-from verification.row_types import Row, Rows
 from verification.vocabulary.history import Action, Outcome
 
 if TYPE_CHECKING:

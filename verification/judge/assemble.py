@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from verification import coordination
+from verification.checks.examples import examples as chosen
 from verification.coverage.coverage import coverage
+from verification.evidence import transaction_log_rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.judge import finding_files
 from verification.judge.decision import Judged, decide
-from verification.judge.primary_findings import Folded
 from verification.judge.witness import witness
 from verification.known_bugs import signatures
 from verification.spark.errors import in_a_line
 from verification.vocabulary.verdict import Finding, ScenarioVerdict
+from verification.vocabulary.violations import Folded
 
 if TYPE_CHECKING:
     from verification.vocabulary.anomalies import Anomaly
@@ -48,12 +49,10 @@ def _findings(
         Finding(
             anomaly=str(anomaly),
             count=len(violations),
-            examples=tuple(finding_files.named(evidence, each) for each in finding_files.examples(violations)),
+            examples=tuple(finding_files.named(evidence, each) for each in chosen(violations)),
             consequences=len(folded.consequences.get(anomaly, ())),
             known_bug=known.get(anomaly),
-            witness=witness(
-                evidence, finding_files.examples(violations)[0], around.get((evidence.run, str(anomaly)), ())
-            ),
+            witness=witness(evidence, chosen(violations)[0], around.get((evidence.run, str(anomaly)), ())),
         )
         for anomaly, violations in folded.primary.items()
     )
@@ -81,6 +80,6 @@ def conclude(evidence: RunEvidence, folded: Folded, around: Around, crashed: tup
             coverage=covered or (),
             crashed=(*crashed, *uncounted, *unknown),
             counts=_counts(evidence),
-            log_unjudged=coordination.unjudged(evidence),
+            log_unjudged=transaction_log_rows.unjudged(evidence),
         )
     )

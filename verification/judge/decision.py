@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from verification.requirements import catalogue
 from verification.requirements.catalogue import Decided, Level, Requirement
-from verification.requirements.errors import ReleaseError
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, beneath
 

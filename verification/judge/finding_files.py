@@ -14,19 +14,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verification import coordination
+from verification.checks import transaction_log
+from verification.checks.examples import AROUND, examples, order, wanted
 from verification.evidence.run_evidence import RunEvidence
-from verification.judge.primary_findings import Folded, RawViolation
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import Violation
+from verification.vocabulary.violations import Folded, RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Examples in a verdict; all violations are in the files.
-EXAMPLES_MAX = 32
-#: How many offsets before and after an example are shown.
-AROUND = 3
 #: Lines of `records.jsonl` per finding: enough to see what happened, not a copy of the log.
 RECORDS_MAX = 5_000
 
@@ -41,7 +38,7 @@ _SHOWN = (
     "operation",
     "index",
     "count",
-    "send_order",
+    "sendorder",
     "source_partition",
     "source_offset",
     "told",
@@ -66,47 +63,6 @@ def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
         observer=violation.observer,
         detail=violation.detail,
     )
-
-
-def _order(violation: RawViolation) -> tuple[tuple[tuple[bool, int], ...], str, str]:
-    """The order of examples: by place and identity, so that the same evidence shows the same examples."""
-    place = (violation.topic_index, violation.partition, violation.offset)
-    keys = (*place, violation.process, violation.operation, violation.index)
-    return (tuple((key is None, key or 0) for key in keys), violation.observer or "", violation.detail)
-
-
-def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
-    """The violations that a verdict shows."""
-    return tuple(sorted(violations, key=_order)[:EXAMPLES_MAX])
-
-
-def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
-    return [
-        {
-            "run": run,
-            "anomaly": str(anomaly),
-            "topic_index": each.topic_index,
-            "partition": each.partition,
-            "at": each.offset,
-            "process": each.process,
-            "operation": each.operation,
-        }
-        for run, found in folded.items()
-        for anomaly, violations in found.primary.items()
-        for each in examples(violations)
-    ]
-
-
-def wanted(spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
-    """The examples of all findings: run, anomaly, topic_index, partition, at (offset), process, operation."""
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-
-    from verification.spark.dataframes import local
-
-    types = {"run": StringType(), "anomaly": StringType(), "at": LongType(), "operation": LongType()}
-    names = ("run", "anomaly", "topic_index", "partition", "at", "process", "operation")
-    schema = StructType([StructField(name, types.get(name, IntegerType())) for name in names])
-    return local(spark, _wanted(folded), schema)
 
 
 def surroundings(
@@ -186,12 +142,12 @@ def write(evidence: RunEvidence, folded: Folded, records: Mapping[tuple[str, str
             continue
         folder = root / str(anomaly)
         folder.mkdir(parents=True)
-        rows = [_row(evidence, each, None) for each in sorted(own, key=_order)]
-        rows += [_row(evidence, each, anomaly) for each in sorted(explained, key=_order)]
+        rows = [_row(evidence, each, None) for each in sorted(own, key=order)]
+        rows += [_row(evidence, each, anomaly) for each in sorted(explained, key=order)]
         _lines(folder / "violations.jsonl", rows)
         shown = records.get((evidence.run, str(anomaly)), [])[:RECORDS_MAX]
         if anomaly is Anomaly.ILLEGAL_TRANSITION:
-            shown = coordination.surroundings(evidence, examples(own))
+            shown = transaction_log.surroundings(evidence, examples(own))
         around = [{"topic": evidence.topic(row["topic_index"]), **row} for row in shown]
         _lines(
             folder / "records.jsonl",

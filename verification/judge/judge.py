@@ -19,20 +19,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verification import coordination
-from verification.evidence import verdict_file
+from verification.checks import transaction_log
+from verification.evidence import transaction_log_rows, verdict_file
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence, check_distinct, read_run
 from verification.fingerprints.strategy import Way, fits
 from verification.judge import finding_files
 from verification.judge.assemble import CAPTURES, Around, conclude, tried
-from verification.judge.primary_findings import Folded, RawViolation, fold
+from verification.judge.primary_findings import fold
 from verification.judge.quick_pass import in_order
 from verification.judge.run_checks import collect
 from verification.spark.codegen import interpreted
 from verification.spark.errors import in_a_line
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
+from verification.vocabulary.violations import Folded, RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,8 +85,8 @@ def _doubtful(
 def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], folded: bool) -> tuple[Facts, Places]:
     """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
     from verification.checks.facts import derive
+    from verification.fingerprints.warm_up import prepare
     from verification.spark.dataframes import BULK, acks, load
-    from verification.spark.worker_code import prepare
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="workers") as pool:
         preparing = pool.submit(prepare, spark) if folded else None
@@ -125,7 +126,8 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = Fa
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
     """All violations of a run, those of its transaction log included, and what crashed."""
     steps, broke = tried(
-        "check illegal-transition crashed", lambda: list(coordination.illegal_transitions(coordination.rows(run)))
+        "check illegal-transition crashed",
+        lambda: list(transaction_log.illegal_transitions(transaction_log_rows.rows(run))),
     )
     return [*checked.violations.get(run.run, ()), *(steps or ())], (*checked.crashed, *broke)
 

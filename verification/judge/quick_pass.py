@@ -12,7 +12,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from verification import coordination
+from verification.checks import transaction_log
+from verification.evidence import transaction_log_rows
 from verification.evidence.rows import small_rows
 from verification.fingerprints.strategy import is_small
 from verification.judge.assemble import CAPTURES
@@ -40,7 +41,7 @@ def _found_beside(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset
 def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
     from verification.fingerprints.in_memory import agreeing, case_of
     from verification.fingerprints.inputs import files
-    from verification.spark.worker_code import prepare
+    from verification.fingerprints.warm_up import prepare
 
     captures = {run.run: files([run]) for run in runs}
     # Where only Spark can read them, nobody can hold them.
@@ -59,7 +60,9 @@ def in_order(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]
     """Those of some runs that are acquitted; none when finding out breaks, which is said in the log."""
     try:
         held = [run for run in runs if is_small(run)]
-        return _asked(spark, [run for run in held if not any(coordination.illegal_transitions(coordination.rows(run)))])
+        return _asked(
+            spark, [run for run in held if not any(transaction_log.illegal_transitions(transaction_log_rows.rows(run)))]
+        )
     except Exception:
         LOG.exception("whether everything agrees could not be told; looking at every record")
         return frozenset()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from verification.judge.primary_findings import RawViolation
 from verification.spark.codegen import interpreted
+from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
     from verification.checks import Check

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from verification import coordination
+from verification.checks import transaction_log
 from verification.evidence.run_evidence import RunEvidence
-from verification.judge.primary_findings import OperationKey, Place, RawViolation
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
 from verification.vocabulary.history import Action, Operation, Outcome
 from verification.vocabulary.verdict import Witness, WitnessOperation, WitnessPlace
+from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
 Row = Mapping[str, Any]
 #: A witness that takes more than a screen is none.
@@ -175,7 +175,7 @@ def witness(evidence: RunEvidence, violation: RawViolation, rows: Iterable[Row])
     """The witness of a violation, from the places around it."""
     if violation.anomaly is Anomaly.ILLEGAL_TRANSITION:
         # No reader is given the transaction log, so that it has no places: its records are those of its own file.
-        rows = [{**row, "in_log": True} for row in coordination.surroundings(evidence, [violation])]
+        rows = [{**row, "in_log": True} for row in transaction_log.surroundings(evidence, [violation])]
     places = chosen(violation, rows)
     keys = {(row.get("process"), row.get("operation")) for row in places}
     keys |= {violation.operation_key or (None, None), _successor(evidence, violation) or (None, None)}

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import NewType
 
 from verification.requirements.catalogue import RequirementId
-from verification.requirements.errors import KnownBugsError, ReleaseError
 from verification.requirements.toml_table import Table, read_toml
 from verification.vocabulary import releases
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.errors import KnownBugsError, ReleaseError
 
 KnownBugId = NewType("KnownBugId", str)
 

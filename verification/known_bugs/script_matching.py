@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from verification.known_bugs.catalogue import Kind, KnownBug, Symptom, affects
-from verification.requirements.errors import ReleaseError
 from verification.scripts.script import Script, ScriptVerdict, Statement
+from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.verdict import Verdict
 
 _WILD = {"**": ".*", "*": '[^"]*'}

@@ -33,11 +33,11 @@ from collections.abc import Callable, Iterable, Mapping
 from verification.evidence.lso_samples import leaderless, nobody_seen
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_completions import completed_ns
-from verification.judge.primary_findings import Partition, RawViolation
 from verification.known_bugs import catalogue
 from verification.known_bugs.catalogue import KnownBug, Signature
-from verification.requirements.errors import ReleaseError
+from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.history import FaultRecord, Operation
+from verification.vocabulary.violations import Partition, RawViolation
 
 #: How long after EndTxn was answered a marker may still be under way: a coordinator that was restarted loads its
 #: partition and sends what it finds in Prepare within seconds.

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from verification.evidence.row_types import Row, Rows
 from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.judge.primary_findings import OperationKey, Partition, Place
-from verification.row_types import Row, Rows
 from verification.vocabulary.experiment import TopicRole
+from verification.vocabulary.violations import OperationKey, Partition, Place
 
 #: Where the clean runs are kept.
 RUNS = Path(__file__).parent / "runs"

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verification.coordination import illegal_transitions
+from verification.checks.transaction_log import illegal_transitions
+from verification.evidence.row_types import Row
 from verification.fingerprints.workers.agreement import doubt
 from verification.mutation.base import Base
 from verification.mutation.held import held
 from verification.mutation.mutant import Mutant
-from verification.row_types import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from verification.judge.primary_findings import RawViolation
     from verification.spark.dataframes import Frames
+    from verification.vocabulary.violations import RawViolation
 
 
 def _renamed(row: Row, base: Base, run: str) -> Row:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from verification.evidence.row_types import Row
 from verification.mutation.base import Base
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
 
 

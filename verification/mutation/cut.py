@@ -27,13 +27,13 @@ import pyarrow.parquet as pq
 from verification.evidence import history_file
 from verification.evidence.capture_reader import MARKER
 from verification.evidence.columns import CAPTURED, TYPES
+from verification.evidence.row_types import Row
 from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence, read_run
-from verification.judge.primary_findings import OperationKey, Place
-from verification.row_types import Row
 from verification.vocabulary.experiment import TopicRole
 from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome, Sample
+from verification.vocabulary.violations import OperationKey, Place
 
 #: Kept per process and kind of ending: more show nothing new.
 PER_KIND = 3

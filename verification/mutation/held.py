@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from verification.evidence.columns import TYPES
+from verification.evidence.row_types import Row, Rows
 from verification.fingerprints.in_memory import acks_of, decided_of, told_of
 from verification.fingerprints.workers.aggregate import GIVEN, LOGGED
 from verification.fingerprints.workers.agreement import Held
 from verification.fingerprints.workers.blocks import copying_of
 from verification.fingerprints.workers.columns import NULL
 from verification.fingerprints.workers.observer_check import Record, polled
-from verification.row_types import Row, Rows
 
 
 def _capture(rows: Iterable[Row], columns: tuple[str, ...]) -> pa.RecordBatch:

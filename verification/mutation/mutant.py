@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from verification.judge.primary_findings import OperationKey, Partition, Place
+from verification.evidence.row_types import Row, Rows
 from verification.mutation.base import Base, Record, by_partition, place_of
-from verification.row_types import Row, Rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import OperationKey, Partition, Place
 
 #: Frames that hold what readers were given, and all that have offsets.
 READERS = ("committed", "uncommitted", "observations")

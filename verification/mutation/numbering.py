@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import groupby
 
+from verification.evidence.row_types import Row
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
 
 #: Numbers go round.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from verification.judge.primary_findings import OperationKey
+from verification.evidence.row_types import Row
 from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import MS, Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
 from verification.mutation.writes import part, several, uncopied
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import OperationKey
 
 UNKNOWN = {"outcome": "info", "told": "unknown"}
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from verification.evidence.columns import IDENTITY
-from verification.judge.primary_findings import Partition
+from verification.evidence.row_types import Row
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import MS, Breaks, Draft, mutator
 from verification.mutation.outcomes import superseded
 from verification.mutation.writes import FOREIGN, uncopied
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.identity import NO_SOURCE
+from verification.vocabulary.violations import Partition
 
 
 def _unseen(base: Base, record: Record) -> Breaks:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from verification.judge.primary_findings import RawViolation, fold
+from verification.judge.primary_findings import fold
 from verification.mutation.base import Base
 from verification.mutation.mutant import Mutant, Mutator
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import RawViolation
 
 
 class Judgement(StrEnum):

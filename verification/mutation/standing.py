@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from verification.evidence.columns import IDENTITY
-from verification.judge.primary_findings import Partition
+from verification.evidence.row_types import Row
 from verification.mutation.base import Base, by_partition, place_of
 from verification.mutation.mutant import Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import Partition
 
 
 def _followers(base: Base, marker: Row) -> list[Row]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from verification.evidence.columns import IDENTITY
-from verification.judge.primary_findings import OperationKey, Partition
+from verification.evidence.row_types import Row
 from verification.mutation.base import Base, Record, place_of
 from verification.mutation.mutant import PLACED, Breaks, Draft, mutator
 from verification.mutation.numbering import unfollowed
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.identity import NO_SOURCE
+from verification.vocabulary.violations import OperationKey, Partition
 
 FOREIGN: Row = {**dict.fromkeys(IDENTITY), "valid": False}
 #: Written by a producer without idempotence.

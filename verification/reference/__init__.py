@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from verification.judge.primary_findings import RawViolation
+from verification.evidence.row_types import Rows
 from verification.reference import reads, sequences, stability, transaction_log, writes
 from verification.reference.run_index import Case
-from verification.row_types import Rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import RawViolation
 
 #: Every definition; those that need a log ask for it themselves.
 JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (

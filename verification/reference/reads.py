@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from verification.judge.primary_findings import GONE, Partition, RawViolation
+from verification.evidence.row_types import Row
 from verification.reference.run_index import Case, Spot, violation
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import GONE, Partition, RawViolation
 
 
 def _earliest(case: Case, spot: Spot) -> tuple[int, str] | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from verification.judge.primary_findings import OperationKey, Place, RawViolation
-from verification.row_types import Row, Rows
+from verification.evidence.row_types import Row, Rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
 RecordKey = tuple[int, int, int]
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from verification.judge.primary_findings import RawViolation
+from verification.evidence.row_types import Row
 from verification.reference.run_index import Case, violation
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import RawViolation
 
 _TURN = 1 << 31
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from verification.judge.primary_findings import OperationKey, Partition, Place, RawViolation
+from verification.evidence.row_types import Row
 from verification.reference.run_index import Case, violation
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import OperationKey, Partition, Place, RawViolation
 
 RUNNING = {"Ongoing", "PrepareCommit", "PrepareAbort"}
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from verification.evidence.transaction_log_file import TransactionLog
-from verification.judge.primary_findings import RawViolation
 from verification.reference.run_index import Case
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
+from verification.vocabulary.violations import RawViolation
 
 _OVER = ("Empty", "CompleteCommit", "CompleteAbort")
 #: (from, to): every step that there is; `Start` is nothing yet.

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from verification.judge.primary_findings import OperationKey, Place, RawViolation
+from verification.evidence.row_types import Row
 from verification.reference.run_index import Case, RecordKey, violation, who
-from verification.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
 
 @dataclass(slots=True)

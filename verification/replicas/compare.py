@@ -30,11 +30,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from verification.judge.finding_files import EXAMPLES_MAX
 from verification.replicas.cursor import Content, Cursor
 from verification.replicas.directory import Replica
 from verification.vocabulary.anomalies import Anomaly
-from verification.vocabulary.verdict import Finding, Verdict, Violation
+from verification.vocabulary.verdict import EXAMPLES_MAX, Finding, Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NewType
 
-from verification.requirements.errors import CatalogueError, ReleaseError
 from verification.requirements.toml_table import Table, read_toml
 from verification.vocabulary import releases
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.errors import CatalogueError, ReleaseError
 
 RequirementId = NewType("RequirementId", str)
 

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name under which ever
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from verification.evidence.row_types import Rows
 from verification.evidence.rows import operation_columns, rows_beside
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence
-from verification.row_types import Rows
 from verification.sources import schema as schemas
 from verification.spark.remote_evidence import as_read, spelled_alike
 from verification.vocabulary.history import Operation

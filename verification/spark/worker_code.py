@@ -12,12 +12,10 @@ import shutil
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 #: Rooms whose code runs in workers.
@@ -52,16 +50,3 @@ def ship(spark: SparkSession) -> None:
         spark.addArtifacts(str(archive), pyfile=True)
         spark.dataSource.register(OnceproofSource)
         _shipped.add(id(spark))
-
-
-def prepare(spark: SparkSession) -> None:
-    """Send our code, and let two workers start: importing what they need takes seconds in which something else can go on."""
-    ship(spark)
-    spark.range(0, 2, 1, 2).mapInArrow(_as_they_are, "id long").count()
-
-
-def _as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # Our own code is imported on the way to this function, and all that it needs.
-    from verification.fingerprints.workers import neighbours  # noqa: F401
-
-    yield from batches

@@ -13,7 +13,9 @@
     ├── UnfitEvidenceError      a run directory that cannot be judged: incomplete, foreign or cut
     ├── UnknownFloorError       a coverage floor that nobody counts
     ├── UnfitScriptError        a script.json that cannot be judged, see `script`
-    └── NormativeDataError      the catalogue or the list of known bugs, see `requirements.errors`
+    ├── CatalogueError          a file of the requirements catalogue
+    ├── KnownBugsError          the file of known bugs
+    └── ReleaseError            a release that is not a version number
 
 None of these is a verdict about the subject. `history_file.UnfitHistoryError` and `experiment.UnfitExperimentError` are
 raised by the readers of single files; the loader of a run directory turns them into UnfitEvidenceError.
@@ -60,3 +62,15 @@ class UnfitEvidenceError(VerificationError):
 
 class UnknownFloorError(VerificationError):
     """A scenario asks for coverage that nobody counts. Hint: the message lists what is counted."""
+
+
+class CatalogueError(VerificationError):
+    """A requirement does not fit the catalogue's format. Hint: compare it with any other entry of its file."""
+
+
+class KnownBugsError(VerificationError):
+    """A known bug does not fit its format. Hint: compare it with any other entry of the file."""
+
+
+class ReleaseError(VerificationError):
+    """A release is not written as a version number. Hint: write it as Kafka does, for instance 4.3.1."""

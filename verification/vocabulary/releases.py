@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from verification.requirements.errors import ReleaseError
+from verification.vocabulary.errors import ReleaseError
 
 _PATTERN = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}")
 

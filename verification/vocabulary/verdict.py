@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+#: Examples of a finding in a verdict; all violations are in the files of the finding.
+EXAMPLES_MAX = 32
+
 
 class Verdict(IntEnum):
     """Requirement × run, and everything combined from it; the order is the severity."""

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from verification.evidence.row_types import Row
 from verification.fingerprints.workers import packed as packs
 from verification.fingerprints.workers.columns import NULL, Columns, Flags, record_batch
 from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX, COPIED, FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.workers.groups import Groups, starts
 from verification.fingerprints.workers.hashing import Numbers
 from verification.fingerprints.workers.packed import unpack
-from verification.row_types import Row
 
 #: A block of inputs.
 SOURCE = ("run", "source_partition", "source_block")

@@ -1,0 +1,56 @@
+"""The violations of a finding that a verdict shows: the first of them, in one order for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from verification.vocabulary.verdict import EXAMPLES_MAX
+from verification.vocabulary.violations import Folded, RawViolation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: How many offsets before and after an example are shown.
+AROUND = 3
+
+
+def order(violation: RawViolation) -> tuple[tuple[tuple[bool, int], ...], str, str]:
+    """The order of examples: by place and identity, so that the same evidence shows the same examples."""
+    place = (violation.topic_index, violation.partition, violation.offset)
+    keys = (*place, violation.process, violation.operation, violation.index)
+    return (tuple((key is None, key or 0) for key in keys), violation.observer or "", violation.detail)
+
+
+def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
+    """The violations that a verdict shows."""
+    return tuple(sorted(violations, key=order)[:EXAMPLES_MAX])
+
+
+def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": run,
+            "anomaly": str(anomaly),
+            "topic_index": each.topic_index,
+            "partition": each.partition,
+            "at": each.offset,
+            "process": each.process,
+            "operation": each.operation,
+        }
+        for run, found in folded.items()
+        for anomaly, violations in found.primary.items()
+        for each in examples(violations)
+    ]
+
+
+def wanted(spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
+    """The examples of all findings: run, anomaly, topic_index, partition, at (offset), process, operation."""
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+    from verification.spark.dataframes import local
+
+    types = {"run": StringType(), "anomaly": StringType(), "at": LongType(), "operation": LongType()}
+    names = ("run", "anomaly", "topic_index", "partition", "at", "process", "operation")
+    schema = StructType([StructField(name, types.get(name, IntegerType())) for name in names])
+    return local(spark, _wanted(folded), schema)

@@ -1,0 +1,85 @@
+"""`illegal-transition`: the transaction log of a run, held against the coordinator's state machine.
+
+The one check that is no dataframe operation: a history is walked step by step, and a run's log has some thousand records,
+so it is judged where the verdicts are made and costs no Spark job. `verification.checks.transaction_states` has the
+rules, the reference judge has them once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from verification.checks.transaction_states import judge
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
+from verification.vocabulary.violations import RawViolation
+
+if TYPE_CHECKING:
+    from verification.evidence.row_types import Row
+    from verification.evidence.run_evidence import RunEvidence
+    from verification.evidence.transaction_log_rows import Window
+
+#: Offsets before and after a violation that are shown, of its own transactional id.
+AROUND = 4
+
+
+def illegal_transitions(frame: Iterable[Row]) -> Iterator[RawViolation]:
+    """Records of the transaction log that cannot stand where they do. One violation per record, whose place it has."""
+    for row in frame:
+        log: TransactionLog = row["log"]
+        judgement = judge(
+            log.entries,
+            starts=log.starts,
+            new_ids=frozenset(log.header.new_ids),
+            may_fail=partial(_within, row["failing_ms"]),
+        )
+        for step in judgement.illegal:
+            yield RawViolation(
+                anomaly=Anomaly.ILLEGAL_TRANSITION,
+                topic_index=TOPIC_INDEX,
+                partition=step.entry.partition,
+                offset=step.entry.offset,
+                detail=f"{step.entry.state} of {step.entry.transactional_id}: {step.why}",
+            )
+
+
+def _within(window: Window | None, entry: Entry) -> bool:
+    return window is not None and window[0] <= entry.appended_ms <= window[1]
+
+
+def surroundings(run: RunEvidence, examples: Iterable[RawViolation]) -> list[dict[str, Any]]:
+    """The records of the same transactional ids around some violations, as lines of `records.jsonl`."""
+    entries = () if run.transaction_log is None else run.transaction_log.entries
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    at = {(each.partition, each.offset): each for each in entries}
+    for example in examples:
+        own = at.get((example.partition or 0, example.offset or 0))
+        if own is None:
+            continue
+        same = [
+            each for each in entries if (each.partition, each.transactional_id) == (own.partition, own.transactional_id)
+        ]
+        same.sort(key=lambda each: each.offset)
+        here = same.index(own)
+        for each in same[max(0, here - AROUND) : here + AROUND + 1]:
+            found[each.partition, each.offset] = _shown(each)
+    return list(found.values())
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    return {
+        "topic_index": TOPIC_INDEX,
+        "partition": entry.partition,
+        "offset": entry.offset,
+        "transactional_id": entry.transactional_id,
+        "state": str(entry.state),
+        "producer_id": entry.producer_id,
+        "producer_epoch": entry.epoch,
+        "places": sorted(entry.places),
+        "client_version": entry.client_version,
+        "leader_epoch": entry.leader_epoch,
+        "appended_ms": entry.appended_ms,
+    }

@@ -1,0 +1,1 @@
+"""Whether a scenario was really tried: floors, and measures that a fault met the workload."""

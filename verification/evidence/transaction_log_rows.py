@@ -1,0 +1,93 @@
+"""The transaction log of a run as a dataframe of one row, and when an append to it may have failed.
+
+That is taken from the history: from the first fault on, and as long before it as a coordinator waits for replicas, until
+every replica was in sync again. The brokers' clocks date the records; where they need not be this machine's, any record
+may be such a one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from verification.vocabulary.history import Action, FaultRecord, Operation, Outcome, Phase
+
+if TYPE_CHECKING:
+    from verification.evidence.row_types import Row
+    from verification.evidence.run_evidence import RunEvidence
+
+#: The phase at whose end every replica is in sync again.
+RECOVERY = "await recovery"
+#: Runtimes whose brokers share this machine's clock.
+SHARED_CLOCK = frozenset({"local", "docker"})
+#: What a coordinator waits for replicas is the transaction's timeout; this is Kafka's own where it is not told.
+TIMEOUT_S = 60.0
+EVER = (0, 1 << 62)
+NS_PER_MS = 1_000_000
+#: Ids that are named where records are missing; more say nothing more.
+MISSING_MAX = 4
+
+Window = tuple[int, int]
+
+
+def rows(run: RunEvidence) -> list[Row]:
+    """The transaction log as a frame of one row; none where the log is not there or could not be read."""
+    log = run.transaction_log
+    if log is None or log.header.unavailable:
+        return []
+    return [{"run": run.run, "log": log, "failing_ms": failing_ms(run)}]
+
+
+def unjudged(run: RunEvidence) -> str | None:
+    """Why the transaction log of a run was not judged; empty when it was, None when nobody used transactions.
+
+    Whoever was given a producer id has a record at the least, which compaction keeps: an id without one was not read.
+    """
+    operations = run.history.of(Operation)
+    used = {each.transactional_id for each in operations if each.transactional_id is not None}
+    if not used:
+        return None
+    log = run.transaction_log
+    if log is None:
+        return "this evidence has no transaction log"
+    if log.header.unavailable:
+        return log.header.unavailable
+    written = {each.transactional_id for each in log.entries}
+    if not used & written:
+        return "the transaction log has nothing of this run"
+    missing = sorted({each.transactional_id or "" for each in operations if _initialised(each)} - written)
+    if missing:
+        shown = ", ".join(missing[:MISSING_MAX]) + (" and others" if len(missing) > MISSING_MAX else "")
+        return f"the transaction log has nothing of {shown}, whose initialisation ended ok"
+    return ""
+
+
+def _initialised(operation: Operation) -> bool:
+    """Whether a coordinator has said that it knows the transactional id."""
+    ended_ok = operation.action is Action.INIT and operation.outcome is Outcome.OK
+    return ended_ok and operation.transactional_id is not None
+
+
+def wall_clock_ns(run: RunEvidence) -> int | None:
+    """The wall clock at the run's own time 0, which dates the brokers' records; None where theirs may be another one."""
+    if run.experiment.runtime not in SHARED_CLOCK:
+        return None
+    try:
+        anchor = datetime.fromisoformat(run.history.wall_clock_anchor)
+    except ValueError:
+        return None
+    return round(anchor.timestamp() * 1_000_000) * 1_000 - run.history.anchor_ns
+
+
+def failing_ms(run: RunEvidence) -> Window | None:
+    """From when to when (wall-clock milliseconds) the append of a record may have failed; None for never."""
+    faults = run.history.of(FaultRecord)
+    if not faults:
+        return None
+    zero_ns = wall_clock_ns(run)
+    if zero_ns is None:
+        return EVER
+    recovered = [each.ended_ns for each in run.history.of(Phase) if each.name == RECOVERY and not each.note]
+    waited_ms = int((run.experiment.transaction_timeout_s or TIMEOUT_S) * 1000)
+    from_ms = (zero_ns + min(each.began_ns for each in faults)) // NS_PER_MS - waited_ms
+    return (from_ms, (zero_ns + max(recovered)) // NS_PER_MS if recovered else EVER[1])

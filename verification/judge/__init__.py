@@ -1,0 +1,1 @@
+"""From violations to a verdict on disk."""

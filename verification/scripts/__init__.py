@@ -1,0 +1,1 @@
+"""Scripts of protocol cases, and how they are judged."""

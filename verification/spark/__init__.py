@@ -1,0 +1,1 @@
+"""Everything about Spark that is no judgement: sessions, dataframes, captures, code in workers."""

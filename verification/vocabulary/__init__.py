@@ -1,0 +1,1 @@
+"""The words that everything shares: values without files, Spark or Arrow."""

@@ -1,0 +1,60 @@
+"""Violations as checks find them, before one finding is made of those with one cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from verification.vocabulary.anomalies import Anomaly
+
+#: Causes: a last stable offset that stands still; a record that was read where the log holds nothing.
+LSO = "lso"
+GONE = "gone"
+Partition = tuple[int, int]
+Place = tuple[int, int, int]
+OperationKey = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawViolation:
+    """A violation as a check found it: `verification.sources.schema.VIOLATIONS` without the run."""
+
+    anomaly: Anomaly
+    process: int | None = None
+    operation: int | None = None
+    index: int | None = None
+    topic_index: int | None = None
+    partition: int | None = None
+    offset: int | None = None
+    observer: str | None = None
+    detail: str = field(default="", compare=False)
+    cause: str | None = None
+    places: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place | None:
+        """Where it is, when it is at one place."""
+        if self.topic_index is None or self.partition is None or self.offset is None:
+            return None
+        return (self.topic_index, self.partition, self.offset)
+
+    @property
+    def operation_key(self) -> OperationKey | None:
+        """Whose record or transaction it is."""
+        return None if self.process is None or self.operation is None else (self.process, self.operation)
+
+    def missing(self) -> tuple[Place | None, ...]:
+        """The acknowledged places of missing records, None for a record of which no place was told."""
+        return tuple(_place(text) for text in self.places)
+
+
+def _place(text: str) -> Place | None:
+    parts = text.split(":")
+    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """The violations of one run: findings of their own, and what was folded under which anomaly."""
+
+    primary: dict[Anomaly, tuple[RawViolation, ...]]
+    consequences: dict[Anomaly, tuple[RawViolation, ...]]
