@@ -24,14 +24,14 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.clients.registry import CLIENTS
-from fixtures.clusters.releases import OLDEST, OLDEST_SCRIPTED
+from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
 from suites.config import SUITES, add_options, from_options
 from suites.console import Console
 from suites.interrupts import Requests
 from suites.waivers import acceptances
 
-pytest_plugins = ["fixtures.spark", "suites.fixtures"]
+pytest_plugins = ["suites.fixtures"]
 PROTOCOL = SUITES / "protocol"
 REGRESSIONS = SUITES / "regressions"
 

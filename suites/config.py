@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures.clusters.releases import OLDEST, Release, default_release, parse_release
+from fixtures.clusters.locks.releases import OLDEST, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
 from reports import baseline
 from reports.errors import UnfitBaselineError

@@ -12,21 +12,21 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fixtures.cache import readable
 from fixtures.clusters.errors import EngineError
-from fixtures.clusters.local_runtime import LocalRuntime
-from fixtures.clusters.releases import ReleaseFiles, clients_jar, fetch_release, transaction_log_jars
+from fixtures.clusters.local.runtime import LocalRuntime
+from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar, fetch_release, transaction_log_jars
 from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
 from fixtures.clusters.spec import ClusterSpec
+from fixtures.downloads.cache import readable
+from fixtures.downloads.progress import Downloaded, Downloads
 from fixtures.errors import EnvironmentProblemError
-from fixtures.java import Java, find_java, spark_java_home
 from fixtures.machine import check_machine, machine_report
-from fixtures.progress import Downloaded, Downloads
+from fixtures.tools.java import Java, find_java, spark_java_home
 from suites.config import RunConfig, Runtime
 from suites.console import Console
 
 if TYPE_CHECKING:
-    from fixtures.clusters.docker_engine import Engine
+    from fixtures.clusters.docker.engine import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def _engine(runtime: Runtime, downloads: Downloads) -> Engine | None:
     if runtime is Runtime.LOCAL:
         return None
     # Docker's libraries take a quarter of a second to import.
-    from fixtures.clusters.docker_engine import Engine
+    from fixtures.clusters.docker.engine import Engine
 
     try:
         return Engine.connect()
@@ -148,7 +148,7 @@ def _containers(
     """
     if engine is None:
         return None
-    from fixtures.clusters.docker_runtime import DockerRuntime
+    from fixtures.clusters.docker.runtime import DockerRuntime
 
     try:
         return DockerRuntime.prepare(files, downloads=downloads, engine=engine)

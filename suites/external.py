@@ -14,8 +14,8 @@ from chaos.cluster import BrokerId, ClusterView, Link, Position, Site, TopicPart
 from chaos.errors import InjectionError
 from chaos.no_links import NoLinks
 from fixtures.clients.mock_cluster import MockCluster
-from fixtures.recorder import Recorder
-from fixtures.transaction_log import unavailable
+from fixtures.recording.recorder import Recorder
+from fixtures.recording.transaction_log_reader import unavailable
 from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
 from suites.trial import Trial

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from fixtures.progress import Downloaded
+    from fixtures.downloads.progress import Downloaded
     from reports.model import Report
 
 

@@ -125,7 +125,7 @@ class Laboratory:
 
         Not where `CI` is set: there the jars are unpacked anew for every run, and no archive fits them twice.
         """
-        from fixtures.spark_rehearsal import keep_classes
+        from fixtures.tools.spark_class_archive import keep_classes
 
         if self._abandoned or os.environ.get("CI"):
             return

@@ -17,7 +17,7 @@ import pytest
 from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
-from fixtures.processes import ProcessError
+from fixtures.processes.keeper import ProcessError
 from reports import terminal
 from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from suites.config import RunConfig, Runtime

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fixtures.clusters.local_runtime import LocalRuntime
-from fixtures.clusters.releases import OLDEST_SCRIPTED, fetch_release, parse_release
+from fixtures.clusters.local.runtime import LocalRuntime
+from fixtures.clusters.locks.releases import OLDEST_SCRIPTED, fetch_release, parse_release
+from fixtures.downloads.progress import Downloads
 from fixtures.errors import OnceproofError
-from fixtures.java import find_java
 from fixtures.machine import check_machine
-from fixtures.progress import Downloads
+from fixtures.tools.java import find_java
 from suites.config import OUT, ROOT
 from suites.equipment import Equipment
 from suites.protocol.sweep import ENVIRONMENT_ERRORS, Case, Sweep

@@ -20,10 +20,10 @@ from chaos.nemesis import Applied
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
-from fixtures.quiescence import Rest
-from fixtures.recorder import Recorder
-from fixtures.sampler import Sampler
-from fixtures.transaction_log import WrittenLog
+from fixtures.recording.quiescence import Rest
+from fixtures.recording.recorder import Recorder
+from fixtures.recording.sampler import Sampler
+from fixtures.recording.transaction_log_reader import WrittenLog
 from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
 from verification.evidence import readme_file, transaction_log_file

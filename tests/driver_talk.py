@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from fixtures.clients.driver import Driver
 from fixtures.clients.mock_cluster import PARTITIONS
 from fixtures.clients.registry import client_kind
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from verification.vocabulary.identity import Identity, Kind
 
 ROOT = Path(__file__).resolve().parents[1]

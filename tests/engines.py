@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fixtures.clusters.docker_engine import OWNER_LABEL, Engine
+from fixtures.clusters.docker.engine import OWNER_LABEL, Engine
 from fixtures.clusters.errors import EngineUnavailableError
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyspark
 
-from fixtures.cache import ensure_dir
-from fixtures.clusters.lockfile import LockedJar
-from fixtures.clusters.releases import fetch_jars
-from fixtures.java import find_java, spark_java_home
-from fixtures.processes import Child, Keeper
+from fixtures.clusters.locks.lockfile import LockedJar
+from fixtures.clusters.locks.releases import fetch_jars
+from fixtures.downloads.cache import ensure_dir
+from fixtures.processes.keeper import Child, Keeper
+from fixtures.tools.java import find_java, spark_java_home
 from fixtures.waiting import await_until
 
 #: The servers; of the release whose client pyspark has.

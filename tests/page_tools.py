@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from fixtures.cache import cache_dir
-from fixtures.download import Digest, download, open_session
+from fixtures.downloads.cache import cache_dir
+from fixtures.downloads.download import Digest, download, open_session
+from fixtures.downloads.progress import Downloads
 from fixtures.errors import OnceproofError
-from fixtures.java import find_java
-from fixtures.progress import Downloads
+from fixtures.tools.java import find_java
 
 DEFAULT_REGISTRY = "https://registry.npmjs.org"
 #: A page of two megabytes takes ten seconds on one core.

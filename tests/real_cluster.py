@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from fixtures.clusters.class_archive import sharing_options
-from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.releases import default_release, fetch_release
+from fixtures.clusters.local.class_archive import sharing_options
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.locks.releases import default_release, fetch_release
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.java import find_java
-from fixtures.toxiproxy import fetch_toxiproxy
+from fixtures.tools.java import find_java
+from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 
 Launch = Callable[[ClusterSpec], LocalCluster]
 RELEASE = str(default_release())

@@ -17,12 +17,12 @@ from urllib.parse import quote
 
 import requests
 
-from fixtures.cache import ensure_dir
-from fixtures.clusters import lockfile
-from fixtures.clusters.lockfile import LockedJar
-from fixtures.clusters.releases import fetch_jars
-from fixtures.java import find_java, spark_java_home
-from fixtures.processes import Keeper
+from fixtures.clusters.locks import lockfile
+from fixtures.clusters.locks.lockfile import LockedJar
+from fixtures.clusters.locks.releases import fetch_jars
+from fixtures.downloads.cache import ensure_dir
+from fixtures.processes.keeper import Keeper
+from fixtures.tools.java import find_java, spark_java_home
 from fixtures.waiting import await_until
 
 SERVER = LockedJar(

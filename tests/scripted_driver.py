@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fixtures.clients.conversation import Conversation, die_with_parent, now_ns
+from fixtures.clients.driver_program.json_lines import Conversation, die_with_parent, now_ns
 
 UNKNOWN = {
     "code": -185,

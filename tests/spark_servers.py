@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyspark
 
-from fixtures.cache import ensure_dir
-from fixtures.java import find_java, spark_java_home
-from fixtures.processes import Child, Keeper
+from fixtures.downloads.cache import ensure_dir
+from fixtures.processes.keeper import Child, Keeper
+from fixtures.tools.java import find_java, spark_java_home
 from fixtures.waiting import await_until
 
 HOME = Path(pyspark.__file__).parent

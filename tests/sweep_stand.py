@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from fixtures.clusters.releases import parse_release
+from fixtures.clusters.locks.releases import parse_release
 from suites.config import Profile, RunConfig, Runtime
 from suites.console import Console
 from suites.interrupts import Requests

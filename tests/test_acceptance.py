@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.clusters.releases import default_release
+from fixtures.clusters.locks.releases import default_release
 from suites import acceptance
 from suites.acceptance import MATRIX, Cell, main, objections, outstanding, render
 from suites.child_run import OverdueRunError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.workloads.progress import Progress
+from fixtures.workloads.counters import Progress
 from suites import runner
 
 FLOORS = {"ok_after": 5, "transactions_after": 3, "records": 10, "transactions": 4}

@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from chaos.routes import Endpoint
-from fixtures.cache import cache_dir
-from fixtures.clusters import lockfile, ports
-from fixtures.clusters.releases import LOCKS, default_release, fetch_release
-from fixtures.java import find_java
-from fixtures.toxiproxy import fetch_toxiproxy
+from fixtures.clusters.locks import lockfile
+from fixtures.clusters.locks.releases import LOCKS, default_release, fetch_release
+from fixtures.clusters.network import ports
+from fixtures.downloads.cache import cache_dir
+from fixtures.tools.java import find_java
+from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from tests.local_server import LocalServer
 from tests.plans import FAILED, SMOKE
 from tests.run_directories import make_run
@@ -31,7 +32,7 @@ from tests.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended, confor
 Run = Callable[..., Ended]
 LOCAL = ("--runtime", "local")
 #: An address that refuses is asked four times all the same; the pauses between are tried elsewhere.
-WITHOUT_PAUSES = "import fixtures.download\nfixtures.download._BACKOFF_S = 0.0"
+WITHOUT_PAUSES = "import fixtures.downloads.download\nfixtures.download._BACKOFF_S = 0.0"
 #: Takes from the superuser what others do not have: reading and writing whatever the mode says (capabilities 1 and 2).
 AS_EVERYBODY = """import ctypes, os, sys
 if os.geteuid() == 0:
@@ -245,7 +246,7 @@ def silent_engine(tmp_path: Path) -> Iterator[Path]:
 
 def test_docker_that_does_not_answer(run: Run, tmp_path: Path, silent_engine: Path) -> None:
     """The question has a deadline, which is ten seconds and here one, and what to do instead is said."""
-    sooner = "from fixtures.clusters.docker_engine import Engine\nEngine.connect.__func__.__defaults__ = (1.0,)"
+    sooner = "from fixtures.clusters.docker.engine import Engine\nEngine.connect.__func__.__defaults__ = (1.0,)"
     command = conformance(tmp_path, "--runtime", "docker", patch=sooner)
     ended = run(*command, DOCKER_HOST=f"unix://{silent_engine}")
     ended.refused(r"Nothing was started .*does not answer within 1 s: .*--runtime local", code=5)
@@ -284,7 +285,7 @@ def stray():
     if first("garbage"):
         os.write(events, b"Segmentation what?\\n")
 threading.Timer(6, stray).start()
-runpy.run_module("fixtures.clients.confluent_driver", run_name="__main__")
+runpy.run_module("fixtures.clients.confluent.driver", run_name="__main__")
 os._exit(0)"""
 
 
@@ -313,7 +314,7 @@ def test_every_port_in_use(run: Run, tmp_path: Path, equipped: Path) -> None:
 
     with contextlib.closing(ports.claim_block(at(99), lambda base: [at(90)(base)])) as taken:
         # To the run, the block that is really in use is all that there is.
-        patch = "import fixtures.clusters.ports as ports\n" + (
+        patch = "import fixtures.clusters.network.ports as ports\n" + (
             f"ports._LOWEST, ports._ceiling = {taken.base}, lambda: {taken.base} + 2 * ports.PORTS_PER_BLOCK"
         )
         ended = run(*conformance(tmp_path, *LOCAL, patch=patch), XDG_CACHE_HOME=str(equipped))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.cache import cache_dir, describe, exclusive, readable, scratch, size_bytes
+from fixtures.downloads.cache import cache_dir, describe, exclusive, readable, scratch, size_bytes
 from fixtures.waiting import WaitedInVainError
 
 
@@ -83,7 +83,7 @@ def test_scratch_vanishes_even_after_an_error(tmp_path: Path) -> None:
 def test_scratch_of_a_killed_process_is_swept(tmp_path: Path) -> None:
     """What a killed process left behind is removed by the next one, while that of a living one stays."""
     script = (
-        "import sys, time; from pathlib import Path; from fixtures.cache import scratch\n"
+        "import sys, time; from pathlib import Path; from fixtures.downloads.cache import scratch\n"
         "with scratch(Path(sys.argv[1]), say=print) as directory:\n"
         "    print(directory, flush=True); time.sleep(60)"
     )

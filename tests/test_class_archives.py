@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.class_archives import Archived, sharing_options
-from fixtures.clients import java_launch
-from fixtures.clients.java_gateway import FLAGS, gateway_jar
-from fixtures.java import Java, JavaOrigin
+from fixtures.clients.java import launch
+from fixtures.clients.java.gateway import FLAGS, gateway_jar
+from fixtures.tools.java import Java, JavaOrigin
+from fixtures.tools.jvm_class_archive import Archived, sharing_options
 
 
 class _Maker:
@@ -91,7 +91,7 @@ def test_what_could_not_be_made_is_tried_again_after_an_hour(tmp_path: Path) -> 
 @pytest.mark.cluster
 def test_a_java_client_maps_its_classes_from_the_archive() -> None:
     """The class that costs most is not loaded from a jar but mapped, in a JVM that is started as the driver starts it."""
-    command = java_launch.command(None)
+    command = launch.command(None)
     java, jars = (command[command.index(name) + 1] for name in ("--java", "--classpath"))
     options = [each.partition("=")[2] for each in command if each.startswith("--jvm-option=")]
     assert options, "no archive could be made"

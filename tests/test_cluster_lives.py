@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from chaos.cluster import BrokerId, Site
+from fixtures.clusters.brokers.jvm import NO_OPTIONS, Jvm
+from fixtures.clusters.brokers.storage import copy_format, format_with_tool, new_uuid
 from fixtures.clusters.errors import ClusterStartError, ClusterUnhealthyError
 from fixtures.clusters.health import await_healthy, problems
-from fixtures.clusters.jvm import NO_OPTIONS, Jvm
-from fixtures.clusters.loopback import LoopbackAddresses
-from fixtures.clusters.plan import Plan
+from fixtures.clusters.local.loopback import LoopbackAddresses
+from fixtures.clusters.locks.releases import clients_jar, default_release, fetch_release
+from fixtures.clusters.network.port_plan import Plan
+from fixtures.clusters.network.topology import Topology
 from fixtures.clusters.pool import ClusterPool
-from fixtures.clusters.releases import clients_jar, default_release, fetch_release
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.clusters.storage import copy_format, format_with_tool, new_uuid
-from fixtures.clusters.topology import Topology
-from fixtures.java import find_java
-from fixtures.processes import Keeper
+from fixtures.processes.keeper import Keeper
+from fixtures.tools.java import find_java
 from tests.real_cluster import RELEASE, SINGLE_BROKER, Launch, launcher
 from wire.connection import Connection
 from wire.messages import Definitions

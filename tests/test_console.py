@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.workloads.progress import Progress
+from fixtures.workloads.counters import Progress
 from suites import console as consoles
 from suites.console import Console, fitted
 from suites.trial import Trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.clusters.coordinators import partition_of
+from fixtures.clusters.observing.coordinators import partition_of
 
 
 @pytest.mark.parametrize(

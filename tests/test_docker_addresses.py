@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from chaos.cluster import BrokerId, Link, Plane, Site
 from chaos.routes import Endpoint
-from fixtures.clusters.docker_addresses import BASE_PORT, DockerAddresses, ports_to_publish
-from fixtures.clusters.plan import CONTROLLER, INTERNAL, WITNESS, Plan, listener_of
+from fixtures.clusters.docker.addresses import BASE_PORT, DockerAddresses, ports_to_publish
+from fixtures.clusters.network.port_plan import CONTROLLER, INTERNAL, WITNESS, Plan, listener_of
+from fixtures.clusters.network.topology import Topology
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.clusters.topology import Topology
 
 SITE_NAMES = ("app", "zombie", "observer", "east", "west", "b2")
 

@@ -11,16 +11,16 @@ import pytest
 from confluent_kafka import Consumer
 
 from chaos.cluster import BrokerId, Link, TopicPartition
-from fixtures.clusters.docker import DockerCluster
-from fixtures.clusters.docker_engine import CLUSTER_LABEL, OWNER_LABEL, ROLE_LABEL, Engine, Role
-from fixtures.clusters.docker_image import ImageOrigin, kafka_image
-from fixtures.clusters.docker_runtime import DockerRuntime
+from fixtures.clusters.docker.cluster import DockerCluster
+from fixtures.clusters.docker.engine import CLUSTER_LABEL, OWNER_LABEL, ROLE_LABEL, Engine, Role
+from fixtures.clusters.docker.images import ImageOrigin, kafka_image
+from fixtures.clusters.docker.runtime import DockerRuntime
 from fixtures.clusters.errors import BrokerStateError, ClusterStartError, ImageError
 from fixtures.clusters.health import await_healthy, problems
-from fixtures.clusters.releases import default_release, fetch_release
+from fixtures.clusters.locks.releases import default_release, fetch_release
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.progress import Downloads
+from fixtures.downloads.progress import Downloads
 from tests.cluster_talk import (
     APP,
     OBSERVER,

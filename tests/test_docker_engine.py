@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters.docker_engine import Engine, is_alive
+from fixtures.clusters.docker.engine import Engine, is_alive
 from fixtures.clusters.errors import EngineUnavailableError
 
 

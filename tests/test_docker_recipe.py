@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters import docker_archive
-from fixtures.clusters.docker_archive import RootFiles, c_library, tree, unpack
-from fixtures.clusters.docker_image import mirrored
-from fixtures.clusters.docker_recipe import kafka_recipe, toxiproxy_recipe
+from fixtures.clusters.docker import root_filesystem
+from fixtures.clusters.docker.image_recipe import kafka_recipe, toxiproxy_recipe
+from fixtures.clusters.docker.images import mirrored
+from fixtures.clusters.docker.root_filesystem import RootFiles, c_library, tree, unpack
 from fixtures.clusters.errors import ImageError
-from fixtures.clusters.releases import Origin, Release, ReleaseFiles
-from fixtures.progress import Downloads
+from fixtures.clusters.locks.releases import Origin, Release, ReleaseFiles
+from fixtures.downloads.progress import Downloads
 
 JAR = ReleaseFiles(
     release=Release.parse("4.3.1"), jars=(Path("kafka.jar"),), digests={"kafka.jar": "00"}, origin=Origin.LOCKED
@@ -91,7 +91,7 @@ def test_the_c_library_is_where_programs_look_for_it() -> None:
 
 def test_a_machine_that_cannot_build_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without glibc on a known processor an image has to come from elsewhere."""
-    monkeypatch.setattr(docker_archive, "machine", lambda: "riscv64")
+    monkeypatch.setattr(root_filesystem, "machine", lambda: "riscv64")
     with pytest.raises(ImageError, match=r"only on Linux with glibc.*ONCEPROOF_KAFKA_IMAGE"):
         c_library()
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import download as subject
-from fixtures.download import Digest, digest_of, download, fetch_text, open_session
+from fixtures.downloads import download as subject
+from fixtures.downloads.download import Digest, digest_of, download, fetch_text, open_session
+from fixtures.downloads.progress import Downloads
 from fixtures.errors import CacheNotWritableError, DigestMismatchError, DownloadError, NetworkError
-from fixtures.progress import Downloads
 from tests.local_server import LocalServer, Page
 
 BODY = random.Random(7).randbytes(400_000)
@@ -177,7 +177,8 @@ def test_two_processes_at_once_share_one_download(server: LocalServer, tmp_path:
     server.pages[PATH].chunk_delay_s = 0.1
     script = (
         "import sys; from pathlib import Path\n"
-        "from fixtures.download import Digest, download, open_session; from fixtures.progress import Downloads\n"
+        "from fixtures.downloads.download import Digest, download, open_session\n"
+        "from fixtures.downloads.progress import Downloads\n"
         "url, target, value = sys.argv[1:]\n"
         "download(url, Path(target), digest=Digest(algorithm='sha256', value=value),"
         " downloads=Downloads(), session=open_session())"

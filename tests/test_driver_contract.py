@@ -28,7 +28,7 @@ from fixtures.clients.errors import (
 from fixtures.clients.mock_cluster import PARTITIONS, MockCluster
 from fixtures.clients.outcomes import classify
 from fixtures.clients.registry import CLIENTS, client_kind
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from tests.driver_talk import ROOT, Talk, World, await_gone, create_topics, real_topics
 from tests.real_cluster import SINGLE_BROKER, launcher
 from verification.vocabulary.history import Outcome

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from fixtures import fetch
-from fixtures.clusters.docker_engine import Engine
-from fixtures.clusters.docker_runtime import DockerRuntime
+from fixtures.clusters.docker.engine import Engine
+from fixtures.clusters.docker.runtime import DockerRuntime
 from fixtures.clusters.errors import EngineUnavailableError, ImageError
+from fixtures.downloads.progress import Downloads
 from fixtures.errors import EnvironmentProblemError, ToolUnavailableError, UsageError, WheelError
-from fixtures.progress import Downloads
 from suites import equipment
 from suites.config import Runtime
 

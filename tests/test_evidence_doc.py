@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.recorder import Recorder
+from fixtures.recording.recorder import Recorder
 from verification.__main__ import main
 from verification.coverage.coverage import MEASURES
 from verification.evidence import history_file, transaction_log_file, verdict_file

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.releases import default_release, definition_jars, fetch_release
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.locks.releases import default_release, definition_jars, fetch_release
 from suites.explorer.__main__ import main
 from suites.explorer.explore import Explorer
 from suites.explorer.field import Field, spec

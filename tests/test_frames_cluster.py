@@ -9,7 +9,7 @@ import pytest
 from chaos.cluster import Plane, Site
 from chaos.frames import Delay, FrameLinks, Frames
 from fixtures.clusters.health import await_healthy
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.waiting import await_until
 from tests.real_cluster import RELEASE, launcher

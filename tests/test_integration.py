@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fixtures.clusters.releases import default_release
+from fixtures.clusters.locks.releases import default_release
 from tests.cut_off import CUT, can_cut
 from tests.engines import answering, standing_on
 

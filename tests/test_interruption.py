@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters import lockfile
-from fixtures.clusters.releases import LOCKS, default_release
+from fixtures.clusters.locks import lockfile
+from fixtures.clusters.locks.releases import LOCKS, default_release
 from tests import planted_writes
 from tests.engines import answering, standing_on
 from tests.local_server import LocalServer, Page

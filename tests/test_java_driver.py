@@ -15,13 +15,13 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from py4j.protocol import Py4JJavaError
 
-from fixtures.clients import java_launch
 from fixtures.clients.driver import Driver
 from fixtures.clients.errors import DriverDiedError
-from fixtures.clients.java_errors import Translator
-from fixtures.clients.java_gateway import Jvm
+from fixtures.clients.java import launch
+from fixtures.clients.java.errors import Translator
+from fixtures.clients.java.gateway import Jvm
 from fixtures.clients.outcomes import classify
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from tests.driver_talk import ROOT, Talk
 from tests.real_cluster import SINGLE_BROKER, launcher
 from verification.vocabulary.history import Outcome
@@ -137,7 +137,7 @@ def test_close_ends_both(alone: tuple[Talk, int]) -> None:
 )
 def test_a_jvm_that_does_not_start_is_said(tmp_path: Path, java: str, classpath: str, said: str) -> None:
     """The driver ends, and its log says why."""
-    command = (sys.executable, "-m", "fixtures.clients.java_driver", "--java", java, "--classpath", classpath)
+    command = (sys.executable, "-m", "fixtures.clients.java.driver", "--java", java, "--classpath", classpath)
     driver = Driver.start(command, name="broken", directory=tmp_path, work_directory=ROOT)
     try:
         driver.send({"do": "configure", "role": "producer"})
@@ -197,7 +197,7 @@ def test_a_record_that_the_library_throws_at_is_not_definite(talk: Callable[...,
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Jvm]:
-    command = java_launch.command(None)
+    command = launch.command(None)
     java, classpath = (command[command.index(option) + 1] for option in ("--java", "--classpath"))
     started = Jvm(java, classpath)
     started.connect()

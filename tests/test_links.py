@@ -17,9 +17,9 @@ from chaos.cluster import BrokerId, Link, LinkMesh, Plane
 from chaos.errors import LinkError
 from chaos.links import ToxiproxyMesh
 from chaos.routes import Endpoint, Route
-from fixtures.clusters.toxiproxy import start_toxiproxy
-from fixtures.processes import Child, Keeper
-from fixtures.toxiproxy import fetch_toxiproxy
+from fixtures.clusters.network.toxiproxy_server import start_toxiproxy
+from fixtures.processes.keeper import Child, Keeper
+from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 
 ONE = Link(source="1", target=BrokerId(2))
 RAFT = Link(source="1", target=BrokerId(2), plane=Plane.RAFT)

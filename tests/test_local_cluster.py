@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer
 
 from chaos.cluster import Link, Plane, TopicPartition
-from fixtures.clusters.coordinators import GROUPS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from fixtures.clusters.errors import BrokerStateError
 from fixtures.clusters.health import await_healthy, problems
-from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.plan import INTERNAL
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.network.port_plan import INTERNAL
+from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from tests.cluster_talk import (

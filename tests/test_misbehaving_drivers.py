@@ -11,7 +11,7 @@ import pytest
 from chaos.clients import SyncPoint
 from fixtures.clients.errors import WorkloadStartError
 from fixtures.clients.registry import CLIENTS, ClientKind
-from fixtures.workloads import OrderFanOut, crew
+from fixtures.workloads import OrderFanOut, roster
 from tests.workload_bench import APP, PATIENCE_S, Bench, Start, operations, until
 from verification.vocabulary.history import Outcome, ProcessRecord, Told
 
@@ -123,7 +123,7 @@ def test_a_driver_that_cannot_start_ends_the_start(scripted: Start) -> None:
 
 def test_successors_are_bounded(scripted: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A place whose processes always fail comes to an end and says so."""
-    monkeypatch.setattr(crew, "_SUCCESSORS_MAX", 2)
+    monkeypatch.setattr(roster, "_SUCCESSORS_MAX", 2)
     bench = scripted(every="unknown")
     bench.provoke()
     until(lambda: bool(bench.workload.problems), "a problem")

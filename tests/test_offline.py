@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters.releases import default_release
+from fixtures.clusters.locks.releases import default_release
 from tests.cut_off import CUT, can_cut
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from chaos.routes import Endpoint
-from fixtures.clusters import ports
 from fixtures.clusters.errors import NoFreePortsError
-from fixtures.clusters.plan import PORTS_PER_BLOCK
+from fixtures.clusters.network import ports
+from fixtures.clusters.network.port_plan import PORTS_PER_BLOCK
 
 
 def claim_at(base: int) -> Endpoint:

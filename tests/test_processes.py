@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.processes import Keeper, ProcessError, sweep
+from fixtures.processes.keeper import Keeper, ProcessError, sweep
 
 PATIENCE_S = 15.0
 # A child that ends only when it is killed, and has a child of its own in another session.
@@ -27,7 +27,7 @@ STUBBORN = (
 HARNESS = """
 import signal, sys, time
 from pathlib import Path
-from fixtures.processes import Keeper
+from fixtures.processes.keeper import Keeper
 signal.signal(signal.SIGINT, signal.default_int_handler)
 directory = Path(sys.argv[1])
 keeper = Keeper(directory / "ledgers")

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from chaos.cluster import TopicPartition
-from fixtures import quiescence
-from fixtures.quiescence import LOOK_EVERY_S, Rest
+from fixtures.recording import quiescence
+from fixtures.recording.quiescence import LOOK_EVERY_S, Rest
 from tests.planted_writes import clean
 from verification.evidence.assumptions import check_topics
 from verification.evidence.lso_samples import MARKERS_S

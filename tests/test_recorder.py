@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.recorder import Recorder
+from fixtures.recording.recorder import Recorder
 from verification.evidence.history_file import UnfitHistoryError, read
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.history import Action, Intent, Operation, Outcome, Phase, ProcessRecord, Told

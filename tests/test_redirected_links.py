@@ -22,9 +22,9 @@ from chaos.links import ToxiproxyMesh
 from chaos.routes import Endpoint, Route
 from chaos.schedule import Step
 from chaos.targets import AllBrokers, Controller, LeaderOf, TransactionCoordinatorOf
-from fixtures.clusters.toxiproxy import start_toxiproxy
-from fixtures.processes import Keeper
-from fixtures.toxiproxy import fetch_toxiproxy
+from fixtures.clusters.network.toxiproxy_server import start_toxiproxy
+from fixtures.processes.keeper import Keeper
+from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from tests.fake_cluster import FakeCluster, arena
 from tests.frame_broker import FrameBroker, client, end_txn, frame_broker, heartbeat, produce
 from tests.test_links import PATIENCE_S, ended, free_endpoint, refuses

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import download, fetch
-from fixtures.clusters import lock, lockfile, logging_backend, releases, resolve
-from fixtures.clusters.lockfile import LockedJar
-from fixtures.clusters.releases import (
+from fixtures import fetch
+from fixtures.clusters.locks import __main__, lockfile, logging_backend, releases, resolve
+from fixtures.clusters.locks.lockfile import LockedJar
+from fixtures.clusters.locks.releases import (
     LAST_OF_3,
     Origin,
     Release,
@@ -24,6 +24,8 @@ from fixtures.clusters.releases import (
     parse_release,
     supported_releases,
 )
+from fixtures.downloads import download
+from fixtures.downloads.progress import Downloads
 from fixtures.errors import (
     DigestMismatchError,
     MalformedReleaseError,
@@ -32,7 +34,6 @@ from fixtures.errors import (
     ResolutionError,
     UnknownReleaseError,
 )
-from fixtures.progress import Downloads
 from tests.local_server import LocalServer
 
 KAFKA = "org/apache/kafka"
@@ -348,12 +349,12 @@ def test_lock_command_adds_a_release(
     repository: LocalServer, unlocked: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One command writes the lock file that makes a release supported; an unknown release exits with usage."""
-    monkeypatch.setattr(lock, "LOCKS", tmp_path / "locks")
+    monkeypatch.setattr(__main__, "LOCKS", tmp_path / "locks")
     monkeypatch.setattr(releases, "LOCKS", tmp_path / "locks")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert lock.main(["3.5.9"]) == 0
+    assert __main__.main(["3.5.9"]) == 0
     assert supported_releases() == (unlocked,)
-    assert lock.main(["3.5.8"]) == 4
+    assert __main__.main(["3.5.8"]) == 4
 
 
 def test_fetch_command_refuses_before_fetching(capsys: pytest.CaptureFixture[str]) -> None:

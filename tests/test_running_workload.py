@@ -19,7 +19,7 @@ from chaos.clients import ClientProcess, Clients, SyncPoint
 from chaos.cluster import TopicPartition
 from chaos.errors import SyncPointError, UnknownClientError
 from fixtures.clients.mock_cluster import PARTITIONS, MockCluster
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.workloads import OrderFanOut, WorkloadPlan, topics
 from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.workload_bench import APP, PATIENCE_S, QUICK, Bench, Start, operations, until

@@ -13,12 +13,12 @@ import pytest
 
 from chaos.cluster import NO_LEADER, UNSEEN, BrokerId, ClusterView, PartitionView, Position, TopicPartition
 from chaos.routes import Endpoint
-from fixtures import sampler
-from fixtures.clusters.ends import Ends
 from fixtures.clusters.errors import ObservationError
+from fixtures.clusters.observing.partition_ends import Ends
 from fixtures.errors import SamplingError
-from fixtures.recorder import Recorder
-from fixtures.sampler import Sampler
+from fixtures.recording import sampler
+from fixtures.recording.recorder import Recorder
+from fixtures.recording.sampler import Sampler
 from suites.trial import Trial
 from tests.wire_definitions import definitions
 from verification.evidence.history_file import read

@@ -133,7 +133,7 @@ def _named(node: ast.AST) -> tuple[str, ...]:
 KILLED = """
 import sys
 from pathlib import Path
-from fixtures.java import find_java, spark_java_home
+from fixtures.tools.java import find_java, spark_java_home
 from verification.spark.session import ARROW_OPTIONS, kill, start
 
 session = start(java_home=spark_java_home(find_java()), log=Path(sys.argv[1]))

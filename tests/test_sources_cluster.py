@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
 from tests.cluster_talk import APP, PATIENCE_S, new_topic, producer_at
 from tests.real_cluster import RELEASE, launcher

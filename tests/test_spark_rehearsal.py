@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from fixtures.errors import CacheNotWritableError
-from fixtures.java import find_java, spark_java_home
-from fixtures.spark_rehearsal import keep_classes
+from fixtures.tools.java import find_java, spark_java_home
+from fixtures.tools.spark_class_archive import keep_classes
 from suites.laboratory import Laboratory
 from verification.spark import class_archive, session
 
@@ -53,7 +53,7 @@ def test_a_run_rehearses_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatc
         if len(made) > 1:
             raise CacheNotWritableError("The disk is full.")
 
-    monkeypatch.setattr("fixtures.spark_rehearsal.keep_classes", keep)
+    monkeypatch.setattr("fixtures.tools.spark_class_archive.keep_classes", keep)
     laboratory = object.__new__(Laboratory)
     said: list[str] = []
     laboratory.console = SimpleNamespace(say=said.append)  # type: ignore[assignment]

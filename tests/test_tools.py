@@ -15,14 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import download, java, machine, toxiproxy, wheels
-from fixtures.clusters.releases import Release
+from fixtures import machine
+from fixtures.clusters.locks.releases import Release
+from fixtures.downloads import download, wheels
+from fixtures.downloads.progress import Downloads
+from fixtures.downloads.wheels import Wheel
 from fixtures.errors import DiskShortageError, MemoryShortageError, ToolBuildError, ToolUnavailableError, WheelError
-from fixtures.java import Java, JavaOrigin, fetch_java, find_java, spark_java_home, trust_store_options
-from fixtures.programs import ask, find_go
-from fixtures.progress import Downloads
-from fixtures.toxiproxy import cached_binary, fetch_toxiproxy
-from fixtures.wheels import Wheel
+from fixtures.tools import java, toxiproxy_build
+from fixtures.tools.java import Java, JavaOrigin, fetch_java, find_java, spark_java_home, trust_store_options
+from fixtures.tools.programs import ask, find_go
+from fixtures.tools.toxiproxy_build import cached_binary, fetch_toxiproxy
 from tests.local_server import LocalServer, Page
 
 QUIET = Downloads(quiet=True)
@@ -182,7 +184,7 @@ def _serve_go(site: LocalServer, directory: Path) -> Wheel:
     # Stands for `go install`: leaves a server in GOBIN and something in every cache that it is given.
     text = (
         'mkdir -p "$GOBIN" "$GOCACHE" "$GOMODCACHE/cache/download"\n'
-        f"printf '#!/bin/sh\\necho toxiproxy-server version {toxiproxy.VERSION}\\n' > \"$GOBIN/server\"\n"
+        f"printf '#!/bin/sh\\necho toxiproxy-server version {toxiproxy_build.VERSION}\\n' > \"$GOBIN/server\"\n"
         'chmod 755 "$GOBIN/server"\necho "$@" > "$GOCACHE/arguments"\n'
         'echo zip > "$GOMODCACHE/cache/download/m.zip"'
     )
@@ -273,7 +275,7 @@ def test_old_toxiproxy_is_passed_over_and_one_is_built(
     cache = tmp_path / "cache"
     downloads = Downloads(quiet=True)
     server = fetch_toxiproxy(cache, downloads=downloads)
-    assert toxiproxy.VERSION in (ask(str(server), "-version") or "")
+    assert toxiproxy_build.VERSION in (ask(str(server), "-version") or "")
     assert sorted(path.name for path in cache.iterdir()) == ["locks", "toxiproxy"]
     assert [path for path in (cache / "toxiproxy").rglob("*") if path.is_file()] == [server]
     assert [item.name for item in downloads.items] == [

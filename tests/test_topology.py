@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from chaos.cluster import BrokerId, Link, Plane, Site
 from chaos.routes import Endpoint
 from fixtures.clusters.errors import ClusterSpecError
-from fixtures.clusters.loopback import LoopbackAddresses
-from fixtures.clusters.plan import CONTROLLER, INTERNAL, PORTS_PER_BLOCK, WITNESS, Plan, listener_of
+from fixtures.clusters.local.loopback import LoopbackAddresses
+from fixtures.clusters.network.port_plan import CONTROLLER, INTERNAL, PORTS_PER_BLOCK, WITNESS, Plan, listener_of
+from fixtures.clusters.network.topology import Topology
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.clusters.topology import Topology
 
 BASE = 20_000
 SITE_NAMES = ("app", "zombie", "observer", "east", "west", "b2")

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from fixtures.clusters.releases import Release, definition_jars, fetch_release
+from fixtures.clusters.locks.releases import Release, definition_jars, fetch_release
 from verification.checks.transaction_states import judge
 from verification.vocabulary.transaction_log import Entry, State, UnfitTransactionLogError, read
 from wire.messages import Definitions

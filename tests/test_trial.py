@@ -10,7 +10,7 @@ import pytest
 
 from chaos.errors import LinkError
 from fixtures.clients.errors import DriverSilentError
-from fixtures.recorder import Recorder
+from fixtures.recording.recorder import Recorder
 from suites.external import ExternalTrial
 from suites.runner import conduct
 from suites.trial import Trial

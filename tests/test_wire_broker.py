@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from tests.real_cluster import SINGLE_BROKER, launcher
 from tests.wire_definitions import definitions
 from wire.client import Client

@@ -24,9 +24,9 @@ from confluent_kafka.admin import (
 
 from chaos.cluster import Site
 from fixtures.clusters.errors import ClusterSpecError
-from fixtures.clusters.local import LocalCluster
-from fixtures.clusters.releases import clients_jar, default_release, fetch_release
-from fixtures.clusters.security import SCRAM, USERS, Security
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.locks.releases import clients_jar, default_release, fetch_release
+from fixtures.clusters.network.security import SCRAM, USERS, Security
 from fixtures.clusters.spec import SITES_MAX, ClusterSpec
 from fixtures.waiting import await_until
 from tests.real_cluster import RELEASE, SINGLE_BROKER, launcher

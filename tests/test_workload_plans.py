@@ -13,8 +13,8 @@ import pytest
 from chaos.faults import CutFollowers
 from fixtures.clients.errors import WorkloadPlanError
 from fixtures.workloads import WORKLOADS, Copy, IdempotentAppend, OrderFanOut, WorkloadPlan, names, observers, topics
-from fixtures.workloads.author import Author
 from fixtures.workloads.plans import watchers
+from fixtures.workloads.record_values import Author
 from fixtures.workloads.slots import APP, ZOMBIE, Appends, Drawn, Script, Transactions
 from suites.bench.judging import scenario_of
 from suites.recovery import test_partitioned_leader as partitioned

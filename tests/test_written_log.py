@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fixtures.transaction_log import WrittenLog, unavailable
+from fixtures.recording.transaction_log_reader import WrittenLog, unavailable
 from tests.test_transaction_log import CAPTURED, definitions
 from tests.wire_peer import PATIENT_S, Peer, broker
 from verification.evidence.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog

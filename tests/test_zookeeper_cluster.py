@@ -9,10 +9,10 @@ import pytest
 from chaos.cluster import BrokerId
 from chaos.errors import InjectionError
 from fixtures.clusters.health import problems
-from fixtures.clusters.releases import OLDEST_SCRIPTED, definition_jars, fetch_release, parse_release
+from fixtures.clusters.local.zookeeper import ZooKeeperCluster
+from fixtures.clusters.locks.releases import OLDEST_SCRIPTED, definition_jars, fetch_release, parse_release
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.clusters.zookeeper import ZooKeeperCluster
-from fixtures.java import find_java
+from fixtures.tools.java import find_java
 from fixtures.waiting import await_until
 from wire.client import Client
 from wire.messages import Definitions

@@ -20,7 +20,7 @@ def definition_jars() -> tuple[str, ...]:
     """The newest supported release first, then the last one before Kafka 4.0 dropped old versions."""
     if named := os.environ.get("ONCEPROOF_TEST_JARS"):
         return tuple(named.split(os.pathsep))
-    from fixtures.clusters.releases import Release, clients_jar, default_release, fetch_release
+    from fixtures.clusters.locks.releases import Release, clients_jar, default_release, fetch_release
 
     releases = (default_release(), Release.parse("3.9.2"))
     return tuple(str(clients_jar(fetch_release(release))) for release in releases)

@@ -10,7 +10,7 @@ from pathlib import Path
 from chaos.clients import ClientProcess
 from chaos.cluster import Site
 from fixtures.clients.mock_cluster import PARTITIONS
-from fixtures.recorder import Recorder
+from fixtures.recording.recorder import Recorder
 from fixtures.workloads import OrderFanOut, WorkloadPlan
 from fixtures.workloads.running import RunningWorkload
 from verification.evidence.history_file import read

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from fixtures.clusters.local_runtime import LocalRuntime
-from fixtures.clusters.releases import default_release, parse_release
+from fixtures.clusters.local.runtime import LocalRuntime
+from fixtures.clusters.locks.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
 from suites.bench import judging, reporting, speaking, starting, throughput
 from suites.bench.publishing import publish

@@ -16,16 +16,16 @@ from pathlib import Path
 
 from chaos.cluster import BrokerId
 from chaos.routes import Endpoint
-from fixtures.cache import cache_dir, ensure_dir
+from fixtures.clusters.brokers.jvm import Jvm, JvmOptions
+from fixtures.clusters.brokers.logs import tail
+from fixtures.clusters.brokers.storage import format_with_tool, new_uuid
 from fixtures.clusters.errors import ObservationError
-from fixtures.clusters.jvm import Jvm, JvmOptions
-from fixtures.clusters.logs import tail
-from fixtures.clusters.observe import Witness
-from fixtures.clusters.ports import claim_block
-from fixtures.clusters.releases import ReleaseFiles, clients_jar
-from fixtures.clusters.storage import format_with_tool, new_uuid
-from fixtures.java import Java
-from fixtures.processes import Child, Keeper
+from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar
+from fixtures.clusters.network.ports import claim_block
+from fixtures.clusters.observing.role_observer import Witness
+from fixtures.downloads.cache import cache_dir, ensure_dir
+from fixtures.processes.keeper import Child, Keeper
+from fixtures.tools.java import Java
 from suites.bench.errors import BareBrokerError
 from wire.messages import Definitions
 

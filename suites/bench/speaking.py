@@ -23,8 +23,8 @@ from pathlib import Path
 
 from chaos.cluster import Site
 from fixtures.clients.plain_reader import read_all
-from fixtures.clusters.local_runtime import LocalRuntime
-from fixtures.clusters.releases import clients_jar
+from fixtures.clusters.local.runtime import LocalRuntime
+from fixtures.clusters.locks.releases import clients_jar
 from fixtures.clusters.spec import ClusterSpec
 from suites.bench.errors import WorthlessRateError
 from suites.bench.ratio import Ratio, Unit

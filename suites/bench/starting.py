@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fixtures.clusters.jvm import NO_OPTIONS
-from fixtures.clusters.local_runtime import LocalRuntime
+from fixtures.clusters.brokers.jvm import NO_OPTIONS
+from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.spec import ClusterSpec
 from suites.bench.bare import BareBroker
 from suites.bench.ratio import Ratio, Unit

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fixtures.errors import OnceproofError
-from fixtures.java import find_java
-from fixtures.spark_rehearsal import keep_classes
+from fixtures.tools.java import find_java
+from fixtures.tools.spark_class_archive import keep_classes
 from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import render

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fixtures.clusters.releases import default_release, definition_jars, parse_release
+from fixtures.clusters.locks.releases import default_release, definition_jars, parse_release
 from fixtures.errors import OnceproofError
 from suites.config import OUT, ROOT, Runtime, unreported
 from suites.console import Console

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from fixtures.java import find_java, spark_java_home
+from fixtures.tools.java import find_java, spark_java_home
 from suites.config import ROOT
 from verification.command_line import Parser, end_with
 from verification.mutation.base import RUNS, Base, bases

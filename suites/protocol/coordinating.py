@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fixtures.clusters.coordinators import partition_of
+from fixtures.clusters.observing.coordinators import partition_of
 from suites.protocol import replicas
 from suites.protocol.producer import ScriptedProducer
 from suites.protocol.stage import Stage

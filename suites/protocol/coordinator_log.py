@@ -11,7 +11,7 @@ request that is sent within that moment is told CONCURRENT_TRANSACTIONS (51).
 
 from __future__ import annotations
 
-from fixtures.clusters.coordinators import partition_of
+from fixtures.clusters.observing.coordinators import partition_of
 from suites.protocol.recording import NotApplicableError
 from verification.vocabulary.transaction_log import TOPIC, Entry, State, read
 from wire.client import Client

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from chaos.cluster import BrokerId, Link
 from chaos.frames import Action, FrameLinks, Frames, Met, Rule
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from suites.protocol.stage import Stage
 from wire.codes import code_name
 

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
+from fixtures.clusters.locks.releases import clients_jar, definition_jars
 from fixtures.clusters.pool import ClusterPool
-from fixtures.clusters.releases import clients_jar, definition_jars
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.errors import OnceproofError
-from fixtures.processes import ProcessError
+from fixtures.processes.keeper import ProcessError
 from suites.equipment import Equipment
 from suites.protocol import company
 from suites.protocol.asking import Clients

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fixtures.clusters.security import USERS
+from fixtures.clusters.network.security import USERS
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, SECURED, Needs, generations, needs, requirement
 from suites.protocol.clocks import SOON_S

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fixtures.clusters.coordinators import partition_of
+from fixtures.clusters.observing.coordinators import partition_of
 from suites.protocol import replicas
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement

@@ -11,7 +11,7 @@ from functools import partial
 
 from chaos import frames
 from chaos.frames import Action, Cut, Direction, Frames, Hold
-from fixtures.clusters.coordinators import GROUPS_TOPIC, partition_of
+from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from suites.protocol import groups, replicas
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement

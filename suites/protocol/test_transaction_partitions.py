@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fixtures.clusters.coordinators import TRANSACTIONS_TOPIC, partition_of
+from fixtures.clusters.observing.coordinators import TRANSACTIONS_TOPIC, partition_of
 from suites.protocol.answers import Answer
 from suites.protocol.case import requirement
 from suites.protocol.lawful import fencing_code, outside_code

@@ -12,7 +12,7 @@ from functools import partial
 
 from chaos.cluster import BrokerId, Link
 from chaos.frames import Frames, Hold
-from fixtures.clusters.coordinators import GROUPS_TOPIC, partition_of
+from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from suites.protocol import brokers, groups, replicas
 from suites.protocol.answers import Answer
 from suites.protocol.case import BOTH, THREE, generations, needs, requirement

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-from fixtures.clusters.local import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster
 from suites.protocol.stage import Line, Stage
 from wire.client import Client
 from wire.connection import Authentication, Connection

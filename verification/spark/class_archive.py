@@ -1,8 +1,8 @@
 """The class archive of Spark's JVM, where a run has left one in the per-user cache.
 
 Half of what a session does until its first answer is loading classes. A JVM that maps them from an archive starts in
-half the time. A run makes one at its end (`fixtures.spark_rehearsal`); whoever judges saved evidence on the same machine
-profits from it. This room makes nothing and only looks there.
+half the time. A run makes one at its end (`fixtures.tools.spark_class_archive`); whoever judges saved evidence on the
+same machine profits from it. This room makes nothing and only looks there.
 
 An archive never changes what a program does: a JVM that finds it unsuitable (other jars, other JVM) ignores it, and says
 nothing of it. So it is used whatever Java is found.
