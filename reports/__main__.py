@@ -16,15 +16,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports import baseline, diff, terminal
-from reports.baseline import Outcomes
-from reports.compare import against
-from reports.errors import ReportError
-from reports.load import load_run
-from reports.merge import merge
-from reports.model import Report
-from reports.words import EXIT_MEANING
-from reports.write import write_all
+from reports import diff
+from reports.comparing import baseline
+from reports.comparing.baseline import Outcomes
+from reports.comparing.compare import against
+from reports.formats import terminal
+from reports.formats.write import write_all
+from reports.loading.merge import merge
+from reports.loading.run import load_run
+from reports.model.errors import ReportError
+from reports.model.report import Report
+from reports.model.wording import EXIT_MEANING
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import PRECEDENCE, ExitCode
 

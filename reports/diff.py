@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reports import baseline, html, results
-from reports.baseline import Outcomes
-from reports.change import Comparison
-from reports.compare import compare
-from reports.errors import UnfitRunError
-from reports.load import load_run
-from reports.words import one_line, plain
-from reports.write import write_text
+from reports.comparing import baseline, results
+from reports.comparing.baseline import Outcomes
+from reports.comparing.compare import compare
+from reports.formats import html
+from reports.formats.write import write_text
+from reports.loading.run import load_run
+from reports.model.change import Comparison
+from reports.model.errors import UnfitRunError
+from reports.model.wording import one_line, plain
 from verification.command_line import Parser
 
 PAGE = "diff.html"

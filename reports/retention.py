@@ -14,9 +14,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports import run_record
-from reports.errors import RetentionError
-from reports.load import RUN_RECORD
+from reports.loading.run import RUN_RECORD
+from reports.model import run_record
+from reports.model.errors import RetentionError
 
 LATEST = "latest"
 

@@ -14,8 +14,8 @@ import pytest
 
 from fixtures.clusters.locks.releases import OLDEST, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
-from reports import baseline
-from reports.errors import UnfitBaselineError
+from reports.comparing import baseline
+from reports.model.errors import UnfitBaselineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

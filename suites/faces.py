@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from fixtures.errors import RunDirectoryError
 from reports import retention
-from reports.errors import RetentionError
-from reports.load import BASELINE, load_run
-from reports.run_record import Download
-from reports.write import write_all
+from reports.formats.write import write_all
+from reports.loading.run import BASELINE, load_run
+from reports.model.errors import RetentionError
+from reports.model.run_record import Download
 from suites.config import OUT, RunConfig
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fixtures.downloads.progress import Downloaded
-    from reports.model import Report
+    from reports.model.report import Report
 
 
 def leave_faces(config: RunConfig, say: Callable[[str], None]) -> Report:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from fixtures.clients.registry import CLIENTS
-from reports.run_record import Planned
+from reports.model.run_record import Planned
 from suites.config import Profile, RunConfig
 
 #: What one scenario takes on two cores with a warm cache, with its share of starting and judging: measured on runs of

@@ -18,8 +18,8 @@ from chaos.errors import ChaosError
 from fixtures.clusters.errors import ClusterError
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from fixtures.processes.keeper import ProcessError
-from reports import terminal
-from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
+from reports.formats import terminal
+from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from suites.config import RunConfig, Runtime
 from suites.console import Console
 from suites.equipment import Equipment, look_around, prepare

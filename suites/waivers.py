@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 
 from fixtures.errors import UsageError
-from reports.run_record import Acceptance
+from reports.model.run_record import Acceptance
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.requirements.catalogue import load as load_catalogue
 

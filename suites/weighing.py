@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.model import Report
-from reports.write import write_all
+from reports.formats.write import write_all
+from reports.model.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

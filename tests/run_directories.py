@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reports.run_record import Download, Ended, Planned, RunRecord, RunState
+from reports.model.run_record import Download, Ended, Planned, RunRecord, RunState
 from tests.plans import ANCHOR, STARTED, WALL_CLOCK, Plan
 from tests.planted_evidence import entries, experiment, log_rows, transaction_log
 from verification.evidence import history_file, transaction_log_file, verdict_file

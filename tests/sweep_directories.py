@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reports.load import load_run
-from reports.model import Report
-from reports.run_record import Ended, Planned, RunRecord, RunState
-from reports.write import write_all
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.report import Report
+from reports.model.run_record import Ended, Planned, RunRecord, RunState
 from verification.scripts.script import Exchange, Relation, Script, Statement
 
 STARTED = "20261121T093000Z"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from reports.surroundings import around
+from reports.loading.log_context import around
 from tests import planted_writes
 from tests.damaged_runs import DAMAGE, ENTRY, change_captures, change_polls, cut_history, log_bodies, write_log
 from tests.planted_cases import CASES, MIXED, anomalies, mixed

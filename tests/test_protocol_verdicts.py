@@ -16,7 +16,7 @@ import pytest
 from chaos.frames import Frames, Hold
 from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.errors import OnceproofError
-from reports.run_record import read as read_record
+from reports.model.run_record import read as read_record
 from suites.protocol import settings
 from suites.protocol.answers import Answer, NoAnswerError
 from suites.protocol.case import SECURED

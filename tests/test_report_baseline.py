@@ -10,15 +10,16 @@ import jsonschema
 import pytest
 
 from reports import __main__ as command
-from reports import baseline, results, summary, terminal
-from reports.baseline import Outcomes
-from reports.change import ChangeKind
-from reports.compare import against
-from reports.errors import UnfitBaselineError
-from reports.load import BASELINE, load_run
-from reports.model import Report
-from reports.run_record import Acceptance
-from reports.write import write_all
+from reports.comparing import baseline, results
+from reports.comparing.baseline import Outcomes
+from reports.comparing.compare import against
+from reports.formats import summary, terminal
+from reports.formats.write import write_all
+from reports.loading.run import BASELINE, load_run
+from reports.model.change import ChangeKind
+from reports.model.errors import UnfitBaselineError
+from reports.model.report import Report
+from reports.model.run_record import Acceptance
 from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict

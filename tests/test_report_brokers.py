@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.broker_log import LINES_MAX, TEXT_MAX, Asked, around
-from reports.finding import BrokerLine
-from reports.load import load_run
+from reports.loading.broker_log import LINES_MAX, TEXT_MAX, Asked, around
+from reports.loading.run import load_run
+from reports.model.findings import BrokerLine
 from tests.plans import CONTROL, FAILED, SMOKE
 from tests.plans import found as planted
 from tests.run_directories import make_run

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reports.baseline import of_results
-from reports.compare import against
-from reports.load import load_run
-from reports.results import results
-from reports.write import write_all
+from reports.comparing.baseline import of_results
+from reports.comparing.compare import against
+from reports.comparing.results import results
+from reports.formats.write import write_all
+from reports.loading.run import load_run
 from tests.browser import JENKINS, needs_chromium, served, told, visit
 from tests.plans import EVERY_VERDICT, FAILED
 from tests.run_directories import make_run

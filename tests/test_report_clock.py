@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.clock import instant, later, moment
-from reports.load import load_run
-from reports.write import write_all
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.clock import instant, later, moment
 from tests.plans import FAILED, SMOKE
 from tests.run_directories import make_run
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from reports import html, trace
-from reports.coordinator_drawing import IDS_MAX, Part, chosen, height
-from reports.lane_drawing import draw_lanes
-from reports.load import load_run
-from reports.picture import Coordinated, Coordinator, Reign, Stretch, Timeline
-from reports.shapes import LEFT, WIDTH
-from reports.timeline import timeline
+from reports.formats import html, trace
+from reports.formats.charts.coordinators import IDS_MAX, Part, chosen, height
+from reports.formats.charts.lanes import draw_lanes
+from reports.formats.charts.shapes import LEFT, WIDTH
+from reports.loading.run import load_run
+from reports.loading.timeline_builder import timeline
+from reports.model.timeline import Coordinated, Coordinator, Reign, Stretch, Timeline
 from tests.plans import FAILED, STARTED
 from tests.planted_evidence import entries as planted
 from tests.planted_evidence import transaction_log

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reports.cases import Ending, cases
-from reports.errors import UnfitRunError
-from reports.load import load_run
-from reports.model import Report
-from reports.run_record import Acceptance, Ended, RunState
+from reports.formats.test_cases import Ending, cases
+from reports.loading.run import load_run
+from reports.model.errors import UnfitRunError
+from reports.model.report import Report
+from reports.model.run_record import Acceptance, Ended, RunState
 from tests.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, STARTED, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict

@@ -16,16 +16,16 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import pytest
 
-from reports import summary as summaries
-from reports import terminal
-from reports.baseline import of_results
-from reports.compare import against
-from reports.load import load_run
-from reports.model import Report
-from reports.results import dumps
-from reports.run_record import Acceptance, RunState
-from reports.words import scenario_word
-from reports.write import write_all
+from reports.comparing.baseline import of_results
+from reports.comparing.compare import against
+from reports.comparing.results import dumps
+from reports.formats import summary as summaries
+from reports.formats import terminal
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.report import Report
+from reports.model.run_record import Acceptance, RunState
+from reports.model.wording import scenario_word
 from tests.plans import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from verification.vocabulary.verdict import ExitCode, Verdict

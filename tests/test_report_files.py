@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from reports import html, retention, run_record, terminal
-from reports.errors import RetentionError, UnfitRunRecordError
-from reports.load import load_run
-from reports.run_record import Acceptance
+from reports import retention
+from reports.formats import html, terminal
+from reports.loading.run import load_run
+from reports.model import run_record
+from reports.model.errors import RetentionError, UnfitRunRecordError
+from reports.model.run_record import Acceptance
 from tests.plans import EVERY_VERDICT, FAILED, SMOKE, found
 from tests.run_directories import judged, make_run, record
 from verification.evidence import verdict_file

@@ -13,11 +13,11 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import pytest
 
-from reports import ctrf as ctrf_face
-from reports import junit
-from reports.load import load_run
-from reports.run_record import Acceptance, RunState
-from reports.write import write_all
+from reports.formats import ctrf as ctrf_face
+from reports.formats import junit
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.run_record import Acceptance, RunState
 from tests.plans import BROKEN, CONTROL, EVERY_VERDICT, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan
 from tests.run_directories import make_run
 from tests.test_report_faces import hostile_plan

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import pytest
 
-from reports import terminal
-from reports.load import load_run
-from reports.write import write_all, write_text
+from reports.formats import terminal
+from reports.formats.write import write_all, write_text
+from reports.loading.run import load_run
 from tests.plans import Plan, found
 from tests.run_directories import make_run
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from reports import summary, terminal
-from reports.baseline import of_results
-from reports.compare import against
-from reports.grounds import Ground, Place, grounds
-from reports.load import load_run
-from reports.results import results
-from reports.run_record import Acceptance, RunState
-from reports.write import write_all
+from reports.comparing.baseline import of_results
+from reports.comparing.compare import against
+from reports.comparing.results import results
+from reports.deciding.reasons import Ground, Place, grounds
+from reports.formats import summary, terminal
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.run_record import Acceptance, RunState
 from tests.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.run_directories import make_run
 from tests.sweep_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_sweep

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from justhtml import JustHTML
 
-from reports import diff, track_page
-from reports.load import BASELINE, load_run
-from reports.merge import merge
-from reports.results import dumps
-from reports.write import write_all
+from reports import diff
+from reports.comparing.results import dumps
+from reports.formats import track_record_page
+from reports.formats.write import write_all
+from reports.loading.merge import merge
+from reports.loading.run import BASELINE, load_run
 from suites.regressions import matrix
 from suites.track_record import rows
 from tests.browser import needs_chromium, told
@@ -73,7 +74,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     write_all(load_run(sweep), sweep)
     write_all(merge([run, sweep, root / "missing"], root / "merged"), root / "merged")
     track = root / "track-record.html"
-    track.write_text(track_page.render(matrix.told(matrix.read(), rows())), encoding="utf-8")
+    track.write_text(track_record_page.render(matrix.told(matrix.read(), rows())), encoding="utf-8")
     return Pages(
         scenarios=run / "report.html",
         hostile=hostile_run(root / "hostile")[1] / "report.html",

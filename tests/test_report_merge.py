@@ -12,14 +12,15 @@ import jsonschema
 import pytest
 
 from reports import __main__ as command
-from reports import baseline, results, summary, terminal
-from reports.compare import against
-from reports.errors import UnfitRunError
-from reports.load import BASELINE, load_run
-from reports.merge import merge
-from reports.model import Report
-from reports.run_record import Acceptance
-from reports.write import write_all
+from reports.comparing import baseline, results
+from reports.comparing.compare import against
+from reports.formats import summary, terminal
+from reports.formats.write import write_all
+from reports.loading.merge import merge
+from reports.loading.run import BASELINE, load_run
+from reports.model.errors import UnfitRunError
+from reports.model.report import Report
+from reports.model.run_record import Acceptance
 from tests.plans import CONTROL, FAILED, SMOKE, Plan
 from tests.run_directories import make_run, record
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict

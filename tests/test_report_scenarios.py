@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from reports import html, scorecards
-from reports.in_full import IN_FULL_MIN
-from reports.lane_drawing import draw_lanes
-from reports.load import load_run
-from reports.matrix import columns, groups
-from reports.merge import merge
-from reports.picture import Timeline
-from reports.results import dumps
-from reports.shapes import WIDTH
-from reports.surroundings import ROWS_MAX, around
-from reports.timeline import timeline
+from reports.comparing.results import dumps
+from reports.deciding import scorecards
+from reports.deciding.matrix import columns, groups
+from reports.formats import html
+from reports.formats.charts.lanes import draw_lanes
+from reports.formats.charts.shapes import WIDTH
+from reports.formats.page_budget import IN_FULL_MIN
+from reports.loading.log_context import ROWS_MAX, around
+from reports.loading.merge import merge
+from reports.loading.run import load_run
+from reports.loading.timeline_builder import timeline
+from reports.model.timeline import Timeline
 from tests.plans import (
     ANCHOR,
     CONTROL,

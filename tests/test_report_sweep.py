@@ -10,10 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reports import terminal
 from reports.__main__ import main
-from reports.load import load_run
-from reports.write import write_all
+from reports.formats import terminal
+from reports.formats.write import write_all
+from reports.loading.run import load_run
 from tests.plans import EVERY_VERDICT, SMOKE
 from tests.run_directories import make_run
 from tests.sweep_directories import (

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reports.drawing import draw
-from reports.shapes import WIDTH
-from reports.timeline import BINS_MAX, fault_rows, timeline
+from reports.formats.charts.rates import draw
+from reports.formats.charts.shapes import WIDTH
+from reports.loading.timeline_builder import BINS_MAX, fault_rows, timeline
 from tests.plans import ANCHOR, END_S, SECOND, SMOKE
 from tests.planted_evidence import entries
 from verification.vocabulary.history import Action, Entry, FaultRecord, History, Operation, Outcome, Sample

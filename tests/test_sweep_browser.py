@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.load import load_run
-from reports.write import write_all
+from reports.formats.write import write_all
+from reports.loading.run import load_run
 from tests.browser import JENKINS, needs_chromium, served, told, visit
 from tests.sweep_directories import EVERY_SCRIPT, PASSED, VIOLATED, make_sweep, said
 from tests.test_report_browser import probed

@@ -11,13 +11,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reports import terminal
 from reports.__main__ import main
-from reports.baseline import read as read_baseline
-from reports.compare import against
-from reports.load import load_run
-from reports.run_record import Acceptance, Ended, RunState
-from reports.write import write_all
+from reports.comparing.baseline import read as read_baseline
+from reports.comparing.compare import against
+from reports.formats import terminal
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.run_record import Acceptance, Ended, RunState
 from tests.sweep_directories import (
     INAPPLICABLE,
     PASSED,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.clusters.errors import ClusterSpecError
-from reports.track_page import render
+from reports.formats.track_record_page import render
 from suites import track_record
 from suites.protocol.case import Needs
 from suites.protocol.recording import Recording, UnmetError

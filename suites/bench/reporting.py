@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reports.load import load_run
+from reports.loading.run import load_run
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing
 from suites.bench.errors import WorthlessReportError
 from suites.bench.judging import conducted, judged, scenario_of

@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 from fixtures.errors import OnceproofError, RunDirectoryError
-from reports import terminal
-from reports.run_record import Acceptance, Ended, Planned, RunRecord, RunState
+from reports.formats import terminal
+from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from suites.config import RunConfig
 from suites.faces import download, keep_baseline, leave_faces, written_to
 from verification.vocabulary.verdict import ExitCode

@@ -31,7 +31,7 @@ from wire.transaction_versions import Generation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reports.run_record import Acceptance
+    from reports.model.run_record import Acceptance
 
 _HERE = Path(__file__).resolve().parent
 

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fixtures.errors import OnceproofError
-from reports import track_page
-from reports.track_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
-from reports.vocabulary import note_on
+from reports.formats import track_record_page
+from reports.formats.track_record_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
+from reports.model.vocabulary import note_on
 from suites.config import ROOT
 from suites.regressions.row import Row, Seen
 from verification.vocabulary.releases import parse
@@ -82,7 +82,7 @@ def write(
     if not found or not closed:
         raise UnfitRecordError(f"{table} has lost the lines {BEGIN} and {END}, between which the matrix belongs.")
     _replace(path, json.dumps(body, indent=1, ensure_ascii=False) + "\n")
-    _replace(page, track_page.render(told(ordered, rows)))
+    _replace(page, track_record_page.render(told(ordered, rows)))
     _replace(table, f"{before}{BEGIN}\n{render(ordered, rows)}{END}{after}")
 
 

@@ -19,7 +19,7 @@ One scenario's directory:
     verdicts.json                      the judgement (`verification.vocabulary.verdict`)
     README.txt                         how to run it again, what each file is
 
-A whole run's directory has `runs/<scenario>/` with these, beside the faces of its report (`reports.write`).
+A whole run's directory has `runs/<scenario>/` with these, beside the faces of its report (`reports.formats.write`).
 
 A protocol case leaves one file, `script.json` (`verification.scripts.script`), in a directory of its own; a sweep's
 directory has `runs/<case>/`. A directory that holds both kinds is read as both.

@@ -1,0 +1,158 @@
+"""`results.json` → the cases that can be compared, whichever run, machine or version of this suite wrote it.
+
+A case is a scenario, a protocol case, a control or a requirement with one word for how it ended. The seed is part of a
+scenario's id (`…-<client>-<seed>`) and not of what it is: `stem` is the id without it, and without the name of the run
+in a merged report. Reading is strict where the comparison depends on it: a baseline that cannot be read is refused
+before anything is started, because a comparison with nothing would find no regression.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reports.model.change import CaseKind, Side
+from reports.model.errors import UnfitBaselineError
+from reports.model.report import FORMAT
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case as one side ended it; `found` are the known bugs that were named, and the anomalies without one.
+
+    `part` is its run in a merged report; with the seed it tells cases of one stem apart.
+    """
+
+    kind: CaseKind
+    id: str
+    stem: str
+    seed: str
+    word: str
+    reason: str
+    accepted: bool = False
+    applies: bool = True
+    found: frozenset[str] = frozenset()
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """One side: what it says about itself and all of its cases."""
+
+    side: Side
+    cases: tuple[Case, ...]
+
+
+def read(path: Path) -> Outcomes:
+    """Read a results.json, or the one in a directory.
+
+    Raises UnfitBaselineError with one sentence when it is missing, cut, foreign or of another format.
+    """
+    file = path / RESULTS if path.is_dir() else path
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnfitBaselineError(f"{file} does not exist; a baseline is the {RESULTS} of an earlier run") from None
+    except (OSError, ValueError) as error:
+        raise UnfitBaselineError(f"{file} is not readable JSON ({error}); the baseline is cut or foreign") from error
+    if not isinstance(body, dict) or not {"format", "scenarios", "requirements"} <= set(body):
+        raise UnfitBaselineError(f"{file} is no {RESULTS} of this suite")
+    if body["format"] != FORMAT:
+        raise UnfitBaselineError(f"{file} has format {body['format']!r}; this version reads format {FORMAT}")
+    try:
+        return of_results(body)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UnfitBaselineError(f"{file} does not fit format {FORMAT}: {error!r}") from error
+
+
+def of_results(body: Mapping[str, Any]) -> Outcomes:
+    """The cases of the object that `results.json` holds."""
+    run, subject = body["run"], body["subject"]
+    return Outcomes(
+        side=Side(
+            release=str(subject["release"]),
+            runtime=str(subject["runtime"]),
+            started=str(run["started"]),
+            profile=str(run["profile"]),
+            decision=str(body["decision"]),
+            partial=str(body["partial"]),
+        ),
+        cases=tuple(_cases(body)),
+    )
+
+
+def _cases(body: Mapping[str, Any]) -> Iterator[Case]:
+    for each in body["scenarios"]:
+        yield _scenario(each, CaseKind.SCENARIO, str(each["verdict"]))
+    for each in body.get("cases", ()):
+        yield _script(each)
+    for each in body["controls"]:
+        # A control that nobody could judge has not shown anything, and is therefore not convicted either.
+        yield _scenario(each, CaseKind.CONTROL, "CONVICTED" if each["convicted"] else "NOT_CONVICTED")
+    for each in body["requirements"]:
+        yield _requirement(each)
+
+
+def _requirement(body: Mapping[str, Any]) -> Case:
+    decided = [str(one["reason"]) for one in body["decided_by"] if one["verdict"] == body["verdict"]]
+    return Case(
+        kind=CaseKind.REQUIREMENT,
+        id=str(body["id"]),
+        stem=str(body["id"]),
+        seed="",
+        word=str(body["verdict"]),
+        reason=decided[0] if decided else str(body["untested"]),
+        accepted=bool(body["accepted"]),
+        applies=bool(body.get("applies", True)),
+    )
+
+
+def _script(body: Mapping[str, Any]) -> Case:
+    part = str(body.get("part", ""))
+    named = [str(each["id"]) for each in body["known"] if each["named"]]
+    violated = (str(each["id"]) for each in body["requirements"] if each["verdict"] == "FAIL")
+    return Case(
+        kind=CaseKind.CASE,
+        id=str(body["id"]),
+        stem=str(body["id"]).removesuffix(f"@{part}" if part else ""),
+        seed="",
+        word=str(body["verdict"]),
+        reason=str(body["reason"]),
+        accepted=bool(body["accepted"]),
+        found=frozenset(named or violated),
+        part=part,
+    )
+
+
+def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> Case:
+    part = str(body.get("part", ""))
+    key = str(body["id"]).removesuffix(f"@{part}" if part else "")
+    stem, seed = _split(key, body.get("seed"), str(body.get("client", "")))
+    # One known bug shows as one anomaly today and as another tomorrow; that is not a second defect.
+    found = (str(each["known_bug"] or each["anomaly"]) for each in body["findings"])
+    return Case(
+        kind=kind,
+        id=str(body["id"]),
+        stem=stem,
+        seed=seed,
+        word=word,
+        reason=str(body["reason"]),
+        accepted=bool(body["accepted"]),
+        found=frozenset(found),
+        part=part,
+    )
+
+
+def _split(key: str, seed: object, client: str) -> tuple[str, str]:
+    """An id without its seed, and the seed; an id that ends in neither is its own stem."""
+    if seed is not None and key.endswith(f"-{seed}"):
+        return key.removesuffix(f"-{seed}"), str(seed)
+    # A planned scenario that left no evidence knows its client only.
+    match = re.fullmatch(rf"(.*-{re.escape(client)})-(\d+)", key) if client else None
+    return (match[1], match[2]) if match else (key, "")

@@ -1,0 +1,208 @@
+"""`results.json`: the report for programs. The schema is `docs/results.schema.json`; `format` changes when it does.
+
+Verdicts are words (`"INCONCLUSIVE"`), a requirement that nothing tested is `"UNTESTED"`, times are seconds. Scenarios
+and protocol cases stand in the order of the plan, requirements in the order of the catalogue. Worst examples are the
+same, at most 32 per finding, as on the page; every violation is in the evidence directory that the finding names.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from reports.deciding.scorecards import cards
+from reports.model.change import Comparison
+from reports.model.protocol_case import ScriptCase
+from reports.model.report import FORMAT, Client, Pairs, Part, Report, RequirementRow, ScenarioReport
+from reports.model.wording import UNTESTED
+from verification.scripts.script import FORMAT as SCRIPT_FORMAT
+
+
+def results(report: Report) -> dict[str, Any]:
+    """The object that `results.json` holds."""
+    judgement = report.judgement
+    return {
+        "format": FORMAT,
+        "verdict": judgement.verdict.name,
+        "decision": judgement.decision.value,
+        "exit_code": int(judgement.exit_code),
+        "why": judgement.why,
+        "interrupted": report.interrupted,
+        "partial": report.partial,
+        "subject": _subject(report),
+        "run": _run(report),
+        **({} if report.is_sweep else {"guarantees": _guarantees(report)}),
+        "scenarios": [_scenario(each) for each in report.scenarios],
+        "controls": [
+            {**_scenario(each), "convicted": bool(each.convicted), "expects": list(each.expects)}
+            for each in report.controls
+        ],
+        **({"cases": [_case(each) for each in report.cases]} if report.cases else {}),
+        "requirements": [_requirement(each) for each in report.requirements],
+        "accepted": [asdict(each) for each in report.acceptances],
+        "problems": [asdict(each) for each in report.problems],
+        **({"parts": [_part(each) for each in report.parts]} if report.parts else {}),
+        **({"comparison": _comparison(report.comparison)} if report.comparison else {}),
+    }
+
+
+def dumps(report: Report) -> str:
+    """The file's text; equal reports give equal bytes."""
+    return json.dumps(results(report), indent=1, ensure_ascii=True) + "\n"
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "directory": part.directory,
+        "note": part.note,
+        "subject": part.subject,
+        "started": part.started,
+        "profile": part.profile,
+        "seed": part.seed,
+        "verdict": part.verdict.name if part.verdict is not None else "",
+        "decision": part.decision,
+        "duration_s": round(part.duration_s, 3),
+        "host": _mapping(part.host),
+        "replay": part.replay,
+        **({"comparison": _comparison(part.comparison)} if part.comparison else {}),
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "baseline": asdict(comparison.baseline),
+        "regressions": len(comparison.regressions),
+        "unchanged": comparison.unchanged,
+        "changes": [asdict(each) for each in comparison.changes],
+    }
+
+
+def _mapping(pairs: Pairs) -> dict[str, str]:
+    return dict(pairs)
+
+
+def _client(client: Client) -> dict[str, str]:
+    return asdict(client)
+
+
+def _subject(report: Report) -> dict[str, Any]:
+    subject = report.subject
+    return {
+        "release": subject.release,
+        "runtime": subject.runtime,
+        "clients": [_client(each) for each in subject.clients],
+        "versions": _mapping(subject.versions),
+        "digests": _mapping(subject.digests),
+        "host": _mapping(subject.host),
+    }
+
+
+def _run(report: Report) -> dict[str, Any]:
+    return {
+        "started": report.started,
+        "duration_s": round(report.duration_s, 3),
+        "expected_s": round(report.expected_s, 3),
+        "seed": report.seed,
+        "profile": report.profile,
+        "suite": report.suite,
+        "options": _mapping(report.options),
+        "replay": report.replay,
+    }
+
+
+def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
+    return {
+        "id": scenario.key,
+        "scenario": scenario.scenario,
+        "claim": scenario.claim,
+        "verdict": scenario.verdict.name,
+        "accepted": scenario.accepted,
+        "reason": scenario.reason,
+        "run": scenario.run,
+        "seed": scenario.seed,
+        "client": scenario.client,
+        "protocol": scenario.protocol,
+        "schedule": list(scenario.schedule),
+        "requirements": [
+            {"id": each.id, "verdict": each.verdict.name, "reason": each.reason} for each in scenario.requirements
+        ],
+        "coverage": [{**asdict(each), "met": each.met} for each in scenario.coverage],
+        "faults": [asdict(each) for each in scenario.faults],
+        "findings": [_finding(asdict(each)) for each in scenario.findings],
+        "availability": _availability(scenario),
+        "counts": dict(scenario.counts),
+        "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},
+        "evidence": [asdict(each) for each in scenario.evidence],
+        "replay": scenario.replay,
+        **({"part": scenario.part} if scenario.part else {}),
+    }
+
+
+def _guarantees(report: Report) -> list[dict[str, str]]:
+    return [
+        {"title": each.title, "verdict": UNTESTED if each.verdict is None else each.verdict.name, "fact": each.fact}
+        for each in cards(report)
+        if not each.measured
+    ]
+
+
+def _case(case: ScriptCase) -> dict[str, Any]:
+    """What decided a case; everything that was asked and answered is in its script."""
+    return {
+        "id": case.key,
+        "claim": case.claim,
+        "verdict": case.verdict.name,
+        "accepted": case.accepted,
+        "reason": case.reason,
+        "generation": case.generation,
+        "cluster": case.cluster,
+        "requirements": [
+            {"id": each.id, "verdict": each.verdict.name, "reason": each.reason} for each in case.requirements
+        ],
+        "deciding": [asdict(each) for each in case.deciding],
+        "counts": {"exchanges": len(case.exchanges), "statements": len(case.statements), "claims": case.claims},
+        "known": [asdict(each) for each in case.known],
+        "seconds": case.actual_s,
+        "script": {"path": case.script, "format": SCRIPT_FORMAT},
+        "replay": case.replay,
+        **({"part": case.part} if case.part else {}),
+    }
+
+
+def _finding(finding: dict[str, Any]) -> dict[str, Any]:
+    """The log around an example and the minimal witness stay in the evidence; programs find them there whole."""
+    kept = {name: value for name, value in finding.items() if not name.startswith(("around", "minimal"))}
+    # The step is in `fault`, with its words.
+    kept["witnesses"] = [{name: value for name, value in each.items() if name != "when"} for each in kept["witnesses"]]
+    return {("examples" if name == "witnesses" else name): value for name, value in kept.items()}
+
+
+def _availability(scenario: ScenarioReport) -> list[dict[str, Any]]:
+    faults = scenario.timeline.unavailability if scenario.timeline else ()
+    return [
+        {
+            "step": each.step,
+            "longest_gap_s": round(each.gap_s, 3),
+            "first_commit_after_heal_s": each.recovered_s,
+            "commit_latency": {name: asdict(getattr(each, name)) for name in ("before", "during", "after")},
+        }
+        for each in faults
+    ]
+
+
+def _requirement(row: RequirementRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "level": row.level,
+        "text": row.text,
+        "source": list(row.source),
+        "verdict": UNTESTED if row.verdict is None else row.verdict.name,
+        "untested": row.untested,
+        "applies": row.applies,
+        "accepted": row.accepted,
+        "decided_by": [
+            {"id": key, "verdict": verdict.name, "reason": reason} for key, verdict, reason in row.decided_by
+        ],
+    }

@@ -1,0 +1,110 @@
+"""Which violations the user accepted, and which findings that covers.
+
+An acceptance names a known bug (`KB-16`) or a requirement (`TXN-25`). By a known bug it covers the findings whose
+signature over the evidence matched that bug, and nothing else: a second, unnamed anomaly in the same scenario still
+counts. By a requirement it covers a finding when every violated requirement that forbids its anomaly is accepted.
+A violation without any finding cannot be accepted: nobody would know what was accepted.
+
+A protocol case has no findings: its violation is accepted by the known bug that it is (by all of them, where it shows
+two), or when every requirement that it violates is accepted.
+
+An acceptance has run out when the run started after its last day. That is decided by the day of the run, not of the
+reader, so that a report rendered again says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from reports.model.clock import instant
+from reports.model.protocol_case import KnownRow, ScriptCase
+from reports.model.report import AcceptanceRow, ScenarioReport
+from reports.model.run_record import Acceptance
+from reports.model.vocabulary import Catalogue
+from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict
+
+
+def expired(acceptance: Acceptance, started: str) -> bool:
+    """Whether its last day lies before the day of the run, which is of UTC.
+
+    A last day that is no date has passed, and so has every last day for a run that does not say when it began: what
+    nobody knows to hold counts.
+    """
+    if not acceptance.until:
+        return False
+    began = instant(started)
+    try:
+        return began is None or date.fromisoformat(acceptance.until[:10]) < began.date()
+    except ValueError:
+        return True
+
+
+def holding(acceptances: Iterable[Acceptance], started: str) -> frozenset[str]:
+    """The ids that are accepted on the day of the run."""
+    return frozenset(each.id for each in acceptances if not expired(each, started))
+
+
+def covers(
+    accepted: frozenset[str],
+    finding: Finding,
+    verdicts: Iterable[RequirementVerdict],
+    catalogue: Catalogue,
+) -> bool:
+    """Whether one finding is accepted, given what the scenario says about its requirements."""
+    if finding.known_bug is not None and finding.known_bug in accepted:
+        return True
+    violated = {
+        each.id
+        for each in verdicts
+        if each.verdict is Verdict.FAIL and each.id in catalogue and finding.anomaly in catalogue[each.id].forbids
+    }
+    return bool(violated) and violated <= accepted
+
+
+def covers_case(accepted: frozenset[str], known: Iterable[KnownRow], verdicts: Iterable[RequirementVerdict]) -> bool:
+    """Whether the violation of a protocol case is accepted: by all of the bugs that it is, or by its requirements."""
+    bugs = {each.id for each in known if each.named}
+    violated = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
+    return any(ids and ids <= accepted for ids in (bugs, violated))
+
+
+def rows(
+    acceptances: Iterable[Acceptance],
+    started: str,
+    scenarios: Iterable[ScenarioReport],
+    cases: Iterable[ScriptCase] = (),
+) -> tuple[AcceptanceRow, ...]:
+    """What the user accepted; an acceptance that covers nothing is shown too, because it should be removed."""
+    subjects = tuple(scenarios)
+    accepted_cases = tuple(each for each in cases if each.accepted)
+
+    def covered(id_: str) -> int:
+        in_cases = sum(1 for each in accepted_cases if id_ in _accepted_by(each))
+        return in_cases + sum(
+            1
+            for scenario in subjects
+            for finding in scenario.findings
+            if finding.accepted
+            and (
+                finding.known_bug == id_
+                or any(v.id == id_ and v.verdict is Verdict.FAIL for v in scenario.requirements)
+            )
+        )
+
+    return tuple(
+        AcceptanceRow(
+            id=each.id,
+            reason=each.reason,
+            until=each.until,
+            expired=expired(each, started),
+            findings=covered(each.id),
+        )
+        for each in acceptances
+    )
+
+
+def _accepted_by(case: ScriptCase) -> set[str]:
+    """The ids by which a case's violation can be accepted."""
+    violated = {each.id for each in case.requirements if each.verdict is Verdict.FAIL}
+    return violated | {each.id for each in case.known if each.named}

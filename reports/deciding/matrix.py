@@ -1,0 +1,99 @@
+"""Requirement × subject, family by family: what each run of a report says about each sentence of the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.deciding.scorecards import not_refuted
+from reports.model.protocol_case import Tried
+from reports.model.report import Report, RequirementRow
+from reports.model.vocabulary import catalogue
+from verification.requirements.catalogue import Decided
+from verification.vocabulary.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One subject: a run of a merged report (`part`), or the only one."""
+
+    title: str
+    part: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What one subject says: None where it tested nothing; `accepted` when every violation was accepted."""
+
+    verdict: Verdict | None
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A sentence with a cell per column; `strength` says what a pass of a stochastic sentence is worth."""
+
+    row: RequirementRow
+    cells: tuple[Cell, ...]
+    strength: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A family with its sentences."""
+
+    family: str
+    title: str
+    lines: tuple[Line, ...]
+
+    @property
+    def tested(self) -> int:
+        """How many of its sentences any subject decided."""
+        return sum(1 for each in self.lines if each.row.verdict is not None)
+
+    def count(self, verdict: Verdict | None) -> int:
+        """How many of its sentences ended so; None are those that nothing tested."""
+        return sum(1 for each in self.lines if each.row.verdict is verdict)
+
+    @property
+    def worst(self) -> Verdict | None:
+        """The worst verdict of the family; None when nothing was tested."""
+        verdicts = [each.row.verdict for each in self.lines if each.row.verdict is not None]
+        return Verdict.worst(verdicts) if verdicts else None
+
+
+def columns(report: Report) -> tuple[Column, ...]:
+    """The subjects in the order of the runs."""
+    if not report.parts:
+        return (Column(title=f"Kafka {report.subject.release or 'of unknown release'}", part=""),)
+    return tuple(Column(title=part.name, part=part.name) for part in report.parts if part.name)
+
+
+def groups(report: Report) -> tuple[Group, ...]:
+    """The catalogue by family, in its order; ids that it does not know come last."""
+    tried = {each.key: each for each in report.tried}
+    subjects = columns(report)
+    lines: dict[str, list[Line]] = {family: [] for family, _ in report.families}
+    for row in report.requirements:
+        cells = tuple(_cell(row, each.part, tried) for each in subjects)
+        lines.setdefault(row.family, []).append(Line(row=row, cells=cells, strength=_strength(row, tried)))
+    titles = dict(report.families)
+    return tuple(
+        Group(family=family, title=titles.get(family, ""), lines=tuple(each)) for family, each in lines.items() if each
+    )
+
+
+def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> Cell:
+    said = [(verdict, tried[key]) for key, verdict, _ in row.decided_by if tried[key].part == part]
+    failing = [one.accepted for verdict, one in said if verdict is Verdict.FAIL]
+    return Cell(
+        verdict=Verdict.worst(verdict for verdict, _ in said) if said else None,
+        accepted=bool(failing) and all(failing),
+    )
+
+
+def _strength(row: RequirementRow, tried: dict[str, Tried]) -> str:
+    """Of a stochastic sentence that passed: in how many runs it was not refuted."""
+    sentence = catalogue().get(row.id)
+    if sentence is None or sentence.decided is not Decided.STOCHASTIC or row.verdict is not Verdict.PASS:
+        return ""
+    return not_refuted(tried[key] for key, verdict, _ in row.decided_by if verdict is Verdict.PASS)

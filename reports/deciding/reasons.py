@@ -1,0 +1,161 @@
+"""What a decision rests on, in the order in which it matters: each ground once, with links to what proves it.
+
+A release that has one bug fails many scenarios and cases by it; a reader wants to know of the bug first, what it is and
+whether a release is without it, and then where it shows. Violations are therefore gathered by the known bug that they
+are, else by what was violated; what could not be decided is gathered by how it ended. A ground decides nothing:
+`decide` does. What got worse since a baseline and what is not whole have sections of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reports.model.findings import FindingReport
+from reports.model.protocol_case import ScriptCase, Tried
+from reports.model.report import Report, ScenarioReport
+from reports.model.vocabulary import catalogue, definition_of, note_on
+from reports.model.wording import shown_verdict
+from verification.vocabulary.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a ground shows: the key of a scenario, case or control, and what it says there."""
+
+    key: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """One reason for a decision: its name, what it is in a sentence or two, and every place where it shows.
+
+    `acceptable` is the id by which `--accept` alone takes it out of the decision, empty where there is none.
+    """
+
+    verdict: Verdict
+    name: str
+    text: str
+    places: tuple[Place, ...]
+    acceptable: str = ""
+    accepted: bool = False
+
+
+def grounds(report: Report) -> tuple[Ground, ...]:
+    """The grounds of a report, violations that count first, then those that were accepted, then what is open."""
+    gathered: dict[tuple[str, bool], list[Ground]] = {}
+    for each in _violations(report):
+        gathered.setdefault((each.name, each.accepted), []).append(each)
+    proven = [_joined(each) for each in gathered.values()]
+    # Equals stay in the order in which they were met: the worst scenario comes first.
+    return (*sorted(proven, key=lambda each: each.accepted), *_undecided(report))
+
+
+def _joined(same: list[Ground]) -> Ground:
+    """One ground of several with one name; what they say at one place becomes one sentence."""
+    said: dict[str, list[str]] = {}
+    for place in (place for each in same for place in each.places):
+        said.setdefault(place.key, []).append(place.what)
+    first = same[0]
+    return Ground(
+        verdict=first.verdict,
+        name=first.name,
+        text=first.text,
+        places=tuple(Place(key=key, what=", ".join(whats)) for key, whats in said.items()),
+        acceptable=first.acceptable if all(each.acceptable for each in same) else "",
+        accepted=first.accepted,
+    )
+
+
+def _violations(report: Report) -> Iterator[Ground]:
+    for scenario in report.worst_first:
+        if scenario.verdict is Verdict.FAIL:
+            yield from (_of_finding(scenario, finding) for finding in scenario.findings)
+            if not scenario.findings:
+                yield _without_finding(scenario)
+    for case in report.cases_worst_first:
+        if case.verdict is Verdict.FAIL:
+            yield from _of_case(case)
+
+
+def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Ground:
+    known_as = definition_of(finding.anomaly)
+    what_it_is = f"{known_as.definition} {known_as.why_illegal}" if known_as else ""
+    bug = finding.known_bug or ""
+    return Ground(
+        verdict=Verdict.FAIL,
+        name=bug or finding.anomaly,
+        text=note_on(bug) if bug else what_it_is,
+        places=(Place(key=scenario.key, what=f"{finding.anomaly} × {finding.count}"),),
+        acceptable=bug,
+        accepted=finding.accepted,
+    )
+
+
+def _without_finding(scenario: ScenarioReport) -> Ground:
+    """A verdict of evidence that was judged elsewhere need not say what was found; it counts all the same."""
+    return Ground(
+        verdict=Verdict.FAIL,
+        name="a violation without a finding",
+        text="The verdict says that something was violated, and not what; nothing can accept it.",
+        places=(Place(key=scenario.key, what=scenario.reason),),
+    )
+
+
+def _of_case(case: ScriptCase) -> Iterator[Ground]:
+    violated = [each.id for each in case.requirements if each.verdict is Verdict.FAIL]
+    place = Place(key=case.key, what=", ".join(violated))
+    named = [each for each in case.known if each.named]
+    for known in named:
+        yield Ground(
+            verdict=Verdict.FAIL,
+            name=known.id,
+            text=known.note,
+            places=(place,),
+            acceptable=known.id if len(named) == 1 else "",
+            accepted=case.accepted,
+        )
+    if not named:
+        sentence = catalogue().get(violated[0]) if violated else None
+        yield Ground(
+            verdict=Verdict.FAIL,
+            name=violated[0] if violated else case.key,
+            text=sentence.text if sentence else case.claim,
+            places=(place,),
+            acceptable=violated[0] if len(violated) == 1 else "",
+            accepted=case.accepted,
+        )
+
+
+def _undecided(report: Report) -> Iterator[Ground]:
+    def tried(verdict: Verdict) -> list[Tried]:
+        return [each for each in report.tried if each.counts_as is verdict]
+
+    def controls(verdict: Verdict) -> list[Tried]:
+        return [each for each in report.controls if shown_verdict(each) is verdict]
+
+    for verdict, name, text, open_ in (
+        (
+            Verdict.ERROR,
+            "controls not convicted",
+            "While a subject known to be bad goes unnoticed, the other answers prove nothing.",
+            controls(Verdict.ERROR),
+        ),
+        (
+            Verdict.ERROR,
+            "not carried out or not judged",
+            "The environment or the suite broke, not the subject.",
+            tried(Verdict.ERROR),
+        ),
+        (
+            Verdict.INCONCLUSIVE,
+            "undecided",
+            "Too little happened to call it a pass; no violation was proven.",
+            # A control that an interruption kept from being judged has not escaped.
+            tried(Verdict.INCONCLUSIVE) + controls(Verdict.INCONCLUSIVE),
+        ),
+    ):
+        if open_:
+            places = tuple(Place(key=each.key, what=each.reason) for each in open_)
+            yield Ground(verdict=verdict, name=name, text=text, places=places)

@@ -1,0 +1,27 @@
+"""`badge.json`: the decision for a shields.io endpoint badge (https://shields.io/badges/endpoint-badge)."""
+
+from __future__ import annotations
+
+import json
+
+from reports.model.report import Report
+from reports.model.wording import one_line
+from verification.vocabulary.verdict import Decision
+
+_COLOUR = {Decision.GO: "brightgreen", Decision.NO_GO: "red", Decision.UNDECIDED: "yellow"}
+#: A badge is read at a glance beside others.
+MESSAGE_MAX = 60
+
+
+def dumps(report: Report) -> str:
+    """The file's text; `isError` lets the badge's colour not be overridden when the run is not a GO."""
+    decision = report.judgement.decision
+    about = f"{decision} · Kafka {report.subject.release}" if report.subject.release else str(decision)
+    body = {
+        "schemaVersion": 1,
+        "label": "exactly-once",
+        "message": one_line(about + (" (partial)" if report.partial else ""), MESSAGE_MAX),
+        "color": _COLOUR[decision],
+        "isError": decision is not Decision.GO,
+    }
+    return json.dumps(body, indent=1, ensure_ascii=True) + "\n"

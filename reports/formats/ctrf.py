@@ -1,0 +1,81 @@
+"""`ctrf.json`: the same cases in the Common Test Report Format (https://ctrf.io).
+
+`rawStatus` keeps our word; what nobody knows is `other`, the format's status for endings that are none of its own.
+Ids are made from suite and name, so a case keeps its id from run to run. Times are milliseconds since 1970 of the
+whole run, as far as its start is known, else 0; the format requires them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from typing import Any
+
+from reports.formats.test_cases import Ending, TestCase, cases
+from reports.model.clock import instant
+from reports.model.report import Report
+from reports.model.wording import plain
+
+SPECIFICATION = "1.0.0"
+_STATUS = {
+    Ending.PASSED: "passed",
+    Ending.FAILED: "failed",
+    Ending.UNDECIDED: "other",
+    Ending.SKIPPED: "skipped",
+}
+
+
+def dumps(report: Report) -> str:
+    """The file's text; equal reports give equal bytes."""
+    all_cases = tuple(cases(report))
+    body = {
+        "reportFormat": "CTRF",
+        "specVersion": SPECIFICATION,
+        "generatedBy": "onceproof",
+        "results": {
+            "tool": {"name": "onceproof", **({"version": report.suite} if report.suite else {})},
+            "summary": _summary(report, all_cases),
+            "tests": [_test(each) for each in all_cases],
+            "environment": {
+                "appName": "Apache Kafka",
+                "appVersion": report.subject.release,
+                "extra": {"runtime": report.subject.runtime, "host": dict(report.subject.host)},
+            },
+            "extra": {
+                "decision": report.judgement.decision.value,
+                "exitCode": int(report.judgement.exit_code),
+                "why": report.judgement.why,
+                "replay": report.replay,
+            },
+        },
+    }
+    return json.dumps(body, indent=1, ensure_ascii=True) + "\n"
+
+
+def _summary(report: Report, all_cases: tuple[TestCase, ...]) -> dict[str, Any]:
+    statuses = Counter(_STATUS[each.ending] for each in all_cases)
+    began = instant(report.started)
+    start = round(began.timestamp() * 1_000) if began else 0
+    names = ("passed", "failed", "skipped", "pending", "other")
+    return {
+        "tests": len(all_cases),
+        **{name: statuses[name] for name in names},
+        "suites": len({each.suite for each in all_cases}),
+        "start": start,
+        "stop": start + round(report.duration_s * 1_000),
+        "duration": round(report.duration_s * 1_000),
+    }
+
+
+def _test(case: TestCase) -> dict[str, Any]:
+    return {
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"onceproof:{case.suite}:{plain(case.name)}")),
+        "name": plain(case.name) or "unnamed",
+        "status": _STATUS[case.ending],
+        "rawStatus": case.word,
+        "duration": round(case.seconds * 1_000),
+        "suite": ["onceproof", case.suite],
+        **({"message": plain(case.message)} if case.message else {}),
+        **({"trace": plain(case.body)} if case.body else {}),
+    }

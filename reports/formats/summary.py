@@ -1,0 +1,210 @@
+"""`summary.md`: what a CI step shows. Short, without links that only work on one machine, always below 50 kB.
+
+GitHub takes one megabyte per step and readers take one screen, so the worst comes first, reasons are cut to a line,
+and when the budget of bytes is used up the rest is counted instead of listed. Everything from outside goes through
+`_cell`, which leaves nothing that Markdown or HTML would interpret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from reports.deciding.reasons import grounds
+from reports.deciding.scorecards import cards
+from reports.model.clock import moment
+from reports.model.report import Report, ScenarioReport
+from reports.model.wording import (
+    DECISION_SIGN,
+    one_line,
+    scenario_word,
+    seconds,
+    shown_verdict,
+    verdict_sign,
+    verdict_word,
+)
+from verification.vocabulary.verdict import Verdict
+
+#: Well below the 50 kB that a summary may have: the last lines and their encoding need room too.
+BYTES_MAX = 40_000
+#: Grounds below the decision, and places of each.
+GROUNDS_MAX = 8
+PLACES_MAX = 3
+#: A reason in a table cell; longer ones are on the page.
+REASON_MAX = 200
+NAME_MAX = 120
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:-])")
+
+
+def render(report: Report) -> str:
+    """The whole file."""
+    lines: list[str] = []
+    used = 0
+    left_out = 0
+    for line in _lines(report):
+        size = len(line.encode("utf-8", "replace")) + 1
+        if used + size > BYTES_MAX:
+            left_out += 1
+            continue
+        lines.append(line)
+        used += size
+    if left_out:
+        lines += ["", f"{left_out} more lines are left out here; report.html has everything."]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str, length_max: int = REASON_MAX) -> str:
+    """Text from outside as literal Markdown on one line."""
+    return _SPECIAL.sub(r"\\\1", one_line(text, length_max)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def _code(text: str, length_max: int = 0) -> str:
+    """A command as inline code, with a fence longer than any run of backticks in it."""
+    line = one_line(text, length_max)
+    longest = max((len(each) for each in re.findall(r"`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    judgement = report.judgement
+    yield (
+        f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} · {judgement.verdict.name.replace('_', ' ')}"
+        + (", accepted" if judgement.accepted else "")
+    )
+    yield ""
+    yield _cell(judgement.why, 1_000)
+    yield ""
+    yield from _grounds(report)
+    yield f"Subject: {_cell(_subject(report), 500)}  "
+    unknown = "" if report.is_sweep or report.parts else "seed unknown, "
+    seed = unknown if report.seed is None else f"seed {report.seed}, "
+    yield f"Profile {_cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
+        f"started {_cell(moment(report.started))}" if report.started else "start unknown"
+    )
+    if report.replay:
+        yield ""
+        yield f"Again: {_code(report.replay, 2_000)}"
+    yield from _runs(report)
+    yield from _change(report)
+    if not report.is_sweep:
+        yield from _guarantees(report)
+    yield from _table("Scenarios", report.worst_first)
+    yield from _table("Controls", report.controls)
+    yield from _findings(report)
+    yield from _cases(report)
+    yield from _problems(report)
+    tested = sum(1 for each in report.requirements if each.verdict is not None)
+    yield ""
+    yield f"{tested} of {len(report.requirements)} requirements of the catalogue were tested by this run."
+
+
+def _grounds(report: Report) -> Iterator[str]:
+    """What the decision rests on; the tables below have all of it."""
+    all_grounds = grounds(report)
+    for each in all_grounds[:GROUNDS_MAX]:
+        accepted = " (accepted)" if each.accepted else ""
+        yield f"- {verdict_sign(each.verdict)} **{_cell(each.name, NAME_MAX)}**{accepted} {_cell(each.text, 400)}"
+        places = [f"{_cell(one.key, NAME_MAX)}: {_cell(one.what)}" for one in each.places[:PLACES_MAX]]
+        rest = len(each.places) - PLACES_MAX
+        yield "  " + " · ".join([*places, *([f"and {rest} more"] if rest > 0 else [])])
+    if (rest := len(all_grounds) - GROUNDS_MAX) > 0:
+        yield f"- and {rest} more"
+    if all_grounds:
+        yield ""
+
+
+def _subject(report: Report) -> str:
+    clients = [
+        f"{each.library} as {each.name}, spoke {each.protocol}"
+        if each.recorded
+        else f"{each.name}, of which nothing was recorded"
+        for each in report.subject.clients
+    ]
+    return f"Apache Kafka {report.subject.release} ({report.subject.runtime}); " + "; ".join(clients)
+
+
+def _guarantees(report: Report) -> Iterator[str]:
+    """One line: every guarantee with its sign, never a sum of them."""
+    told = (f"{verdict_sign(each.verdict)} {each.title}" for each in cards(report) if not each.measured)
+    yield from ("", "Guarantees: " + " · ".join(told))
+
+
+def _runs(report: Report) -> Iterator[str]:
+    """The directories of a merged report."""
+    if not report.parts:
+        return
+    yield from ("", "### Runs", "", "| run | subject | decision | directory |", "|---|---|---|---|")
+    for part in report.parts:
+        name, subject, decision = part.name or "not counted", part.subject or "–", part.decision or "–"
+        about = f"{part.directory}: {part.note}" if part.note else part.directory
+        yield f"| {_cell(name, NAME_MAX)} | {_cell(subject)} | {_cell(decision)} | {_cell(about, 300)} |"
+
+
+def _change(report: Report) -> Iterator[str]:
+    """What changed since the baseline, or since that of each merged run; what is unchanged is a number."""
+    for run, comparison in report.comparisons:
+        of = f" of {_cell(run, NAME_MAX)}" if run else ""
+        yield from ("", f"### Change since the baseline{of}", "")
+        yield f"Baseline: {_cell(comparison.baseline.title, 300)}. {_cell(comparison.sentence)}."
+        if comparison.changes:
+            yield from ("", "| change | case | before | now | why |", "|---|---|---|---|---|")
+        for each in comparison.changes:
+            cells = (each.kind, each.id, each.before or "absent", each.now or "absent")
+            accepted = ", accepted" if each.accepted else ""
+            row = " | ".join(_cell(cell.replace("_", " "), NAME_MAX) for cell in cells)
+            yield f"| {row}{accepted} | {_cell(each.reason)} |"
+
+
+def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
+    if not scenarios:
+        return
+    yield from ("", f"### {title}", "", "| verdict | id | time | reason |", "|---|---|---|---|")
+    for each in scenarios:
+        sign = verdict_sign(shown_verdict(each))
+        word = scenario_word(each)
+        yield f"| {sign} {word} | {_cell(each.key, NAME_MAX)} | {seconds(each.actual_s)} | {_cell(each.reason)} |"
+
+
+def _findings(report: Report) -> Iterator[str]:
+    failed = [each for each in report.worst_first if each.findings]
+    if not failed:
+        return
+    yield from ("", "### Violations", "")
+    for scenario in failed:
+        for finding in scenario.findings:
+            bug = f", known bug {_cell(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
+            accepted = ", accepted" if finding.accepted else ""
+            name, place = _cell(finding.anomaly, NAME_MAX), _cell(scenario.key, NAME_MAX)
+            yield f"- **{name}** × {finding.count} in {place}{bug}{accepted}"
+            for example in finding.witnesses[:1]:
+                facts = (example.place, example.record, example.transaction, example.fault, example.detail)
+                yield f"  {_cell(' · '.join(each for each in facts if each), 400)}"
+        if scenario.replay and scenario.verdict is Verdict.FAIL:
+            yield f"  again: {_code(scenario.replay, 1_000)}"
+
+
+def _cases(report: Report) -> Iterator[str]:
+    """What did not pass; the others are a number each."""
+    if not report.cases:
+        return
+    counts = Counter(each.verdict for each in report.cases)
+    yield from ("", "### Protocol cases", "")
+    yield ", ".join(f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True))
+    unclear = [each for each in report.cases_worst_first if not each.clear]
+    if unclear:
+        yield from ("", "| verdict | id | requirements | what came of it |", "|---|---|---|---|")
+    for each in unclear:
+        ids = ", ".join(one.id for one in each.requirements)
+        known = "".join(f", known {one.id}" for one in each.known if one.named)
+        word = f"{verdict_sign(each.verdict)} {scenario_word(each)}{known}"
+        yield f"| {_cell(word)} | {_cell(each.key, NAME_MAX)} | {_cell(ids)} | {_cell(each.reason)} |"
+
+
+def _problems(report: Report) -> Iterator[str]:
+    if report.problems:
+        yield from ("", "### Not whole", "")
+        for each in report.problems:
+            yield f"- {_cell(each.place, NAME_MAX)}: {_cell(each.text, 300)}"

@@ -1,0 +1,283 @@
+"""What is printed when a run ends: decision, table, where the report is, and the witness of everything not passed.
+
+A witness is at most 12 lines, whatever was found: enough to know which record, written by whom, under which fault.
+The command that repeats it follows on a line of its own and is never cut. Colour only repeats what sign and word say;
+it is used on a terminal, never when NO_COLOR is set, and always when FORCE_COLOR is (NO_COLOR wins).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from reports.deciding.reasons import grounds
+from reports.model.findings import FindingReport, Witness
+from reports.model.protocol_case import ScriptCase
+from reports.model.report import Report, ScenarioReport
+from reports.model.wording import (
+    DECISION_SIGN,
+    EXIT_MEANING,
+    one_line,
+    plain,
+    scenario_word,
+    seconds,
+    shown_verdict,
+    verdict_sign,
+    verdict_word,
+)
+from verification.scripts.script import Relation
+from verification.vocabulary.verdict import Decision, Verdict
+
+WITNESS_LINES_MAX = 12
+#: Statements of a case; each takes three lines.
+DECIDING_MAX = 2
+#: Cases with all that is wrong with them; a broker that does not start breaks every one.
+CASES_MAX = 20
+#: Violations that the decision rests on, a line each; what is open has its witness below.
+GROUNDS_MAX = 5
+#: Lines on what got worse: a screen must still show the decision above them.
+CHANGES_MAX = 12
+#: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
+LINE_MAX = 118
+_RESET = "\x1b[0m"
+_COLOUR = {
+    Verdict.NOT_APPLICABLE: "\x1b[2m",
+    Verdict.PASS: "\x1b[32m",
+    Verdict.INCONCLUSIVE: "\x1b[33m",
+    Verdict.ERROR: "\x1b[35m",
+    Verdict.FAIL: "\x1b[31m",
+}
+_DECISION_COLOUR = {
+    Decision.GO: "\x1b[1;32m",
+    Decision.NO_GO: "\x1b[1;31m",
+    Decision.UNDECIDED: "\x1b[1;33m",
+}
+
+
+def colour_wanted(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether to colour what goes to `stream`."""
+    if environment.get("NO_COLOR"):
+        return False
+    return bool(environment.get("FORCE_COLOR")) or stream.isatty()
+
+
+def render(report: Report, *, page: Path | None = None, colour: bool = False) -> str:
+    """The text; `page` is where report.html was written."""
+    return "\n".join([*_head(report, colour=colour), *_body(report, page, colour=colour)]) + "\n"
+
+
+def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
+    """What is wrong with one scenario, in at most 12 lines."""
+    lines = [f"{verdict_sign(shown_verdict(scenario))} {scenario_word(scenario)}  {scenario.key}"]
+    if scenario.claim:
+        lines.append(f"  claim    {scenario.claim}")
+    if scenario.reason:
+        lines.append(f"  reason   {scenario.reason}")
+    if scenario.control and not scenario.convicted:
+        found = ", ".join(each.anomaly for each in scenario.findings) or "nothing"
+        lines.append(f"  expected {', '.join(scenario.expects) or 'not recorded'}; found {found}")
+    # What is left after the first line of every finding goes to the facts of the first ones.
+    room = WITNESS_LINES_MAX - len(lines) - max(0, len(scenario.findings) - 1)
+    for each in scenario.findings:
+        facts = _facts(each.witnesses[0]) if each.witnesses and room > 1 else ()
+        told = [_named(each), *facts[: max(0, room - 1)]]
+        room -= len(told) - 1
+        lines += told
+    lines += [
+        f"  coverage {item.name}: {item.have} of {item.need} needed"
+        for item in scenario.coverage
+        if not item.met and scenario.verdict is Verdict.INCONCLUSIVE
+    ]
+    if len(lines) > WITNESS_LINES_MAX:
+        rest = len(lines) - WITNESS_LINES_MAX + 1
+        lines = [*lines[: WITNESS_LINES_MAX - 1], f"  … {rest} more on the page"]
+    return tuple(one_line_kept(each) for each in lines)
+
+
+def case_lines(case: ScriptCase) -> tuple[str, ...]:
+    """What is wrong with one protocol case, in at most 12 lines."""
+    lines = [f"{verdict_sign(case.verdict)} {scenario_word(case)}  {case.key}"]
+    if case.claim:
+        lines.append(f"  claim    {case.claim}")
+    if not case.deciding:
+        lines.append(f"  reason   {case.reason}")
+    for each in case.deciding[:DECIDING_MAX]:
+        lines += [
+            f"  {'ground' if each.required else 'said of':<8} {each.what}",
+            f"  expected {each.expected}"
+            if each.relation == Relation.EQUALS
+            else f"  expected {each.relation} {each.expected}",
+            f"  observed {each.observed}",
+        ]
+    if (rest := len(case.deciding) - DECIDING_MAX) > 0:
+        lines.append(f"  … {rest} more on the page")
+    lines += [f"  known    {each.id}: {each.note}" for each in case.known if each.named]
+    return tuple(one_line_kept(each) for each in lines[:WITNESS_LINES_MAX])
+
+
+def one_line_kept(line: str) -> str:
+    """One line with its indentation, cut to the width of a terminal."""
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    label, gap, rest = line.strip().partition("  ")
+    text = (
+        f"{one_line(label)}{gap}{' ' * (len(rest) - len(rest.lstrip(' ')))}{one_line(rest)}"
+        if rest
+        else one_line(label)
+    )
+    cut = indent + text
+    return cut if len(cut) <= LINE_MAX else cut[: LINE_MAX - 1] + "…"
+
+
+def _named(finding: FindingReport) -> str:
+    bug = f", known bug {finding.known_bug}" if finding.known_bug else ""
+    several = "" if finding.consequences == 1 else "s"
+    consequences = f", {finding.consequences} consequence{several}" if finding.consequences else ""
+    accepted = ", accepted" if finding.accepted else ""
+    return f"  found    {finding.anomaly} × {finding.count}{bug}{consequences}{accepted}"
+
+
+def _facts(witness: Witness) -> tuple[str, ...]:
+    where = " · ".join(each for each in (witness.record, witness.place) if each)
+    who = " · ".join(
+        each
+        for each in (
+            f"producer {witness.producer}" if witness.producer else "",
+            f"told {witness.told}" if witness.told else "",
+            f"observer {witness.observer}" if witness.observer else "",
+        )
+        if each
+    )
+    lines = (
+        ("where", where),
+        ("in", witness.transaction),
+        ("who", who),
+        ("when", witness.fault),
+        ("detail", witness.detail),
+    )
+    return tuple(f"  {label:<8} {text}" for label, text in lines if text)
+
+
+def _paint(text: str, code: str, *, colour: bool) -> str:
+    return f"{code}{text}{_RESET}" if colour else text
+
+
+def _head(report: Report, *, colour: bool) -> Iterator[str]:
+    judgement = report.judgement
+    decision = f"{DECISION_SIGN[judgement.decision]} {judgement.decision}"
+    painted = _paint(decision, _DECISION_COLOUR[judgement.decision], colour=colour)
+    yield ""
+    code = int(judgement.exit_code)
+    verdict = judgement.verdict.name.replace("_", " ") + (", accepted" if judgement.accepted else "")
+    yield f"{painted}   verdict {verdict}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
+    yield plain(judgement.why)
+    shown = [each for each in grounds(report) if each.verdict is Verdict.FAIL]
+    for each in shown[:GROUNDS_MAX]:
+        yield one_line_kept(f"  {each.name}{', accepted' if each.accepted else ''}: {each.text}")
+    if (rest := len(shown) - GROUNDS_MAX) > 0:
+        yield f"  … {rest} more on the page"
+    if report.partial:
+        yield f"PARTIAL: {plain(report.partial)}"
+    yield ""
+
+
+def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> Iterator[str]:
+    width = max((len(each.key) for each in scenarios), default=0)
+    # The ids of a merged report end in the name of their run, which must not be cut; those of cases are sentences.
+    most = 100 if any(each.part or isinstance(each, ScriptCase) for each in scenarios) else 60
+    width = min(max(width, 20), most)
+    for each in scenarios:
+        verdict = shown_verdict(each)
+        word = f"{verdict_sign(verdict)} {scenario_word(each):<14}"
+        expected_s = each.expected_s if isinstance(each, ScenarioReport) else None
+        took = f"{seconds(each.actual_s):>9}" + (f" ({seconds(expected_s)} expected)" if expected_s else "")
+        yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"
+
+
+def _cases(report: Report, *, colour: bool) -> Iterator[str]:
+    """What asks for attention by name, everything else as a number."""
+    counts = Counter(each.verdict for each in report.cases)
+    yield "protocol cases: " + ", ".join(
+        f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True)
+    )
+    # What an interruption kept from beginning is counted below.
+    reached = [each for each in report.cases_worst_first if not report.interrupted or each.actual_s is not None]
+    yield from _rows([each for each in reached if not each.clear], colour=colour)
+
+
+def _case_witnesses(report: Report) -> Iterator[str]:
+    unclear = [each for each in report.cases_worst_first if not each.clear]
+    unreached = [each for each in unclear if report.interrupted and each.actual_s is None]
+    told = [each for each in unclear if each not in unreached]
+    for each in told[:CASES_MAX]:
+        yield ""
+        yield from case_lines(each)
+        if each.replay:
+            yield f"  again    {one_line(each.replay)}"
+    if (rest := len(told) - CASES_MAX) > 0:
+        yield ""
+        yield f"{rest} more {'case is' if rest == 1 else 'cases are'} on the page."
+    if unreached:
+        yield ""
+        yield f"{len(unreached)} {'case was' if len(unreached) == 1 else 'cases were'} not reached."
+
+
+def _witnesses(report: Report) -> Iterator[str]:
+    """What an interruption kept from starting is in the table; it has no witness, so it is only counted here."""
+    unclear = [each for each in (*report.worst_first, *report.controls) if not each.clear]
+    unreached = [each for each in unclear if report.interrupted and each.actual_s is None]
+    for each in unclear:
+        if each not in unreached:
+            yield ""
+            yield from witness_lines(each)
+            if each.replay:
+                yield f"  again    {one_line(each.replay)}"
+    if unreached:
+        yield ""
+        what = "scenario or control was" if len(unreached) == 1 else "scenarios and controls were"
+        yield f"{len(unreached)} {what} not reached before the interruption."
+
+
+def _change(report: Report) -> Iterator[str]:
+    """The counts, and every case that got worse by name; the page has the others."""
+    for run, comparison in report.comparisons:
+        of = f" of {one_line(run)}" if run else ""
+        yield f"change since the baseline{of} ({one_line(comparison.baseline.title)})"
+        yield f"  {comparison.sentence}"
+        for each in comparison.regressions[:CHANGES_MAX]:
+            path = f"{each.before or 'absent'} → {each.now or 'absent'}"
+            yield one_line_kept(f"  {each.kind}  {each.case} {each.id}  {path}: {each.reason}")
+        if (rest := len(comparison.regressions) - CHANGES_MAX) > 0:
+            yield f"  … {rest} more on the page"
+        yield ""
+
+
+def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
+    if report.parts:
+        yield "runs"
+        for part in report.parts:
+            note = f"  {one_line(part.note)}" if part.note else ""
+            yield f"  {one_line(part.name) or 'not counted':<20} {part.decision or '–':<10} {one_line(part.directory)}{note}"
+    yield from _change(report)
+    if report.scenarios:
+        yield "scenarios"
+        yield from _rows(report.scenarios, colour=colour)
+    if report.controls:
+        yield "controls (known to be bad; each must be convicted)"
+        yield from _rows(report.controls, colour=colour)
+    if report.cases:
+        yield from _cases(report, colour=colour)
+    if report.problems:
+        yield "not whole"
+        yield from (f"  ! {one_line(each.place)}: {one_line(each.text)}" for each in report.problems)
+    yield from _witnesses(report)
+    yield from _case_witnesses(report)
+    yield ""
+    spent = f"took {seconds(report.duration_s)}"
+    yield spent + (f" ({seconds(report.expected_s)} expected)" if report.expected_s else "")
+    if page is not None:
+        yield f"report: {page}"
+    if report.replay:
+        yield f"again:  {one_line(report.replay)}"

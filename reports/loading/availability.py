@@ -1,0 +1,110 @@
+"""History → what each fault did to commits: the longest gap, the way back, and latencies before, during and after.
+
+A commit is an operation whose client was told *committed*; where a scenario has no transactions it is an acknowledged
+append. Its latency runs from the moment at which the client asked for it (for an append: at which it sent) to the
+answer, and belongs to the time at which it was asked for: a commit that waited out the fault is the fault's. A fault
+lasts from its beginning to its heal; before it is the time since the fault before it, after it the time up to the next.
+
+Doubtful: where a schedule holds the clients at a point on purpose, the gap has that waiting in it. The figures inform;
+no verdict depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from reports.loading.process_lanes import Clock
+from reports.model.report import FaultRow
+from reports.model.timeline import Era, Latency, Unavailability
+from verification.vocabulary.history import Action, History, Operation, Outcome, Told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commit:
+    asked_s: float
+    done_s: float
+
+
+def unavailability(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Unavailability, ...]:
+    """One row per fault, in the order in which they began; none where nothing was ever committed."""
+    operations = history.of(Operation)
+    commits = sorted(_commits(operations, clock), key=lambda each: each.done_s)
+    if not commits:
+        return ()
+    heard = [clock(each.completed_ns or each.decided_ns or each.invoked_ns) for each in operations]
+    first_s, last_s = min(clock(each.invoked_ns) for each in operations), max(heard)
+    edges = [first_s, *(each.done_s for each in commits), last_s]
+    starts = [each.began_s for each in faults]
+    return tuple(
+        _row(
+            fault,
+            commits,
+            edges,
+            since=max((end for each in faults[:place] if (end := each.healed_s) is not None), default=-math.inf),
+            until=min(starts[place + 1 :], default=math.inf),
+        )
+        for place, fault in enumerate(faults)
+    )
+
+
+def _commits(operations: Iterable[Operation], clock: Clock) -> Iterable[_Commit]:
+    done = [each for each in operations if each.outcome is Outcome.OK and each.completed_ns is not None]
+    transactions = [each for each in done if each.intent is not None and each.told is Told.COMMITTED]
+    chosen = transactions or [each for each in done if each.action is Action.APPEND]
+    for each in chosen:
+        asked_ns = each.invoked_ns if each.decided_ns is None else each.decided_ns
+        yield _Commit(asked_s=clock(asked_ns), done_s=clock(each.completed_ns or 0))
+
+
+def _row(
+    fault: FaultRow, commits: Sequence[_Commit], edges: Sequence[float], *, since: float, until: float
+) -> Unavailability:
+    healed_s = edges[-1] if fault.healed_s is None else fault.healed_s
+    overlapping = [(a, b) for a, b in pairwise(edges) if b >= fault.began_s and a <= healed_s]
+    began_s, ended_s = max(overlapping, key=lambda gap: gap[1] - gap[0], default=(fault.began_s, fault.began_s))
+    after = [each.done_s for each in commits if each.done_s >= healed_s]
+    return Unavailability(
+        step=fault.step,
+        label=fault.description or fault.fault,
+        gap_began_s=began_s,
+        gap_ended_s=ended_s,
+        recovered_s=None if fault.healed_s is None or not after else round(after[0] - healed_s, 3),
+        before=_latency(each for each in commits if since <= each.asked_s < fault.began_s),
+        during=_latency(each for each in commits if fault.began_s <= each.asked_s < healed_s),
+        after=_latency(each for each in commits if healed_s <= each.asked_s < max(until, healed_s)),
+    )
+
+
+def _latency(commits: Iterable[_Commit]) -> Latency:
+    took_ms = [(each.done_s - each.asked_s) * 1_000 for each in commits]
+    if not took_ms:
+        return Latency(count=0, p50_ms=None, p99_ms=None)
+    # `inclusive` never goes beyond what was measured; of one value both quantiles are that value.
+    cuts = statistics.quantiles(took_ms, n=100, method="inclusive") if len(took_ms) > 1 else took_ms * 99
+    return Latency(count=len(took_ms), p50_ms=round(cuts[49], 1), p99_ms=round(cuts[98], 1))
+
+
+def eras(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Era, ...]:
+    """Operations before the first fault, until the last heal, and after it; none without a fault."""
+    if not faults:
+        return ()
+    began_s = min(each.began_s for each in faults)
+    ends = [each.healed_s for each in faults]
+    healed_s = max((end for end in ends if end is not None), default=math.inf) if None not in ends else math.inf
+    counted = {
+        "before": dict.fromkeys(Outcome, 0),
+        "during": dict.fromkeys(Outcome, 0),
+        "after": dict.fromkeys(Outcome, 0),
+    }
+    for each in history.of(Operation):
+        if each.action is not Action.INIT:
+            at_s = clock(each.completed_ns or each.decided_ns or each.invoked_ns)
+            name = "before" if at_s < began_s else "during" if at_s <= healed_s else "after"
+            counted[name][each.outcome] += 1
+    return tuple(
+        Era(name=name, ok=by[Outcome.OK], fail=by[Outcome.FAIL], info=by[Outcome.INFO]) for name, by in counted.items()
+    )

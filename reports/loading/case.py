@@ -1,0 +1,141 @@
+"""One protocol case's directory → a `ScriptCase`, whatever state the directory is in.
+
+The script itself is judged: that takes microseconds, and a verdict that was kept beside it could only disagree. A script
+that cannot be read, that was changed after it was written, or that belongs to another case is an ERROR and a problem of
+the run, so that it can never be overlooked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reports.deciding.acceptance import covers_case
+from reports.loading.exchange import exchange_row, statement_row
+from reports.loading.scenario import Surroundings, claimed, nothing_of, reason_with
+from reports.model.protocol_case import KnownRow, ScriptCase
+from reports.model.report import Problem
+from reports.model.run_record import Ended, Planned
+from reports.model.vocabulary import bugs, note_on
+from verification.evidence.run_directory import SCRIPT
+from verification.known_bugs.catalogue import Kind
+from verification.known_bugs.script_matching import known_as
+from verification.scripts import script as scripts
+from verification.scripts.script import Script, ScriptVerdict, UnfitScriptError
+from verification.vocabulary.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedCase:
+    """A case as it can be told, its script if that could be read, and the problems that were met."""
+
+    report: ScriptCase
+    script: Script | None
+    problems: tuple[Problem, ...] = ()
+
+
+def load_case(directory: Path, around: Surroundings, planned: Planned | None, ended: Ended | None) -> LoadedCase:
+    """Read one case's directory; `planned` is None for one that nobody planned."""
+    place = "" if directory == around.root else directory.relative_to(around.root).as_posix()
+    path = f"{place}/{SCRIPT}" if place else SCRIPT
+    try:
+        script = _read(directory, named=bool(place))
+    except UnfitScriptError as error:
+        text = str(error).replace(f"{directory}/", "")
+        problem = Problem(place=place or directory.name, text=text)
+        return LoadedCase(report=_unfit(directory, planned, ended, text), script=None, problems=(problem,))
+    report = _told(script, around, path)
+    if ended is not None:
+        report = _ended(report, ended)
+    return LoadedCase(report=report, script=script)
+
+
+def _read(directory: Path, *, named: bool) -> Script:
+    """The script; below a sweep's directory it must be that of the case that the directory is named after."""
+    script = scripts.read(directory / SCRIPT)
+    if named and script.case != directory.name:
+        raise UnfitScriptError(f"{directory / SCRIPT} is of the case {script.case!r}, not of {directory.name!r}")
+    return script
+
+
+def missing_case(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedCase:
+    """A planned case that left no script; it is reported all the same."""
+    left = nothing_of(planned, ended, interrupted=interrupted)
+    report = ScriptCase(
+        key=planned.key,
+        claim=planned.claim,
+        verdict=left.verdict,
+        reason=left.reason,
+        requirements=claimed(planned.requirements, left.verdict, left.reason),
+        actual_s=ended.seconds if ended else None,
+        replay=planned.replay,
+    )
+    return LoadedCase(report=report, script=None, problems=left.problems)
+
+
+def _unfit(directory: Path, planned: Planned | None, ended: Ended | None, text: str) -> ScriptCase:
+    return ScriptCase(
+        key=directory.name,
+        claim=planned.claim if planned else "",
+        verdict=Verdict.ERROR,
+        reason=text,
+        requirements=claimed(planned.requirements if planned else (), Verdict.ERROR, text),
+        actual_s=ended.seconds if ended else None,
+        replay=planned.replay if planned else "",
+    )
+
+
+def _told(script: Script, around: Surroundings, path: str) -> ScriptCase:
+    judged = scripts.judge(script)
+    known = _known(script, judged)
+    accepted = judged.verdict is Verdict.FAIL and covers_case(around.accepted, known, judged.requirements)
+    lacking = judged.beneath[0] > Verdict.PASS
+    began_ns = script.exchanges[0].sent_ns if script.exchanges else 0
+    return ScriptCase(
+        key=script.case,
+        claim=script.claim,
+        verdict=judged.verdict,
+        reason=reason_with(judged.reason, judged.beneath[1]) if accepted and lacking else judged.reason,
+        accepted=accepted,
+        beneath=judged.beneath[0],
+        requirements=judged.requirements,
+        generation=script.generation,
+        cluster=script.cluster,
+        levels=", ".join(f"{name} {level}" for name, level in sorted(script.features.items())),
+        exchanges=tuple(exchange_row(each, began_ns) for each in script.exchanges),
+        statements=tuple(map(statement_row, script.statements)),
+        known=known,
+        broke=script.broke,
+        script=path,
+        run=hashlib.sha256(repr(script).encode("utf-8", "replace")).hexdigest()[:16],
+        actual_s=script.seconds or None,
+        replay=script.replay,
+    )
+
+
+def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
+    """With what the run's record alone knows: the whole time, and an error that came after the script."""
+    report = replace(report, actual_s=ended.seconds)
+    if ended.error and report.accepted and report.beneath < Verdict.ERROR:
+        return replace(report, beneath=Verdict.ERROR, reason=reason_with(report.reason, ended.error))
+    if not ended.error or report.verdict >= Verdict.ERROR:
+        return report
+    return replace(
+        report,
+        verdict=Verdict.ERROR,
+        reason=ended.error,
+        requirements=claimed(tuple(each.id for each in report.requirements), Verdict.ERROR, ended.error),
+    )
+
+
+def _known(script: Script, judged: ScriptVerdict) -> tuple[KnownRow, ...]:
+    return tuple(
+        KnownRow(
+            id=each.bug.id,
+            note=note_on(each.bug.id),
+            limitation=each.bug.kind is Kind.LIMITATION,
+            named=each.named,
+        )
+        for each in known_as(script, judged, bugs().values())
+    )

@@ -1,0 +1,212 @@
+"""A violation, told so that a person can find it: which record, which transaction, where, by whom, under which fault.
+
+A violation carries an identity (process, operation, index) and a place (topic, partition, offset). The history knows
+the rest: what that operation was told, by which producer id and epoch it wrote, and which fault window it overlapped.
+Nothing is inferred beyond that overlap; "under a fault" says when, not why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reports.loading.broker_log import Asked
+from reports.loading.timeline_builder import NS_PER_S, origin_ns
+from reports.model.clock import instant, later
+from reports.model.findings import MinimalWitness, OperationRow, PlaceRow, Witness
+from verification.vocabulary import verdict as verdicts
+from verification.vocabulary.history import FaultRecord, History, Operation
+from verification.vocabulary.verdict import Violation
+
+#: How the judge ends the names of those who read everything when the run was over.
+_CAPTURE = " capture"
+
+Operations = Mapping[tuple[int, int], Operation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the history says, ready to be asked; empty when there is no history.
+
+    `run` begins the names of the run's topics, which are shown without it. `anchor` is what the wall clock showed at
+    `anchor_ns`, None where the history does not say it.
+    """
+
+    operations: Operations
+    faults: tuple[FaultRecord, ...]
+    run: str = ""
+    origin_ns: int = 0
+    anchor: datetime | None = None
+    anchor_ns: int = 0
+
+    def wall_clock(self, at_ns: int) -> datetime | None:
+        """A time of the history as a time of day; None where the history does not say it or no calendar has it."""
+        return None if self.anchor is None else later(self.anchor, at_ns - self.anchor_ns)
+
+
+def context(history: History | None) -> Context:
+    """Index a history by (process, operation)."""
+    if history is None:
+        return Context(operations={}, faults=())
+    operations = {(each.process, each.operation): each for each in history.of(Operation)}
+    return Context(
+        operations=operations,
+        faults=history.of(FaultRecord),
+        run=history.run,
+        origin_ns=origin_ns(history),
+        anchor=instant(history.wall_clock_anchor),
+        anchor_ns=history.anchor_ns,
+    )
+
+
+def witness(violation: Violation, known: Context) -> Witness:
+    """The violation with what the history adds."""
+    operation = _of(violation, known)
+    return Witness(
+        record=_record(violation),
+        transaction=_transaction(operation),
+        place=_place(violation, known),
+        producer=_producer(operation),
+        told=_told(operation),
+        observer=violation.observer or "",
+        when="" if operation is None else _when(operation, known.faults),
+        fault="" if operation is None else _under(operation, known.faults),
+        detail=violation.detail,
+        at_s=None if operation is None else _at_s(operation.invoked_ns, known),
+    )
+
+
+def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | None:
+    """The judge's own witness of a finding, with its times from the start of the run."""
+    if shown is None:
+        return None
+    places = tuple(
+        PlaceRow(
+            place=_place(each, known),
+            holds=f"{each.holds}, {each.outcome}" if each.outcome else each.holds,
+            writer=_record(each),
+            producer=_producer(each),
+            given_to=", ".join(map(_reader, each.given_to)) or ("nobody" if each.holds == "record" else ""),
+        )
+        for each in shown.places
+    )
+    return MinimalWitness(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
+
+
+def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known: Context) -> Asked | None:
+    """What a broker's log may say about a violation; None where its operation or the time of day is not known.
+
+    `shown` is the witness of this very violation, None where it is another's.
+    """
+    operation = _of(violation, known)
+    if operation is None:
+        return None
+    began, origin = known.wall_clock(operation.invoked_ns), known.wall_clock(known.origin_ns)
+    if began is None or origin is None:
+        return None
+    places = [(violation.topic, violation.partition)]
+    places += [(each.topic, each.partition) for each in shown.places] if shown else []
+    named = (f"{topic}-{partition}" for topic, partition in places if None not in (topic, partition))
+    return Asked(
+        transaction=operation.transactional_id or "",
+        partitions=tuple(dict.fromkeys(named)),
+        began=began,
+        ended=None if operation.completed_ns is None else known.wall_clock(operation.completed_ns),
+        origin=origin,
+    )
+
+
+def _of(violation: Violation, known: Context) -> Operation | None:
+    """The operation of a violation, as far as the history has it."""
+    if violation.process is None or violation.operation is None:
+        return None
+    return known.operations.get((violation.process, violation.operation))
+
+
+def _operation(each: verdicts.WitnessOperation, known: Context) -> OperationRow:
+    count = f", {each.records} records" if each.records else ""
+    told = f"{each.told} ({each.outcome})" if each.told else each.outcome
+    return OperationRow(
+        operation=f"process {each.process}, operation {each.operation}",
+        action=each.action,
+        transaction=f"{each.transactional_id}{count}" if each.transactional_id else "",
+        told=f"{told} {each.error_name}" if each.error_name else told,
+        invoked_s=_at_s(each.invoked_ns, known),
+        decided_s=_at_s(each.decided_ns, known),
+        completed_s=_at_s(each.completed_ns, known),
+    )
+
+
+def _at_s(at_ns: int | None, known: Context) -> float | None:
+    """Seconds from the start of the run; without a history nobody knows when that was."""
+    return None if at_ns is None or not known.operations else round((at_ns - known.origin_ns) / NS_PER_S, 3)
+
+
+def _record(of: Violation | verdicts.WitnessPlace) -> str:
+    parts = (("process", of.process), ("operation", of.operation), ("record", of.index))
+    return ", ".join(f"{name} {value}" for name, value in parts if value is not None)
+
+
+def _reader(name: str) -> str:
+    """Who was given a record: the readers at the end are named by their isolation, the live observers by their name."""
+    return f"read_{name}" if name.endswith(_CAPTURE) else f"live {name}"
+
+
+def _place(of: Violation | verdicts.WitnessPlace, known: Context) -> str:
+    if of.topic is None:
+        return ""
+    topic = of.topic.removeprefix(f"{known.run}-") if known.run else of.topic
+    partition = "" if of.partition is None else f"-{of.partition}"
+    offset = "" if of.offset is None else f"@{of.offset}"
+    return f"{topic}{partition}{offset}"
+
+
+def _transaction(operation: Operation | None) -> str:
+    if operation is None or operation.transactional_id is None:
+        return ""
+    intent = "" if operation.intent is None else f", meant to {operation.intent}"
+    return f"{operation.transactional_id}{intent}, {operation.records} records"
+
+
+def _producer(of: Operation | verdicts.WitnessPlace | None) -> str:
+    if of is None or of.producer_id in (None, -1):  # a record that no idempotent producer wrote has -1
+        return ""
+    epoch = "" if of.producer_epoch is None else f", epoch {of.producer_epoch}"
+    return f"id {of.producer_id}{epoch}"
+
+
+def _told(operation: Operation | None) -> str:
+    if operation is None:
+        return ""
+    told = f"{operation.outcome}" if operation.intent is None else f"{operation.told} ({operation.outcome})"
+    return f"{told} {operation.error_name}" if operation.error_name else told
+
+
+def _during(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[FaultRecord]:
+    """The faults whose window the operation overlapped."""
+    end = operation.completed_ns
+    return [
+        each
+        for each in faults
+        if (end is None or each.began_ns <= end) and (each.healed_ns is None or each.healed_ns >= operation.invoked_ns)
+    ]
+
+
+def _under(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
+    """The faults whose window the operation overlapped, in words, else how long after the nearest it ran."""
+    if during := _during(operation, faults):
+        return "during " + "; ".join(f"step {each.step}: {each.description or each.fault}" for each in during)
+    return _when(operation, faults)
+
+
+def _when(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
+    """The same by the numbers of the steps alone, for a table below which they are told."""
+    if during := _during(operation, faults):
+        return "during " + ", ".join(f"step {each.step}" for each in during)
+    healed = [each for each in faults if each.healed_ns is not None and each.healed_ns < operation.invoked_ns]
+    if healed:
+        last = max(healed, key=lambda each: each.healed_ns or 0)
+        after_s = (operation.invoked_ns - (last.healed_ns or 0)) / NS_PER_S
+        return f"{after_s:.1f} s after step {last.step} was healed"
+    return "before any fault" if faults else "no fault in this scenario"

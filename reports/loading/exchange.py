@@ -1,0 +1,180 @@
+"""A script's exchanges in words: of every request and answer the fields that matter, and error codes by their names.
+
+Left out is what every message carries and no claim is about (throttling, timeouts, places where nothing stands). The
+header of a record batch is read from its first bytes, because producer id, epoch and sequence are what idempotence is
+about. Nothing here fails on strange values: a malformed request is shown as it was sent.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from reports.model.protocol_case import ExchangeRow, StatementRow
+from verification.scripts.script import Exchange, Statement
+from wire.codes import CODE_FIELDS, ErrorCode, code_name, codes_in
+
+#: A request or an answer with more text than this stands in the script, and nobody reads it in a table.
+TEXT_MAX = 420
+#: Observed and expected values; a claim about a whole log can be long.
+VALUE_MAX = 600
+_NOISE = frozenset(
+    {
+        "ThrottleTimeMs",
+        "TimeoutMs",
+        "Acks",
+        "LogAppendTimeMs",
+        "LogStartOffset",
+        "CurrentLeader",
+        "NodeEndpoints",
+        "CurrentLeaderEpoch",
+        "LeaderEpoch",
+        "ReplicaId",
+        "MaxWaitMs",
+        "MinBytes",
+        "MaxBytes",
+        "PartitionMaxBytes",
+        "SessionId",
+        "SessionEpoch",
+        "RackId",
+    }
+)
+#: Fields that say where: their values stand without their names.
+_PLACES = ("Name", "TopicName", "Topic", "TopicId", "Index", "PartitionIndex", "Partition")
+#: Below the top of a message they say whose entry it is.
+_OWNERS = ("TransactionalId", "GroupId")
+#: Lists of partitions' numbers, which are places as well.
+_NUMBERS = frozenset({"Partitions", "PartitionIndexes"})
+#: A v2 batch up to and with its record count: base offset, length, leader epoch, magic, checksum, attributes, last
+#: offset delta, two timestamps, producer id, epoch, base sequence, count.
+_BATCH = struct.Struct(">qiibIhiqqqhii")
+_TRANSACTIONAL, _CONTROL = 0x10, 0x20
+
+
+def exchange_row(exchange: Exchange, began_ns: int) -> ExchangeRow:
+    """One exchange; `began_ns` is when the first one was sent."""
+    codes = tuple(codes_in(exchange.response, "", _inside))
+    answered = exchange.answered_ns
+    return ExchangeRow(
+        number=exchange.number,
+        api=exchange.api,
+        version=exchange.version,
+        to=exchange.to,
+        request=_cut(_told(exchange.request), TEXT_MAX),
+        codes=_cut(_all(codes), TEXT_MAX),
+        answer=_cut(_told(exchange.response, answer=True), TEXT_MAX),
+        error=exchange.error,
+        at_ms=(exchange.sent_ns - began_ns) / 1e6,
+        took_ms=None if answered is None or exchange.response is None else (answered - exchange.sent_ns) / 1e6,
+        refused=any(code != ErrorCode.NONE for _, code in codes),
+    )
+
+
+def statement_row(statement: Statement) -> StatementRow:
+    """One statement."""
+    return StatementRow(
+        after=statement.after,
+        what=statement.what,
+        relation=str(statement.relation),
+        expected=_cut(_value(statement.expected), VALUE_MAX),
+        observed=_cut(_value(statement.observed), VALUE_MAX),
+        required=statement.required,
+        holds=statement.holds,
+    )
+
+
+def _value(value: Any) -> str:
+    """A text as it is, everything else as JSON."""
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, length_max: int) -> str:
+    return text if len(text) <= length_max else f"{text[: length_max - 1].rstrip()}…"
+
+
+def _all(codes: tuple[tuple[str, Any], ...]) -> str:
+    """Every code by its place; one code for all places is told once."""
+    different = dict.fromkeys(code for _, code in codes)
+    if len(different) <= 1:
+        return "".join(map(code_name, different))
+    return ", ".join(f"{place or 'the whole'}: {code_name(code)}" for place, code in codes)
+
+
+def _inside(value: Mapping[str, Any], place: str) -> str:
+    """The place of an entry that lies inside another place."""
+    return "-".join(each for each in (place, _place(value)) if each)
+
+
+def _place(value: Mapping[str, Any], *, top: bool = False) -> str:
+    """Where the fields of an entry belong: a topic, a partition, and below the top a transactional id or a group."""
+    names = _PLACES if top else (*_OWNERS, *_PLACES)
+    stands = (value[each] for each in names if each in value)
+    return "-".join(str(each) for each in stands if isinstance(each, str | int) and each != "")
+
+
+def _told(value: Any, *, answer: bool = False) -> str:
+    """A message in words: its own fields, then those of each place. An answer names places only with their fields."""
+    groups: dict[str, list[str]] = {}
+    if isinstance(value, Mapping):
+        _gather(value, "", groups, top=True)
+    elif value is not None:
+        groups[""] = [_cut(json.dumps(value, ensure_ascii=False), TEXT_MAX)]
+    outer = {place for place in groups if any(each.startswith(f"{place}-") for each in groups)}
+    parts = (
+        _joined(place, facts)
+        for place, facts in groups.items()
+        if facts or (place and place not in outer and not answer)
+    )
+    return "; ".join(each for each in parts if each)
+
+
+def _joined(place: str, facts: list[str]) -> str:
+    return f"{place}: {', '.join(facts)}" if place and facts else place or ", ".join(facts)
+
+
+def _gather(value: Mapping[str, Any], place: str, groups: dict[str, list[str]], *, top: bool = False) -> None:
+    here = "-".join(each for each in (place, _place(value, top=top)) if each)
+    facts = groups.setdefault(here, [])
+    for name, each in value.items():
+        if name in _NOISE or name in CODE_FIELDS or name in _PLACES or each is None or each in ("", [], {}):
+            continue
+        if name in _OWNERS and not top:
+            continue
+        if isinstance(each, Mapping) and each.keys() == {"bytes", "hex"}:
+            facts.append(_bytes(each) if name == "Records" else f"{name} {each['bytes']} bytes")
+        elif isinstance(each, Mapping):
+            _gather(each, here, groups)
+        elif isinstance(each, list):
+            _several(name, each, here, groups)
+        else:
+            facts.append(f"{name.removeprefix('V3AndBelow')} {each}")
+
+
+def _several(name: str, values: list[Any], place: str, groups: dict[str, list[str]]) -> None:
+    entries = [each for each in values if isinstance(each, Mapping)]
+    for each in entries:
+        _gather(each, place, groups)
+    if not entries and name in _NUMBERS:
+        for each in values:
+            groups.setdefault("-".join(part for part in (place, str(each)) if part), [])
+    elif not entries:
+        groups[place].append(f"{name} {', '.join(map(str, values))}")
+
+
+def _bytes(value: Mapping[str, Any]) -> str:
+    """A record batch by its header; other bytes by their number."""
+    size, text = value["bytes"], str(value["hex"])
+    try:
+        head = _BATCH.unpack_from(bytes.fromhex(text))
+    except (ValueError, struct.error):
+        return f"{size} bytes"
+    _, _, _, magic, _, attributes, _, _, _, producer_id, epoch, sequence, count = head
+    if magic != 2:
+        return f"{size} bytes"
+    kind = "a control batch" if attributes & _CONTROL else f"{count} record{'' if count == 1 else 's'}"
+    if producer_id == -1:
+        return f"{kind} without a producer id"
+    inside = " in a transaction" if attributes & _TRANSACTIONAL else ""
+    return f"{kind} of producer {producer_id}, epoch {epoch}, sequence {sequence}{inside}"

@@ -1,0 +1,120 @@
+"""`findings/<anomaly>/records.jsonl` → the log around a violation, as far as a page has room for it.
+
+The file has the places of every example's operation and the places beside them; shown are those of one example: its
+own transaction or operation, and what stands beside it in the same partition. Where there is no room for all, places
+with a rare fate come before places with a common one, because the difference is what a violation is. A file that is
+missing or damaged gives no rows and a sentence: the finding itself stands in verdicts.json.
+
+Of an illegal transition the file has the transaction log's records of one transactional id, which are shown as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reports.model.findings import LogRow
+from verification.vocabulary.verdict import Violation
+
+#: More rows than this are a copy of the log, which lies beside the page anyway.
+ROWS_MAX = 12
+#: Offsets before and after the violation's own.
+AROUND = 3
+#: The judge writes at most 5 000 lines; a foreign file may have any number.
+LINES_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """The rows, how many places the file has, and what was wrong with it."""
+
+    rows: tuple[LogRow, ...] = ()
+    count: int = 0
+    problem: str = ""
+
+
+def around(path: Path, violation: Violation, run: str) -> Around:
+    """The log around one violation; `run` is a prefix of topics to leave out. Raises nothing for bad content."""
+    if not path.is_file():
+        return Around()
+    try:
+        bodies = list(_bodies(path))
+        ids = {each["transactional_id"] for each in bodies if "state" in each and _stands_at(each, violation)}
+        chosen = [each for each in bodies if _near(each, violation) or each.get("transactional_id") in ids]
+        often = Counter(map(_fate, chosen))
+        ordered = sorted(chosen, key=lambda each: (often[_fate(each)], *_distance(each, violation)))[:ROWS_MAX]
+        ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
+        return Around(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Around(problem=f"{path.name} of {path.parent.name} is cut or foreign: {error!r}")
+
+
+def _bodies(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for _, line in zip(range(LINES_MAX), lines, strict=False):
+            body = json.loads(line)
+            if not isinstance(body, dict):
+                raise ValueError("a line is no object")  # noqa: TRY004 - it is the file that is wrong
+            yield body
+
+
+def _is_own(body: Mapping[str, Any], violation: Violation) -> bool:
+    identity = (body.get("process"), body.get("operation"))
+    return identity == (violation.process, violation.operation) and violation.process is not None
+
+
+def _stands_at(body: Mapping[str, Any], violation: Violation) -> bool:
+    place = (violation.topic, violation.partition, violation.offset)
+    return (body.get("topic"), body.get("partition"), body.get("offset")) == place
+
+
+def _beside(body: Mapping[str, Any], violation: Violation) -> bool:
+    return (body.get("topic"), body.get("partition")) == (violation.topic, violation.partition)
+
+
+def _distance(body: Mapping[str, Any], violation: Violation) -> tuple[bool, int]:
+    """How far a place is from the violation's own; another partition is farther than any offset of this one."""
+    return not _beside(body, violation), abs(int(body["offset"]) - (violation.offset or 0))
+
+
+def _near(body: Mapping[str, Any], violation: Violation) -> bool:
+    return _is_own(body, violation) or (violation.offset is not None and _distance(body, violation) <= (False, AROUND))
+
+
+def _fate(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """What became of a place; records that met the same fate are examples of each other."""
+    names = ("process", "operation", "control", "outcome", "told", "committed", "uncommitted", "received")
+    return tuple(str(body.get(name)) for name in names)
+
+
+def _row(body: Mapping[str, Any], violation: Violation, run: str) -> LogRow:
+    def count(name: str) -> str:
+        return str(body[name]) if name in body else ""
+
+    return LogRow(
+        place=f"{str(body.get('topic', '?')).removeprefix(f'{run}-')}-{body['partition']}@{body['offset']}",
+        what=_what(body),
+        producer=f"id {body['producer_id']}, epoch {body.get('producer_epoch', '?')}"
+        if body.get("producer_id", -1) != -1
+        else "",
+        outcome=str(body.get("outcome", "")) if body.get("in_log", True) else "not in the log",
+        told=str(body.get("told", "")),
+        committed=count("committed"),
+        uncommitted=count("uncommitted"),
+        received=count("received"),
+        violates=_is_own(body, violation) or ("state" in body and _stands_at(body, violation)),
+    )
+
+
+def _what(body: Mapping[str, Any]) -> str:
+    if "state" in body:
+        return f"{body['transactional_id']}: {body['state']}"
+    if "control" in body:
+        return f"marker: {body['control']}"
+    if "process" not in body:
+        return "foreign record"
+    return f"{body['process']}, {body.get('operation', '?')}, {body.get('index', '?')}"

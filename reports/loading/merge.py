@@ -1,0 +1,277 @@
+"""Several run directories → one report: machines, releases, nights.
+
+Every directory that was named is in the report: counted, or with the sentence that says why it is not. One that is
+missing, foreign, cut or of a newer format is a problem, so the report cannot end in GO; one that holds the same runs
+as another is counted once and said so. The runs are ordered by when they started, not by how they were named, so the
+same set gives the same bytes.
+
+A scenario or protocol case keeps its key and gets the name of its run at the end (`…@4.3.1-local`). The decision is
+made anew from all scenarios, cases, controls and problems by the one table; it is never better than that of the worst
+run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reports.deciding.decide import judged
+from reports.loading.requirement_rows import rows
+from reports.loading.run import load_run
+from reports.loading.subject import JOINED
+from reports.model.change import CaseKind, Comparison
+from reports.model.errors import ReportError, UnfitRunError
+from reports.model.protocol_case import ScriptCase, Tried
+from reports.model.report import AcceptanceRow, Client, Pairs, Part, Problem, Report, ScenarioReport, Subject
+from reports.model.vocabulary import catalogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    """A directory with what could be read of it: a report, or a sentence and whether that is a problem."""
+
+    directory: str
+    report: Report | None
+    note: str = ""
+    problem: bool = False
+
+
+def merge(runs: Sequence[Path], target: Path) -> Report:
+    """One report of several directories; `target` is where it will be written, and therefore not counted.
+
+    Raises UnfitRunError when none of them can be read.
+    """
+    paths = [each.resolve() for each in runs]
+    origin = Path(os.path.commonpath([str(each) for each in paths]))
+    loaded = sorted(_load_all(paths, origin, target.resolve()), key=_order)
+    whole = list(_counted_once(loaded))
+    counted = [each for each in whole if each.report is not None]
+    if not counted:
+        raise UnfitRunError("; ".join(each.note for each in whole))
+    parts = tuple(_parts(whole))
+    named = [part.name for part in parts if part.name]
+    reports = [_as_part(each, name) for each, name in zip(counted, named, strict=True)]
+    problems = [Problem(place=each.directory, text=each.note) for each in whole if each.problem]
+    return judged(_put_together(reports, origin, parts, problems))
+
+
+def _load_all(paths: Sequence[Path], origin: Path, target: Path) -> Iterator[_Loaded]:
+    taken: set[Path] = set()
+    for path in paths:
+        directory = os.path.relpath(path, origin)
+        if path in taken:
+            yield _Loaded(directory=directory, report=None, note="named twice; counted once")
+        elif path == target:
+            yield _Loaded(directory=directory, report=None, note="where this report is written; not counted")
+        else:
+            taken.add(path)
+            yield _load(path, directory, origin)
+
+
+def _load(path: Path, directory: str, origin: Path) -> _Loaded:
+    try:
+        return _Loaded(directory=directory, report=load_run(path))
+    except ReportError as error:
+        return _Loaded(directory=directory, report=None, note=str(error).replace(f"{origin}/", ""), problem=True)
+
+
+def _order(loaded: _Loaded) -> tuple[bool, str, str]:
+    """By start; what is not counted comes last."""
+    return (loaded.report is None, loaded.report.started if loaded.report else "", loaded.directory)
+
+
+def _counted_once(loaded: Iterable[_Loaded]) -> Iterator[_Loaded]:
+    """Every scenario's or case's evidence counts once; a copy that says something else is a problem."""
+    seen: dict[str, tuple[str, Tried]] = {}
+    for each in loaded:
+        if each.report is None:
+            yield each
+            continue
+        twice = [(seen[id_], one) for id_, one in _identities(each.report) if id_ in seen]
+        kept = {id_: (each.directory, one) for id_, one in _identities(each.report) if id_ not in seen}
+        seen.update(kept)
+        yield each if not twice else _without(each, twice, everything=not kept)
+
+
+def _identities(report: Report) -> Iterator[tuple[str, Tried]]:
+    """What was tried, by the name that each performance gave itself: it has that in whatever directory it was copied to."""
+    for one in (*report.tried, *report.controls):
+        if one.run:
+            yield one.run, one
+
+
+def _without(loaded: _Loaded, twice: Sequence[tuple[tuple[str, Tried], Tried]], *, everything: bool) -> _Loaded:
+    report = loaded.report
+    assert report is not None, "only a report has scenarios that can stand twice"
+    where = ", ".join(sorted({directory for (directory, _), _ in twice}))
+    differs = [copy.key for (_, first), copy in twice if first.verdict is not copy.verdict]
+    noun = "case" if report.is_sweep else "scenario"
+    what = f"every {noun}" if everything else f"{len(twice)} of its {noun}s"
+    note = (
+        f"{what} of it is also in {where}; counted once" if everything else f"{what} are also in {where}; counted once"
+    )
+    if differs:
+        note += f"; the copies disagree about {', '.join(differs)}"
+    copies = {copy.key for _, copy in twice}
+    rest = replace(
+        report,
+        scenarios=tuple(each for each in report.scenarios if each.key not in copies),
+        controls=tuple(each for each in report.controls if each.key not in copies),
+        cases=tuple(each for each in report.cases if each.key not in copies),
+    )
+    return replace(loaded, report=None if everything else rest, note=note, problem=bool(differs))
+
+
+def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
+    """Names say release and runtime, whether it is a sweep, and a number where that is not enough."""
+    titles = [_title(each.report) for each in whole if each.report is not None]
+    often, used = Counter(titles), Counter[str]()
+    remaining = iter(titles)
+    for each in whole:
+        report = each.report
+        if report is None:
+            yield Part(name="", directory=each.directory, note=each.note)
+            continue
+        title = next(remaining)
+        used[title] += 1
+        name = f"{title}-{used[title]}" if often[title] > 1 else title
+        yield Part(
+            name=name,
+            directory=each.directory,
+            note=each.note,
+            subject=f"Apache Kafka {report.subject.release}, {report.subject.runtime}",
+            started=report.started,
+            profile=report.profile,
+            seed=report.seed,
+            decision=report.judgement.decision.value,
+            verdict=report.judgement.verdict,
+            duration_s=report.duration_s,
+            host=report.subject.host,
+            replay=report.replay,
+            comparison=_compared(report.comparison, name),
+        )
+
+
+def _compared(comparison: Comparison | None, name: str) -> Comparison | None:
+    """What changed in one run, its cases called as in the merged report."""
+    if comparison is None:
+        return None
+    return replace(
+        comparison,
+        changes=tuple(
+            each if each.case is CaseKind.REQUIREMENT else replace(each, id=f"{each.id}@{name}")
+            for each in comparison.changes
+        ),
+    )
+
+
+def _title(report: Report) -> str:
+    subject = report.subject
+    title = f"{subject.release or 'unknown'}-{subject.runtime or 'unknown'}".replace(" ", "")
+    return f"{title}-protocol" if report.is_sweep else title
+
+
+def _as_part(loaded: _Loaded, name: str) -> Report:
+    """A report whose keys and paths are those of the merged one."""
+    report, prefix = loaded.report, loaded.directory
+    assert report is not None, "only counted directories become parts"
+    return replace(
+        report,
+        scenarios=tuple(_named(each, name, prefix) for each in report.scenarios),
+        controls=tuple(_named(each, name, prefix) for each in report.controls),
+        cases=tuple(_case_named(each, name, prefix) for each in report.cases),
+        problems=tuple(replace(each, place=f"{name}: {each.place}") for each in report.problems),
+        partial=f"{name}: {report.partial}" if report.partial else "",
+    )
+
+
+def _below(prefix: str, path: str) -> str:
+    return f"{prefix}/{path}" if path and prefix != "." else path
+
+
+def _named(scenario: ScenarioReport, name: str, prefix: str) -> ScenarioReport:
+    return replace(
+        scenario,
+        key=f"{scenario.key}@{name}",
+        part=name,
+        evidence=tuple(replace(each, path=_below(prefix, each.path)) for each in scenario.evidence),
+        findings=tuple(replace(each, evidence=_below(prefix, each.evidence)) for each in scenario.findings),
+    )
+
+
+def _case_named(case: ScriptCase, name: str, prefix: str) -> ScriptCase:
+    return replace(case, key=f"{case.key}@{name}", part=name, script=_below(prefix, case.script))
+
+
+def _put_together(
+    reports: Sequence[Report], origin: Path, parts: tuple[Part, ...], problems: Sequence[Problem]
+) -> Report:
+    first = reports[0]
+    scenarios = tuple(each for report in reports for each in report.scenarios)
+    cases = tuple(each for report in reports for each in report.cases)
+    tested = _subject([each.subject for each in reports])
+    seeds = {each.seed for each in reports}
+    return replace(
+        first,
+        origin=origin,
+        interrupted=any(each.interrupted for each in reports),
+        partial="; ".join(each.partial for each in reports if each.partial),
+        subject=tested,
+        seed=first.seed if len(seeds) == 1 else None,
+        profile=_joined(each.profile for each in reports),
+        duration_s=sum(each.duration_s for each in reports),
+        expected_s=sum(each.expected_s for each in reports),
+        suite=_joined(each.suite for each in reports),
+        options=(),
+        downloads=_pairs(each.downloads for each in reports),
+        scenarios=scenarios,
+        controls=tuple(each for report in reports for each in report.controls),
+        cases=cases,
+        requirements=rows(
+            catalogue(), (*scenarios, *cases), tested, scripted=all(report.is_sweep for report in reports)
+        ),
+        acceptances=_acceptances(reports),
+        problems=(*problems, *(each for report in reports for each in report.problems)),
+        replay="",
+        comparison=None,
+        parts=parts,
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(each for each in texts if each))
+
+
+def _pairs(groups: Iterable[Pairs]) -> Pairs:
+    values: dict[str, list[str]] = {}
+    for group in groups:
+        for name, value in group:
+            # A run that met several values has joined them in the same way.
+            values.setdefault(name, []).extend(value.split(JOINED))
+    return tuple((name, JOINED.join(dict.fromkeys(each))) for name, each in sorted(values.items()))
+
+
+def _subject(subjects: Sequence[Subject]) -> Subject:
+    clients: dict[Client, None] = {client: None for each in subjects for client in each.clients}
+    return Subject(
+        release=_joined(each.release for each in subjects),
+        runtime=_joined(each.runtime for each in subjects),
+        clients=tuple(clients),
+        versions=_pairs(each.versions for each in subjects),
+        digests=_pairs(each.digests for each in subjects),
+        host=_pairs(each.host for each in subjects),
+    )
+
+
+def _acceptances(reports: Sequence[Report]) -> tuple[AcceptanceRow, ...]:
+    """What was accepted in any run, each waiver once with the findings of all runs.
+
+    One that had run out in some of the runs is told as two: it counted there, and nowhere else.
+    """
+    covered: Counter[AcceptanceRow] = Counter()
+    for each in (row for report in reports for row in report.acceptances):
+        covered[replace(each, findings=0)] += each.findings
+    return tuple(replace(each, findings=findings) for each, findings in covered.items())

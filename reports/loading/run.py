@@ -1,0 +1,224 @@
+"""A run directory → a `Report`.
+
+A whole run has `run.json` and `runs/<scenario>/`, a sweep of protocol cases `runs/<case>/`; the own directory of a
+scenario or case is accepted too and becomes a report of that one, which is partial by nature. Only a path that holds
+neither is refused. Everything else is reported: a planned scenario without evidence, a directory that nobody planned, a
+file that is cut, a record that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reports.comparing import baseline
+from reports.comparing.compare import against
+from reports.deciding import acceptance
+from reports.deciding.decide import Facts, judge, judged
+from reports.loading import subject
+from reports.loading.case import LoadedCase, load_case, missing_case
+from reports.loading.requirement_rows import rows
+from reports.loading.scenario import LoadedScenario, Surroundings, load_scenario, missing_scenario
+from reports.model import run_record
+from reports.model.errors import UnfitBaselineError, UnfitRunError, UnfitRunRecordError
+from reports.model.protocol_case import Tried
+from reports.model.report import Problem, Report
+from reports.model.run_record import Ended, Planned, RunRecord, RunState
+from reports.model.vocabulary import catalogue, titles
+from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
+
+RUN_RECORD = "run.json"
+#: The results.json that the run was compared with, kept in it so that a report rendered again says the same.
+BASELINE = "baseline.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Where to read: the root, the record of the whole run if there is one, and whether this is one scenario only."""
+
+    root: Path
+    record: RunRecord | None
+    problems: tuple[Problem, ...]
+    alone: bool
+    directories: tuple[RunDirectory, ...]
+    cases: tuple[Path, ...]
+
+    @property
+    def interrupted(self) -> bool:
+        return self.record is not None and self.record.state is not RunState.FINISHED and not self.alone
+
+
+def load_run(path: Path) -> Report:
+    """Read a whole run's directory, a scenario's or a case's, and compare it with the baseline that lies in it.
+
+    Raises UnfitRunError when the path is neither; anything wrong inside it is in the report's problems.
+    """
+    source = _source(path.resolve())
+    report = _report(source)
+    kept = source.root / BASELINE
+    if source.alone or not kept.exists():
+        return report
+    try:
+        return against(report, baseline.read(kept))
+    except UnfitBaselineError as error:
+        problem = Problem(place=BASELINE, text=str(error).replace(f"{source.root}/", ""))
+        return judged(replace(report, problems=(*report.problems, problem)))
+
+
+def _report(source: _Source) -> Report:
+    record = source.record
+    started = record.started if record else ""
+    around = _surroundings(source, started)
+    loaded = _scenarios(source, around)
+    scripted = _cases(source, around)
+    reports = [each.report for each in loaded]
+    cases = tuple(each.report for each in scripted)
+    scenarios = tuple(each for each in reports if not each.control)
+    controls = tuple(each for each in reports if each.control)
+    met = (*(each.problems for each in loaded), *(each.problems for each in scripted))
+    problems = (*source.problems, *(problem for each in met for problem in each), *_of_state(source))
+    partial = _partial(source)
+    facts = Facts(tried=(*scenarios, *cases), controls=controls, problems=problems, interrupted=source.interrupted)
+    experiments = [each.experiment for each in loaded if each.experiment is not None]
+    tested = subject.of(record, experiments, [each.script for each in scripted if each.script is not None])
+    return Report(
+        origin=source.root,
+        judgement=judge(facts, partial=partial),
+        interrupted=source.interrupted,
+        partial=partial,
+        subject=tested,
+        seed=record.seed if record else next((each.seed for each in experiments), None),
+        profile=record.profile if record else "",
+        started=started or min((each.started for each in experiments), default=""),
+        duration_s=_duration_s(source, (*reports, *cases)),
+        expected_s=record.expected_s if record and not source.alone else 0.0,
+        suite=record.suite if record else "",
+        options=tuple(sorted(record.options.items())) if record else (),
+        downloads=subject.downloads(record),
+        scenarios=scenarios,
+        controls=controls,
+        cases=cases,
+        requirements=rows(around.catalogue, (*scenarios, *cases), tested, scripted=bool(cases) and not scenarios),
+        families=tuple(titles().items()),
+        acceptances=acceptance.rows(record.accepted, started, scenarios, cases) if record else (),
+        problems=problems,
+        replay=_replay(source, (*reports, *cases)),
+    )
+
+
+def _surroundings(source: _Source, started: str) -> Surroundings:
+    accepted = source.record.accepted if source.record else ()
+    return Surroundings(
+        root=source.root,
+        catalogue=catalogue(),
+        accepted=acceptance.holding(accepted, started),
+        interrupted=source.interrupted,
+    )
+
+
+def _source(root: Path) -> _Source:
+    if not root.is_dir():
+        raise UnfitRunError(
+            f"{root} is not a directory; name a whole run's directory, or a scenario's or a case's below its runs/"
+        )
+    directories, cases = scenario_directories(root), case_directories(root)
+    alone = directories == (RunDirectory(root),) or cases == (root,)
+    of_run = root.parent.parent / RUN_RECORD if alone and root.parent.name == "runs" else root / RUN_RECORD
+    record: RunRecord | None = None
+    problems: tuple[Problem, ...] = ()
+    try:
+        record = run_record.read(of_run)
+    except UnfitRunRecordError as error:
+        text = str(error).replace(f"{of_run.parent}/", "")
+        if not cases and not any(_holds_evidence(each) for each in directories):
+            raise UnfitRunError(
+                f"{root} is not a run directory of this suite: no scenario's or case's evidence lies in it, and {text}"
+            ) from None
+        # A scenario's directory that was copied out of its run has no record, and needs none.
+        problems = () if alone else (Problem(place=RUN_RECORD, text=text),)
+    return _Source(root=root, record=record, problems=problems, alone=alone, directories=directories, cases=cases)
+
+
+def _holds_evidence(directory: RunDirectory) -> bool:
+    return any(each.exists() for each in (directory.experiment, directory.history, directory.verdicts))
+
+
+def _scenarios(source: _Source, around: Surroundings) -> list[LoadedScenario]:
+    """Planned scenarios in the order of the plan, then what else lies there."""
+    planned, ended = _planned(source, case=False), _ended(source)
+    scripted = _planned(source, case=True)
+    present = {each.root.name: each for each in source.directories if each.root.name not in scripted}
+    keys = [*([] if source.alone else planned), *present]
+    return [
+        load_scenario(present[key], around, planned.get(key), ended.get(key))
+        if key in present
+        else missing_scenario(planned[key], ended.get(key), interrupted=source.interrupted)
+        for key in dict.fromkeys(keys)
+    ]
+
+
+def _cases(source: _Source, around: Surroundings) -> list[LoadedCase]:
+    """Planned cases in the order of the plan, then what else lies there."""
+    planned, ended = _planned(source, case=True), _ended(source)
+    present = {each.name: each for each in source.cases}
+    keys = [*([] if source.alone else planned), *present]
+    return [
+        load_case(present[key], around, planned.get(key), ended.get(key))
+        if key in present
+        else missing_case(planned[key], ended.get(key), interrupted=source.interrupted)
+        for key in dict.fromkeys(keys)
+    ]
+
+
+def _planned(source: _Source, *, case: bool) -> dict[str, Planned]:
+    """What the run had planned of one kind."""
+    return {each.key: each for each in source.record.planned if each.case is case} if source.record else {}
+
+
+def _ended(source: _Source) -> dict[str, Ended]:
+    return {each.key: each for each in source.record.ended} if source.record else {}
+
+
+def _of_state(source: _Source) -> tuple[Problem, ...]:
+    """What the run's own record has to say."""
+    record = source.record
+    if record is None or source.alone:
+        return ()
+    problems = [Problem(place="run", text=each) for each in record.problems]
+    if record.state is RunState.RUNNING:
+        text = "the record still says that the run is going on: it was killed, or it has not ended"
+        problems.append(Problem(place=RUN_RECORD, text=text))
+    planned = {each.key for each in record.planned}
+    found = [
+        *((each.root.name, "scenario") for each in source.directories),
+        *((each.name, "case") for each in source.cases),
+    ]
+    problems += [
+        Problem(place=f"runs/{name}", text=f"nobody planned this {kind}; it is reported all the same")
+        for name, kind in found
+        if name not in planned
+    ]
+    return tuple(problems)
+
+
+def _partial(source: _Source) -> str:
+    if source.alone:
+        return "one case of a sweep" if source.cases else "one scenario of a run"
+    if source.record is None:
+        return "what was planned is unknown"
+    narrowed = f"narrowed by {source.record.narrowed_by}" if source.record.narrowed_by else ""
+    return "; ".join(each for each in ("interrupted" if source.interrupted else "", narrowed) if each)
+
+
+def _duration_s(source: _Source, reports: Sequence[Tried]) -> float:
+    """The run's own time; of a run that never wrote it, the sum of what its scenarios and cases took."""
+    if source.record is not None and source.record.duration_s and not source.alone:
+        return source.record.duration_s
+    return sum(each.actual_s or 0.0 for each in reports)
+
+
+def _replay(source: _Source, reports: Sequence[Tried]) -> str:
+    if source.record is not None and not source.alone:
+        return source.record.command
+    return next((each.replay for each in reports if each.replay), "")

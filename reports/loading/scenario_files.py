@@ -1,0 +1,116 @@
+"""The files of a scenario that a report reads, and what is wrong with them.
+
+Evidence may be any bytes: a file that is missing, cut, foreign, not text or holds values of other types becomes a named
+problem and a None, never an exception. A cut history is shown as far as it goes; a verdict that belongs to another run
+is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from reports.model.fitting import fit
+from reports.model.report import Evidence, Problem
+from verification.evidence import history_file as histories
+from verification.evidence import transaction_log_file, verdict_file
+from verification.evidence.history_file import UnfitHistoryError
+from verification.evidence.run_directory import CONTENTS, RunDirectory
+from verification.evidence.transaction_log_file import TransactionLog
+from verification.evidence.verdict_file import UnfitVerdictError
+from verification.vocabulary import experiment as experiments
+from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.experiment import Experiment, UnfitExperimentError
+from verification.vocabulary.history import History
+from verification.vocabulary.verdict import ScenarioVerdict
+
+Content = TypeVar("Content")
+_UNFIT = (
+    UnfitEvidenceError,
+    UnfitExperimentError,
+    UnfitHistoryError,
+    UnfitVerdictError,
+    OSError,
+    ValueError,
+    TypeError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioFiles:
+    """What could be read; `place` is the directory's path below the root, empty when it is the root itself."""
+
+    place: str
+    experiment: Experiment | None
+    history: History | None
+    transaction_log: TransactionLog | None
+    judged: ScenarioVerdict | None
+    problems: tuple[Problem, ...]
+    evidence: tuple[Evidence, ...]
+
+
+def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
+    """Read one scenario's directory, which is `root` or lies below it; raises nothing for bad content."""
+    place = "" if directory.root == root else directory.root.relative_to(root).as_posix()
+    problems: list[Problem] = []
+
+    def attempt(read: Callable[[], Content]) -> Content | None:
+        return _attempt(read, problems, place or directory.root.name, directory.root)
+
+    experiment = attempt(lambda: _fitted(directory.experiment, experiments.read(directory.experiment)))
+    history = attempt(lambda: _fitted(directory.history, histories.read(directory.history)))
+    if history is None:
+        history = _attempt(
+            lambda: _fitted(directory.history, histories.read(directory.history, allow_cut=True)),
+            [],
+            place,
+            directory.root,
+        )
+    judged = attempt(lambda: _fitted(directory.verdicts, verdict_file.read(directory.verdicts)))
+    if judged is not None and experiment is not None and judged.run != experiment.run:
+        text = f"verdicts.json judges run {judged.run!r}, but scenario.json is of run {experiment.run!r}"
+        problems.append(Problem(place=place or directory.root.name, text=text))
+        judged = None
+    log = attempt(lambda: transaction_log_file.read(directory.transaction_log))
+    if log is not None and history is not None and log.header.run != history.run:
+        text = f"transaction_log.jsonl.gz is of run {log.header.run!r}, but history.jsonl of run {history.run!r}"
+        problems.append(Problem(place=place or directory.root.name, text=text))
+        log = None
+    return ScenarioFiles(
+        place=place,
+        experiment=experiment,
+        history=history,
+        transaction_log=log,
+        judged=judged,
+        problems=tuple(problems),
+        evidence=_evidence(directory.root, place),
+    )
+
+
+def _fitted(path: Path, content: Content) -> Content:
+    try:
+        return fit(content)
+    except TypeError as error:
+        raise TypeError(f"{path.name} does not fit its format: {error}") from error
+
+
+def _attempt(read: Callable[[], Content], problems: list[Problem], place: str, directory: Path) -> Content | None:
+    try:
+        return read()
+    except KeyError as error:
+        text = f"a file lacks its field {error}"
+    except _UNFIT as error:
+        text = str(error)
+    problems.append(Problem(place=place, text=text.replace(f"{directory}/", "")))
+    return None
+
+
+def _evidence(directory: Path, place: str) -> tuple[Evidence, ...]:
+    prefix = f"{place}/" if place else ""
+    return tuple(
+        Evidence(path=prefix + name + ("/" if (directory / name).is_dir() else ""), what=what)
+        for name, what in CONTENTS
+        if (directory / name).exists()
+    )

@@ -1,0 +1,177 @@
+"""`run.json`: what a whole run was asked to do and how it ended, kept beside the evidence of its scenarios.
+
+The harness writes it three times at least: at the start with every planned scenario and state `running`, whenever a
+scenario ends, and at the end with state `finished` or `interrupted`. A file that still says `running` therefore
+belongs to a run that was killed, and a planned scenario without evidence is missed by name instead of vanishing. Each
+write is whole (a file beside, then moved), so that a kill leaves the record before or after, never half of one.
+
+Nothing here decides a verdict except by what it says was planned, narrowed, interrupted, broken or accepted. The
+writer must not put secrets in; options and machine facts go to the report as they stand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from reports.model.errors import UnfitRunRecordError
+from reports.model.fitting import fit
+
+FORMAT = 1
+#: Marks the file as ours: retention deletes only directories whose run.json carries it.
+KIND = "onceproof-run"
+
+
+class RunState(StrEnum):
+    """How far a whole run came; `interrupted` is Ctrl-C or a termination signal."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One scenario, control or protocol case that the run means to execute.
+
+    `case` is True for a protocol case, whose evidence is a script. `key` is the name of its directory under `runs/` and
+    its anchor in the report; it is unique within the run, so a scenario that runs with two clients or three seeds has
+    several. `scenario` is the scenario's own permanent id.
+    """
+
+    key: str
+    scenario: str
+    claim: str
+    requirements: tuple[str, ...] = ()
+    expected_s: float = 0.0
+    control: bool = False
+    case: bool = False
+    client: str = ""
+    replay: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A planned scenario that ended: seconds it took, and a sentence when the environment broke it.
+
+    `inapplicable` says why it was not tried at all on this kind of cluster.
+    """
+
+    key: str
+    seconds: float
+    error: str = ""
+    inapplicable: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """Something fetched for this run: size in bytes, digest such as `sha256:…`."""
+
+    name: str
+    size_bytes: int
+    seconds: float
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A violation that the user accepts: the id of a known bug or of a requirement.
+
+    `until` is the last day (ISO date, compared with the day the run started) on which it holds; empty is no end.
+    """
+
+    id: str
+    reason: str = ""
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """Everything in `run.json`.
+
+    `started` is ISO 8601 UTC; `command` repeats the whole run; `narrowed_by` is the selection (`-k`) that left
+    scenarios out of the plan, empty for a complete profile; `problems` are sentences about what broke outside of any
+    scenario, and each of them makes the run an ERROR. `versions` names libraries and tools, `digests` jars and images,
+    `machine` the host. `seed` is None for a sweep of protocol cases, in which nothing is left to chance.
+    """
+
+    started: str
+    seed: int | None
+    profile: str
+    command: str
+    release: str
+    runtime: str
+    clients: tuple[str, ...]
+    planned: tuple[Planned, ...]
+    state: RunState = RunState.RUNNING
+    suite: str = ""
+    narrowed_by: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    downloads: tuple[Download, ...] = ()
+    accepted: tuple[Acceptance, ...] = ()
+    ended: tuple[Ended, ...] = ()
+    problems: tuple[str, ...] = ()
+    expected_s: float = 0.0
+    duration_s: float = 0.0
+
+    def write(self, path: Path) -> None:
+        """Write `run.json` at once or not at all; the directory must exist."""
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        # A sweep writes it after each of 300 cases: laid out for people once it has ended, which takes ten times as long.
+        text = json.dumps(
+            {"format": FORMAT, "kind": KIND, **_fields(self)},
+            default=_fields,
+            indent=None if self.state is RunState.RUNNING else 1,
+        )
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(path)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def is_ours(path: Path) -> bool:
+    """Whether `path` is a run.json that this suite wrote, of whatever format and state."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(body, dict) and body.get("kind") == KIND
+
+
+def _record(body: dict[str, Any]) -> RunRecord:
+    values: dict[str, Any] = dict(body)
+    values["state"] = RunState(body["state"])
+    values["clients"] = tuple(body["clients"])
+    values["problems"] = tuple(body["problems"])
+    values["planned"] = tuple(
+        Planned(**{**each, "requirements": tuple(each["requirements"])}) for each in body["planned"]
+    )
+    values["downloads"] = tuple(Download(**each) for each in body["downloads"])
+    values["accepted"] = tuple(Acceptance(**each) for each in body["accepted"])
+    values["ended"] = tuple(Ended(**each) for each in body["ended"])
+    return fit(RunRecord(**values))
+
+
+def read(path: Path) -> RunRecord:
+    """Read `run.json`; raises UnfitRunRecordError when it is missing, cut, foreign or of another format."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnfitRunRecordError(f"{path} does not exist; what this run had planned is unknown") from None
+    except (OSError, ValueError) as error:
+        raise UnfitRunRecordError(f"{path} is not readable JSON ({error}); the file is cut or foreign") from error
+    if not isinstance(body, dict) or body.pop("kind", None) != KIND or body.pop("format", None) != FORMAT:
+        raise UnfitRunRecordError(f"{path} is not a run record of format {FORMAT}, the one that this version reads")
+    try:
+        return _record(body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnfitRunRecordError(f"{path} does not fit run record format {FORMAT}: {error!r}") from error
