@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import AnalysisException
 
 from fixtures.clusters.local.cluster import LocalCluster
-from fixtures.tools.spark_connector import connector_jars
+from fixtures.clusters.locks.spark_connector import connector_jars
 from fixtures.waiting import await_until
 from tests.cluster_talk import PATIENCE_S, producer_at
 from tests.real_cluster import SINGLE_BROKER, launcher

@@ -18,9 +18,9 @@ from pathlib import Path
 from chaos.cluster import Site
 from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.locks.releases import default_release
+from fixtures.clusters.locks.spark_connector import connector_jars
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import OnceproofError
-from fixtures.tools.spark_connector import connector_jars
 from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, render
