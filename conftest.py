@@ -26,12 +26,12 @@ os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
-from suites.config import SUITES, add_options, from_options
-from suites.console import Console
-from suites.interrupts import Requests
-from suites.waivers import acceptances
+from runner.config import SUITES, add_options, from_options
+from runner.console import Console
+from runner.signals import Requests
+from runner.waivers import acceptances
 
-pytest_plugins = ["suites.fixtures"]
+pytest_plugins = ["runner.scenarios.fixture"]
 PROTOCOL = SUITES / "protocol"
 REGRESSIONS = SUITES / "regressions"
 
@@ -63,14 +63,14 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(number, requests)
     console = _console(config)
     if scripted:
-        from suites.protocol.plugin import ProtocolPlugin
+        from runner.protocol.plugin import ProtocolPlugin
 
         sweep = ProtocolPlugin(run, console, requests, accepted)
         sweep.listing = config.option.list_scenarios
         config.pluginmanager.register(sweep, "onceproof")
         return
-    from suites.plugin import SESSION, ConformancePlugin
-    from suites.session import ConformanceSession
+    from runner.scenarios.plugin import SESSION, ConformancePlugin
+    from runner.scenarios.session import ConformanceSession
 
     session = ConformanceSession(run, console, accepted)
     session.listing = config.option.list_scenarios

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from suites.explorer.explore import Explorer
-from suites.explorer.moves import Epoch, Move
-from suites.explorer.store import Found, Store, opened
-from suites.explorer.walk import Deviation, ModelAnswerer
-from suites.explorer.walkers import explore
-from suites.protocol.recording import Recording
+from runner.explorer.explorer import Explorer
+from runner.explorer.moves import Epoch, Move
+from runner.explorer.parallel import explore
+from runner.explorer.store import Found, Store, opened
+from runner.explorer.walk import Deviation, ModelAnswerer
+from runner.protocol.toolkit.script_recorder import Recording
 from verification.specification.coordinator import ended
 from verification.specification.state import Answer, Kind, Outcome, Phase, Request, Rules, State
 from wire.transaction_versions import Generation

@@ -15,7 +15,7 @@ import pytest
 
 from reports import __main__ as command
 from reports.retention import point_latest
-from suites.config import OUT, ROOT, add_options
+from runner.config import OUT, ROOT, add_options
 from tests.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.run_directories import make_run
 from tests.workflows import CLEAN, VIOLATING

@@ -10,13 +10,13 @@ from unittest.mock import MagicMock
 import pytest
 
 from fixtures.clusters.locks.releases import parse_release
-from suites.config import Profile, RunConfig, Runtime
-from suites.console import Console
-from suites.interrupts import Requests
-from suites.protocol.asking import Clients
-from suites.protocol.case import Needs
-from suites.protocol.plugin import ProtocolPlugin
-from suites.protocol.sweep import Case, Sweep
+from runner.config import Profile, RunConfig, Runtime
+from runner.console import Console
+from runner.protocol.case_runner import Case, Sweep
+from runner.protocol.open_clients import Clients
+from runner.protocol.plugin import ProtocolPlugin
+from runner.protocol.toolkit.case import Needs
+from runner.signals import Requests
 from verification.requirements.catalogue import load
 from verification.scripts.script import Script
 
@@ -73,5 +73,5 @@ def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Sweep:
     client.connection.return_value = SimpleNamespace(features={})
     sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
     sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
-    monkeypatch.setattr("suites.protocol.asking.Client", lambda *_, **__: client)
+    monkeypatch.setattr("runner.protocol.open_clients.Client", lambda *_, **__: client)
     return sweep

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fixtures.clusters.locks.releases import default_release
-from suites import acceptance
-from suites.acceptance import MATRIX, Cell, main, objections, outstanding, render
-from suites.child_run import OverdueRunError
+from runner import acceptance
+from runner.acceptance import MATRIX, Cell, main, objections, outstanding, render
+from runner.pytest_process import OverdueRunError
 from verification.vocabulary.verdict import ExitCode
 
 CELL = Cell(release="4.3.1", runtime="local", client="confluent", seed=1)
@@ -128,7 +128,7 @@ def test_a_run_that_hangs_is_no_violation(
 
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
-    monkeypatch.setattr("suites.acceptance.perform", hang)
+    monkeypatch.setattr("runner.acceptance.perform", hang)
     assert main(["--only", CELL.name]) == ExitCode.ENVIRONMENT
     assert f"{CELL.name} did not end within 3000 s" in capsys.readouterr().err
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fixtures.workloads.counters import Progress
-from suites import runner
+from runner.scenarios import phases
 
 FLOORS = {"ok_after": 5, "transactions_after": 3, "records": 10, "transactions": 4}
 
@@ -42,9 +42,9 @@ class Trial:
 
 def looks(*steps: Progress, monkeypatch: pytest.MonkeyPatch) -> int:
     """How often progress was looked at until the window was full."""
-    monkeypatch.setattr(runner.time, "sleep", lambda _: None)
+    monkeypatch.setattr(phases.time, "sleep", lambda _: None)
     trial: Any = Trial(list(steps))
-    runner.await_after_window(trial)
+    phases.await_after_window(trial)
     return int(trial.looks)
 
 
@@ -58,5 +58,5 @@ def test_appends_do_not_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_ends_although_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little coverage is for the judge to say, within a bound."""
-    monkeypatch.setattr(runner, "AFTER_WINDOW_WITHIN_S", 0.01)
+    monkeypatch.setattr(phases, "AFTER_WINDOW_WITHIN_S", 0.01)
     assert looks(Progress(ok=100), monkeypatch=monkeypatch) > 1

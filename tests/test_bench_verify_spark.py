@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runner.config import ROOT
 from suites.bench_verify import around
 from suites.bench_verify.evidence import Made, make
 from suites.bench_verify.found import agree, of_judgement
 from suites.bench_verify.parties import DUCKDB, PRODUCT, TEXTBOOK, Setting
 from suites.bench_verify.plan import Plan
 from suites.bench_verify.textbook import find
-from suites.config import ROOT
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
 from verification.judge.judge import judge

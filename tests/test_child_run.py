@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from suites import child_run
-from suites.child_run import OverdueRunError, perform
-from suites.config import ROOT
+from runner import pytest_process
+from runner.config import ROOT
+from runner.pytest_process import OverdueRunError, perform
 from verification.vocabulary.verdict import ExitCode
 
 #: Notes every request to end, and takes its time.
@@ -36,7 +36,7 @@ def test_it():
             raise
 """
 COMMAND = """
-from suites.child_run import perform
+from runner.pytest_process import perform
 from verification.command_line import end_with
 end_with(lambda: perform([{path!r}, "-q", "-p", "no:cacheprovider"], within_s=60), program="it", kept="all is kept")
 """
@@ -91,7 +91,7 @@ def test_a_run_that_takes_too_long_is_gone(tmp_path: Path, monkeypatch: pytest.M
         "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(60)\n", encoding="utf-8"
     )
     monkeypatch.setattr(subprocess, "Popen", Recorded)
-    monkeypatch.setattr(child_run, "ENDS_WITHIN_S", 0.5)
+    monkeypatch.setattr(pytest_process, "ENDS_WITHIN_S", 0.5)
     with pytest.raises(OverdueRunError, match="did not end within 1 s"):
         perform([str(path), "-q"], within_s=1.0)
     assert started[0].returncode is not None

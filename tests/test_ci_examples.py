@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from reports.retention import LATEST
-from suites.config import OUT, add_options
+from runner.config import OUT, add_options
 from tests.workflows import CLEAN, GITHUB, GITLAB, VIOLATING, Done, body_of, carry_out, job_of
 
 ROOT = Path(__file__).resolve().parent.parent

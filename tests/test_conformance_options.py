@@ -103,7 +103,7 @@ def test_every_step_of_a_schedule_must_take_hold() -> None:
     from chaos.schedule import Step
     from chaos.targets import Controller
     from fixtures.workloads import OrderFanOut
-    from suites.scenario import THREE_BROKERS, Scenario
+    from runner.scenarios.scenario import THREE_BROKERS, Scenario
 
     def needed(steps: int) -> dict[str, int]:
         scenario = Scenario(

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fixtures.workloads.counters import Progress
-from suites import console as consoles
-from suites.console import Console, fitted
-from suites.trial import Trial
+from runner import console as consoles
+from runner.console import Console, fitted
+from runner.scenarios.scenario_run import Trial
 
 PROGRESS = Progress(ok=1234, aborted=56, fail=7, info=8, records=40_000)
 FAULT = "Crash the leader of billing-events-0 (SIGKILL), restart it after 8 s"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import suites.protocol.observing
-from suites.protocol.coordinator_log import CoordinatorLog
-from suites.protocol.observing import Eyes
-from suites.protocol.recording import NotApplicableError
+import runner.protocol.toolkit.inspector
+from runner.protocol.toolkit.inspector import Eyes
+from runner.protocol.toolkit.script_recorder import NotApplicableError
+from runner.protocol.toolkit.transaction_log import CoordinatorLog
 from tests.test_transaction_log import KEY, definitions, logged, value
 from verification.vocabulary.transaction_log import TOPIC
 from wire.errors import VersionError
@@ -30,7 +30,7 @@ class OldBrokers:
         self.definitions = definitions()
         self.records = list(records)
         self.read_from: list[int] = []
-        monkeypatch.setattr("suites.protocol.coordinator_log.fetch_log", self._fetched)
+        monkeypatch.setattr("runner.protocol.toolkit.transaction_log.fetch_log", self._fetched)
 
     def metadata(self, topics: list[str]) -> Any:
         """One partition."""
@@ -90,7 +90,7 @@ def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:
     """What `complete` says where nobody can be asked would convict every release before 2.8."""
     claims = [
         f"{path.name}:{node.lineno}"
-        for path in Path(suites.protocol.observing.__file__).parent.glob("*.py")
+        for path in Path(runner.protocol.toolkit.inspector.__file__).parent.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "expect"
         if "see.complete(" in ast.unparse(node)

@@ -14,8 +14,8 @@ from fixtures.clusters.docker.runtime import DockerRuntime
 from fixtures.clusters.errors import EngineUnavailableError, ImageError
 from fixtures.downloads.progress import Downloads
 from fixtures.errors import EnvironmentProblemError, ToolUnavailableError, UsageError, WheelError
-from suites import equipment
-from suites.config import Runtime
+from runner import environment
+from runner.config import Runtime
 
 UNBUILDABLE = [
     ImageError("The image is not on the engine."),
@@ -33,7 +33,7 @@ def containers(runtime: Runtime, error: Exception, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(DockerRuntime, "prepare", refuse)
     stream = io.StringIO()
     anything: Any = object()
-    assert equipment._containers(runtime, anything, anything, Downloads(stream=stream)) is None
+    assert environment._containers(runtime, anything, anything, Downloads(stream=stream)) is None
     return stream.getvalue()
 
 

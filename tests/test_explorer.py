@@ -9,18 +9,18 @@ import pytest
 
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.locks.releases import default_release, definition_jars, fetch_release
-from suites.explorer.__main__ import main
-from suites.explorer.explore import Explorer
-from suites.explorer.field import Field, spec
-from suites.explorer.generate import plan
-from suites.explorer.known import name_of
-from suites.explorer.moves import Epoch, Send, Sequence
-from suites.explorer.performing import perform
-from suites.explorer.sharing import Share
-from suites.explorer.store import opened, read_plan, write_plan
-from suites.explorer.telling import lines
-from suites.explorer.walk import ModelAnswerer, Walk
-from suites.explorer.walkers import explore
+from runner.explorer.describe import lines
+from runner.explorer.execute import perform
+from runner.explorer.explorer import Explorer
+from runner.explorer.generate import plan
+from runner.explorer.known_findings import name_of
+from runner.explorer.moves import Epoch, Send, Sequence
+from runner.explorer.parallel import explore
+from runner.explorer.shared_state import Share
+from runner.explorer.store import opened, read_plan, write_plan
+from runner.explorer.testbed import Field, spec
+from runner.explorer.walk import ModelAnswerer, Walk
+from suites.exploration.__main__ import main
 from tests.explorer_stand import FRESH, SEEDS, moves, rules
 from tests.real_cluster import RELEASE, Launch, launcher
 from verification.specification.state import Answer, Kind, Phase

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from suites.explorer.broker import Broker, Lines
-from suites.explorer.concluding import TELLING_LEAST, doubtful, of_exploration, of_walk, thin
-from suites.explorer.explore import FOLLOW_MOST, Explorer
-from suites.explorer.finding import Finding, Nature
-from suites.explorer.following import AGAIN_TRIES, RATE_TRIES, followed
-from suites.explorer.generate import plan
-from suites.explorer.moves import SHORT_MS, Move, Plan, Send
-from suites.explorer.performing import cut, perform
-from suites.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
-from suites.explorer.walk import ModelAnswerer, Walk
-from suites.explorer.walkers import explore
+from runner.explorer.broker import Broker, Lines
+from runner.explorer.execute import cut, perform
+from runner.explorer.exit_codes import TELLING_LEAST, doubtful, of_exploration, of_walk, thin
+from runner.explorer.explorer import FOLLOW_MOST, Explorer
+from runner.explorer.finding import Finding, Nature
+from runner.explorer.generate import plan
+from runner.explorer.moves import SHORT_MS, Move, Plan, Send
+from runner.explorer.parallel import explore
+from runner.explorer.replay import AGAIN_TRIES, RATE_TRIES, followed
+from runner.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
+from runner.explorer.walk import ModelAnswerer, Walk
 from tests.explorer_stand import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
 from verification.specification.state import Answer, Kind, Request
 from verification.vocabulary.verdict import ExitCode

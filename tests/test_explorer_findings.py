@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from suites.explorer import page
-from suites.explorer.broker import Broker, Lines
-from suites.explorer.finding import Nature
-from suites.explorer.known import NAMED, name_of
-from suites.explorer.moves import Epoch, Send
-from suites.explorer.performing import perform
-from suites.explorer.store import opened, read_plan
-from suites.explorer.telling import lines
-from suites.explorer.walk import Deviation, ModelAnswerer, Walk, step
+from runner.explorer import findings_page
+from runner.explorer.broker import Broker, Lines
+from runner.explorer.describe import lines
+from runner.explorer.execute import perform
+from runner.explorer.finding import Nature
+from runner.explorer.known_findings import NAMED, name_of
+from runner.explorer.moves import Epoch, Send
+from runner.explorer.store import opened, read_plan
+from runner.explorer.walk import Deviation, ModelAnswerer, Walk, step
 from tests.explorer_stand import (
     FOUND,
     FRESH,
@@ -160,7 +160,7 @@ def test_the_page_keeps_other_entries_and_replaces_its_own(tmp_path: Path) -> No
     """An entry is found again by release and signature; entries of other releases stay."""
     path = tmp_path / "findings.md"
     for each in (FOUND, replace(FOUND, release="3.9.2"), replace(FOUND, shown=3)):
-        page.write(path, each, "again")
+        findings_page.write(path, each, "again")
     text = path.read_text(encoding="utf-8")
     assert text.count("<!-- finding:") == 2
     assert text.count("version 0123abcd") == 2
@@ -171,19 +171,21 @@ def test_the_page_keeps_other_entries_and_replaces_its_own(tmp_path: Path) -> No
 def test_the_page_says_how_long_each_release_was_explored(tmp_path: Path) -> None:
     """Each exploration has one row that grows with its state; other rows, and entries of before, stay."""
     path = tmp_path / "findings.md"
-    path.write_text(f"{page.HEAD}\n<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n", encoding="utf-8")
+    path.write_text(
+        f"{findings_page.HEAD}\n<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n", encoding="utf-8"
+    )
     stand = Stand(lambda _: None)
     for seeds in (range(1, 6), range(9, 10)):
         store = explored(stand, tmp_path, seeds)
     other = replace(store, release="3.9.2", begun="2026-01-01 00:00:00")
     for each in (other, replace(other, release="3.10.0"), other):
-        page.explored(path, each)
+        findings_page.explored(path, each)
     text = path.read_text(encoding="utf-8")
     lines_of = [each for each in text.splitlines() if re.match(r"\| [0-9]", each)]
     row = f"| {store.begun} | {store.model} | 6 | 0 | {store.requests} | {store.seconds:.0f} | 1..5, 9 |"
     assert lines_of[0] == f"| 4.3.1 {row}"
     assert [each.split()[1] for each in lines_of] == ["4.3.1", "3.10.0", "3.9.2"]
-    assert text.startswith(page.HEAD)
+    assert text.startswith(findings_page.HEAD)
     assert text.endswith("<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n")
     assert text.count("How long each release") == 1
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from suites.explorer.__main__ import main
-from suites.explorer.explore import Explorer
-from suites.explorer.following import AGAIN_TRIES
-from suites.explorer.sharing import Share
-from suites.explorer.store import Store, opened
-from suites.explorer.walk import Deviation
-from suites.explorer.walkers import explore
+from runner.explorer.explorer import Explorer
+from runner.explorer.parallel import explore
+from runner.explorer.replay import AGAIN_TRIES
+from runner.explorer.shared_state import Share
+from runner.explorer.store import Store, opened
+from runner.explorer.walk import Deviation
+from suites.exploration.__main__ import main
 from tests.explorer_stand import Stand, aborted_data_shown
 from tests.test_explorer_doubts import HIDDEN, showing
 from verification.vocabulary.verdict import ExitCode

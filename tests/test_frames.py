@@ -11,7 +11,7 @@ from chaos.cluster import TopicPartition
 from chaos.errors import InjectionError
 from chaos.frames import Answer, Cut, Delay, Direction, Drop, Duplicate, Fate, FrameLinks, Frames, Hold, Met
 from chaos.routes import Endpoint
-from suites.protocol.frames import Tampered
+from runner.protocol.toolkit.tampering import Tampered
 from tests.frame_broker import (
     END,
     FrameBroker,

@@ -153,7 +153,7 @@ def nothing_to_run_on(start: Start, place: Path, moment: str, *, seconds: float)
 
 def test_while_looking_at_the_machine(start: Start, tmp_path: Path) -> None:
     """Before anything is fetched or started there is a report already, of scenarios that were not begun."""
-    command = nothing_to_run_on(start, tmp_path, "suites.equipment.machine_report", seconds=60)
+    command = nothing_to_run_on(start, tmp_path, "runner.environment.machine_report", seconds=60)
     ended = interrupted(command, within_s=QUICK_END_WITHIN_S)
     Evidence(tmp_path / "run").was_interrupted()
     assert "Traceback" not in ended.output
@@ -161,7 +161,7 @@ def test_while_looking_at_the_machine(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("moment", "told"),
-    [("suites.session.ConformanceSession.close", True), ("suites.faces.write_all", False)],
+    [("runner.scenarios.session.ConformanceSession.close", True), ("runner.report_files.write_all", False)],
     ids=["closing", "writing"],
 )
 def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: bool) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from suites.interrupts import OBEYED_AT, Requests, deferred
-from suites.laboratory import Laboratory
+from runner.resources import Laboratory
+from runner.signals import OBEYED_AT, Requests, deferred
 from verification.spark import session as spark
 
 

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from suites.laboratory import JUDGED_TOGETHER, Laboratory
+from runner.resources import JUDGED_TOGETHER, Laboratory
 from tests.planted_busy import A0, busy
 from tests.planted_cases import MIXED, mixed
 from tests.planted_files import write

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fixtures.clients.registry import CLIENTS
-from suites import session as sessions
-from suites.config import Profile
-from suites.console import Console
+from runner.config import Profile
+from runner.console import Console
+from runner.scenarios import session as sessions
+from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
+from runner.scenarios.session import ConformanceSession
 from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
-from suites.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
-from suites.session import ConformanceSession
 
 
 def test_a_family_that_nobody_ordered_runs_before_the_controls() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suites.protocol.asking import Clients
+from runner.protocol.open_clients import Clients
 from tests.wire_definitions import definitions
 from wire.errors import AbandonedError, ConnectError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from suites.protocol.company import Member, Moment, OutageError, Together, alone, perform
+from runner.protocol.shared_outages import Member, Moment, OutageError, Together, alone, perform
 
 
 @dataclass

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fixtures.errors import EnvironmentProblemError
-from suites.protocol.case import THREE, Needs
-from suites.protocol.lanes import HELPED_FROM, Lanes, queues
-from suites.protocol.sweep import Case, Outcome
+from runner.protocol.case_runner import Case, Outcome
+from runner.protocol.toolkit.case import THREE, Needs
+from runner.protocol.workers import HELPED_FROM, Lanes, queues
 from verification.scripts.script import ScriptVerdict
 from verification.vocabulary.verdict import Verdict
 

@@ -17,14 +17,14 @@ from chaos.frames import Frames, Hold
 from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.errors import OnceproofError
 from reports.model.run_record import read as read_record
-from suites.protocol import settings
-from suites.protocol.answers import Answer, NoAnswerError
-from suites.protocol.case import SECURED
-from suites.protocol.frames import tampered
-from suites.protocol.plugin import ProtocolPlugin
-from suites.protocol.recording import NotApplicableError, Recording, UnmetError
-from suites.protocol.stage import Stage
-from suites.protocol.sweep import Sweep
+from runner.protocol.case_runner import Sweep
+from runner.protocol.plugin import ProtocolPlugin
+from runner.protocol.toolkit import settings
+from runner.protocol.toolkit.case import SECURED
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.responses import Answer, NoAnswerError
+from runner.protocol.toolkit.script_recorder import NotApplicableError, Recording, UnmetError
+from runner.protocol.toolkit.tampering import tampered
 from tests.sweep_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
 from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
 from verification.scripts.script import Relation, Script, judge
@@ -116,7 +116,7 @@ def test_a_sweep_leaves_every_face_and_its_record(tmp_path: Path) -> None:
 
 def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps lie beside runs, are found through `latest`, and are deleted with them when they are too many."""
-    monkeypatch.setattr("suites.faces.OUT", tmp_path)
+    monkeypatch.setattr("runner.report_files.OUT", tmp_path)
     for number in range(11):
         ended(tmp_path / f"2026112{number:02d}-protocol", (PASSED,), (PASSED,))
         assert (tmp_path / "latest").resolve().name == f"2026112{number:02d}-protocol"
@@ -125,7 +125,7 @@ def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of old runs has one, links followed: the report is written, its code stands, and one line says what it is."""
-    monkeypatch.setattr("suites.faces.OUT", tmp_path)
+    monkeypatch.setattr("runner.report_files.OUT", tmp_path)
     (tmp_path / "latest").mkdir()
     plugin = plugin_of(tmp_path / "20261121-protocol", PASSED)
     make_case(tmp_path / "20261121-protocol" / "runs" / PASSED.case, PASSED)
@@ -198,7 +198,7 @@ def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, mo
     stage = MagicMock()
     stage.cluster.directory = tmp_path
     stops = MagicMock(side_effect=[nullcontext(), ClusterUnhealthyError("Broker 1 does not stop.")])
-    monkeypatch.setattr("suites.protocol.brokers.stopped", stops)
+    monkeypatch.setattr("runner.protocol.toolkit.brokers.stopped", stops)
     with pytest.raises(ClusterUnhealthyError), settings.restarted(stage, 1, "a.setting", "1"):
         stage.cluster.close.assert_not_called()
     stage.cluster.close.assert_called_once_with()

@@ -20,8 +20,8 @@ from reports.formats import track_record_page
 from reports.formats.write import write_all
 from reports.loading.merge import merge
 from reports.loading.run import BASELINE, load_run
-from suites.regressions import matrix
-from suites.track_record import rows
+from runner.regressions import matrix
+from runner.regressions.track_record import rows
 from tests.browser import needs_chromium, told
 from tests.page_tools import AXE, faults_of, file_of
 from tests.plans import EVERY_VERDICT

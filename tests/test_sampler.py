@@ -19,7 +19,7 @@ from fixtures.errors import SamplingError
 from fixtures.recording import sampler
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
-from suites.trial import Trial
+from runner.scenarios.scenario_run import Trial
 from tests.wire_definitions import definitions
 from verification.evidence.history_file import read
 from verification.evidence.run_directory import RunDirectory

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from suites.config import ROOT, SUITES, Profile
-from suites.interrupts import Requests
-from suites.plugin import ConformancePlugin
-from suites.selection import code_of_listing, narrowed_by
+from runner.config import ROOT, SUITES, Profile
+from runner.scenarios.plugin import ConformancePlugin
+from runner.selection import code_of_listing, narrowed_by
+from runner.signals import Requests
 
 
 def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:

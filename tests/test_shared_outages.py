@@ -13,10 +13,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from fixtures.clusters.errors import ClusterUnhealthyError
-from suites.protocol.case import Needs
-from suites.protocol.company import Moment
-from suites.protocol.plugin import _shares
-from suites.protocol.sweep import Outcome
+from runner.protocol.case_runner import Outcome
+from runner.protocol.plugin import _shares
+from runner.protocol.shared_outages import Moment
+from runner.protocol.toolkit.case import Needs
 from tests.sweep_directories import PASSED
 from tests.sweep_stand import bare_sweep, case_of, plugin_of, served_sweep
 from verification.scripts.script import Relation, judge

@@ -13,7 +13,7 @@ import pytest
 from fixtures.errors import CacheNotWritableError
 from fixtures.tools.java import find_java, spark_java_home
 from fixtures.tools.spark_class_archive import keep_classes
-from suites.laboratory import Laboratory
+from runner.resources import Laboratory
 from verification.spark import class_archive, session
 
 STARTED = """

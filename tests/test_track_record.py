@@ -12,14 +12,13 @@ import pytest
 
 from fixtures.clusters.errors import ClusterSpecError
 from reports.formats.track_record_page import render
-from suites import track_record
-from suites.protocol.case import Needs
-from suites.protocol.recording import Recording, UnmetError
-from suites.protocol.stage import Stage
-from suites.regressions import matrix
-from suites.regressions.matrix import Cell, UnfitRecordError
-from suites.regressions.row import Row, Seen, decide
-from suites.track_record import RELEASES, Plan, Record, conclude, plans, rows
+from runner.protocol.toolkit.case import Needs
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.script_recorder import Recording, UnmetError
+from runner.regressions import matrix, track_record
+from runner.regressions.matrix import Cell, UnfitRecordError
+from runner.regressions.reproduction import Row, Seen, decide
+from runner.regressions.track_record import RELEASES, Plan, Record, conclude, plans, rows
 from verification.known_bugs.catalogue import KnownBugId, affects, load
 from verification.vocabulary.verdict import ExitCode
 
@@ -302,7 +301,7 @@ def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: 
 def test_bad_options_are_one_sentence(options: list[str], sentence: str) -> None:
     """What cannot be meant is refused with exit code 4, and nothing is started or written."""
     done = subprocess.run(
-        [sys.executable, "-m", "suites.track_record", *options],
+        [sys.executable, "-m", "runner.regressions.track_record", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,

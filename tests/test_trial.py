@@ -11,9 +11,9 @@ import pytest
 from chaos.errors import LinkError
 from fixtures.clients.errors import DriverSilentError
 from fixtures.recording.recorder import Recorder
-from suites.external import ExternalTrial
-from suites.runner import conduct
-from suites.trial import Trial
+from runner.scenarios.mock_run import ExternalTrial
+from runner.scenarios.phases import conduct
+from runner.scenarios.scenario_run import Trial
 from verification.evidence.run_directory import RunDirectory
 
 

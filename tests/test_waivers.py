@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.errors import UsageError
 from reports.model.run_record import Acceptance
-from suites.waivers import acceptances
+from runner.waivers import acceptances
 
 WHOLE = '[[accept]]\nid = "KB-16"\nreason = "no single replicas here"\nuntil = 2027-03-31\n'
 

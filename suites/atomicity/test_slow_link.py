@@ -8,7 +8,7 @@ from chaos.cluster import Site
 from chaos.faults import DegradeSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
 
 Run = Callable[..., None]
 

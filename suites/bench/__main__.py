@@ -18,15 +18,15 @@ from pathlib import Path
 from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.locks.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
+from runner.config import OUT, ROOT, RunConfig, Runtime, unreported
+from runner.console import Console
+from runner.environment import Equipment, prepare
+from runner.resources import Laboratory
+from runner.scenarios.session import ENVIRONMENT_ERRORS
 from suites.bench import judging, reporting, speaking, starting, throughput
 from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, page, render
-from suites.config import OUT, ROOT, RunConfig, Runtime, unreported
-from suites.console import Console
-from suites.equipment import Equipment, prepare
-from suites.laboratory import Laboratory
-from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from runner.resources import Laboratory
+from runner.scenarios.phases import conduct
+from runner.scenarios.scenario import THREE_BROKERS, Scenario
+from runner.scenarios.scenario_run import Trial
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing
 from suites.bench.errors import WorthlessJudgementError
 from suites.bench.ratio import Ratio, Unit
-from suites.laboratory import Laboratory
-from suites.runner import conduct
-from suites.scenario import THREE_BROKERS, Scenario
-from suites.trial import Trial
 from verification.evidence.history_file import read as read_history
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.history import Phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from suites.config import ROOT
+from runner.config import ROOT
 
 
 def publish(page: Path, text: str | None, say: Callable[[str], None]) -> None:

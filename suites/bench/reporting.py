@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reports.loading.run import load_run
+from runner.resources import Laboratory
+from runner.scenarios.scenario_run import Trial
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing
 from suites.bench.errors import WorthlessReportError
 from suites.bench.judging import conducted, judged, scenario_of
 from suites.bench.ratio import Ratio, Unit
-from suites.laboratory import Laboratory
-from suites.trial import Trial
 from suites.weighing import Weighed, weigh
 from verification.evidence.run_directory import RunDirectory
 

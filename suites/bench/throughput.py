@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from fixtures.clients.plain_reader import read_all
 from fixtures.waiting import await_until
 from fixtures.workloads import OrderFanOut
+from runner.resources import Laboratory
+from runner.scenarios.phases import come_to_rest
+from runner.scenarios.scenario import THREE_BROKERS, Scenario
+from runner.scenarios.scenario_run import Trial
 from suites.bench.errors import WorthlessJudgementError
 from suites.bench.judging import judged
 from suites.bench.ratio import Ratio, Unit
-from suites.laboratory import Laboratory
-from suites.runner import come_to_rest
-from suites.scenario import THREE_BROKERS, Scenario
-from suites.trial import Trial
 from verification.spark.capture import capture
 from verification.vocabulary.experiment import Floor
 from verification.vocabulary.verdict import ScenarioVerdict

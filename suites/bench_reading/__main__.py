@@ -21,16 +21,16 @@ from fixtures.clusters.locks.releases import default_release
 from fixtures.clusters.locks.spark_connector import connector_jars
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import OnceproofError
+from runner.config import OUT, ROOT, Runtime, unreported
+from runner.console import Console
+from runner.environment import Equipment, prepare
+from runner.scenarios.session import ENVIRONMENT_ERRORS
 from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import look, render
 from suites.bench_reading.figures import bounds, page, ratios
 from suites.bench_reading.filling import fill
 from suites.bench_reading.reading import Log, by_turns
-from suites.config import OUT, ROOT, Runtime, unreported
-from suites.console import Console
-from suites.equipment import Equipment, prepare
-from suites.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.spark.session import ARROW_OPTIONS
 from verification.vocabulary.verdict import ExitCode

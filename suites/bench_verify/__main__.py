@@ -18,6 +18,7 @@ from pathlib import Path
 from fixtures.errors import OnceproofError
 from fixtures.tools.java import find_java
 from fixtures.tools.spark_class_archive import keep_classes
+from runner.config import OUT, ROOT
 from suites.bench.publishing import publish
 from suites.bench.ratio import Ratio
 from suites.bench.table import render
@@ -39,7 +40,6 @@ from suites.bench_verify.parties import (
     require,
 )
 from suites.bench_verify.plan import Plan
-from suites.config import OUT, ROOT
 from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import RunDirectory
 from verification.spark.java import java_major, spark_java

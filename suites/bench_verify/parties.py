@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runner.config import ROOT
 from suites.bench_verify import around
 from suites.bench_verify import found as findings
 from suites.bench_verify.errors import PartyError
 from suites.bench_verify.footprint import Footprint, measured
 from suites.bench_verify.found import Found, agree
-from suites.config import ROOT
 from verification.evidence import verdict_file
 from verification.evidence.run_directory import RunDirectory
 from verification.spark import class_archive

@@ -13,7 +13,7 @@ from chaos.cluster import Site
 from chaos.faults import ElectUncleanly, IsolateThenCrashLeader, KillClient, LoseResponses, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
-from suites.scenario import THREE_BROKERS, convict, librdkafka, smoke
+from runner.scenarios.scenario import THREE_BROKERS, convict, librdkafka, smoke
 from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]

@@ -8,7 +8,7 @@ from chaos.faults import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import Controller, TransactionCoordinatorOf
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
 
 Run = Callable[..., None]
 

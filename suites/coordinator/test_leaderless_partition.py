@@ -9,7 +9,7 @@ from chaos.faults import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderAwayFromCoordinators
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
 from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]

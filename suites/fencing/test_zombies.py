@@ -8,7 +8,7 @@ from chaos.cluster import Site
 from chaos.faults import PartitionedZombie, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
 from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]

@@ -9,7 +9,7 @@ from chaos.faults import CrashBroker, LoseResponses
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import IdempotentAppend
-from suites.scenario import THREE_BROKERS, requirement
+from runner.scenarios.scenario import THREE_BROKERS, requirement
 
 Run = Callable[..., None]
 

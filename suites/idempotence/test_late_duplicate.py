@@ -9,7 +9,7 @@ from chaos.faults import LateDuplicate
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, local_only, nightly, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, local_only, nightly, requirement
 from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]

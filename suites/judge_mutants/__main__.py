@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from fixtures.tools.java import find_java, spark_java_home
-from suites.config import ROOT
+from runner.config import ROOT
 from verification.command_line import Parser, end_with
 from verification.mutation.base import RUNS, Base, bases
 from verification.mutation.batch import acquitted, judged

@@ -10,7 +10,7 @@ from chaos.faults import CutSite, KillClient
 from chaos.schedule import Step
 from chaos.targets import GroupCoordinator
 from fixtures.workloads import Copy
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
 from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]

@@ -6,13 +6,13 @@ import time
 from functools import partial
 from typing import Any
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.reading import coordinator_epoch, write_marker
-from suites.protocol.recording import NotApplicableError
-from suites.protocol.settings import unverified
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.script_recorder import NotApplicableError
+from runner.protocol.toolkit.settings import unverified
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body

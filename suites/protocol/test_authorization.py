@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 from fixtures.clusters.network.security import USERS
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, SECURED, Needs, generations, needs, requirement
-from suites.protocol.clocks import SOON_S
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.reading import write_marker
-from suites.protocol.stage import Stage
-from suites.protocol.users import CLUSTER, ActingStage, Resource, Right, acting, grant, granted, revoke
+from runner.protocol.toolkit.case import BOTH, SECURED, Needs, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.fetching import write_marker
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.timing import SOON_S
+from runner.protocol.toolkit.users import CLUSTER, ActingStage, Resource, Right, acting, grant, granted, revoke
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from suites.protocol.case import BOTH, HASTY, generations, needs, requirement
-from suites.protocol.compacting import CompactedLog, pairs, transactional
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, HASTY, generations, needs, requirement
+from runner.protocol.toolkit.compaction import CompactedLog, pairs, transactional
+from runner.protocol.toolkit.context import Stage
 from wire.values import TopicPartition
 
 

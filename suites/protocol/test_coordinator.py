@@ -8,15 +8,15 @@ from __future__ import annotations
 from functools import partial
 
 from fixtures.clusters.observing.coordinators import partition_of
-from suites.protocol import replicas
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.coordinating import whole_log
-from suites.protocol.lawful import fencing_code
-from suites.protocol.observing import COMPLETE
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.reading import COMMITTED, coordinator_epoch, fetch, write_marker
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import replicas
+from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.coordinators import whole_log
+from runner.protocol.toolkit.expected_codes import fencing_code
+from runner.protocol.toolkit.fetching import COMMITTED, coordinator_epoch, fetch, write_marker
+from runner.protocol.toolkit.inspector import COMPLETE
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
+from runner.protocol.toolkit.responses import Answer
 from verification.checks.transaction_states import judge
 from verification.scripts.script import Relation
 from verification.vocabulary import transaction_log

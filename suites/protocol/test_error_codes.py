@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.clocks import short, timed_out
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.reading import write_marker
-from suites.protocol.stage import Line, Stage
+from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.fetching import write_marker
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.timing import short, timed_out
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name

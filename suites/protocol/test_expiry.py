@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from suites.protocol import brokers, replicas, settings
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, EXPIRING, THREE, generations, needs, requirement, shares
-from suites.protocol.clocks import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
-from suites.protocol.coordinating import set_log
-from suites.protocol.observing import COMPLETE
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.recording import NotApplicableError
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import brokers, replicas, settings
+from runner.protocol.toolkit.case import BOTH, EXPIRING, THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.coordinators import set_log
+from runner.protocol.toolkit.inspector import COMPLETE
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.script_recorder import NotApplicableError
+from runner.protocol.toolkit.timing import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body

@@ -11,14 +11,14 @@ from contextlib import ExitStack
 from functools import partial
 
 from chaos.frames import Frames, Hold
-from suites.protocol import brokers, replicas
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement, shares
-from suites.protocol.clocks import LONG_MS, now_ms
-from suites.protocol.coordinating import WAIT, Decided, described, id_at, log_of, moved
-from suites.protocol.frames import Tampered, tampered, to
-from suites.protocol.observing import result
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Line, Stage
+from runner.protocol.toolkit import brokers, replicas
+from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.coordinators import WAIT, Decided, described, id_at, log_of, moved
+from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.tampering import Tampered, tampered, to
+from runner.protocol.toolkit.timing import LONG_MS, now_ms
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from operator import eq
 
-from suites.protocol import brokers, replicas
-from suites.protocol.case import BOTH, EXPIRING, HASTY, THREE, generations, needs, requirement, shares
-from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, TIMEOUT_MS, expiry_can_be_seen
-from suites.protocol.lawful import expect_fenced
-from suites.protocol.producer import UNKNOWN, ScriptedProducer, transactional
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import brokers, replicas
+from runner.protocol.toolkit.case import BOTH, EXPIRING, HASTY, THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.expected_codes import expect_fenced
+from runner.protocol.toolkit.producer import UNKNOWN, ScriptedProducer, transactional
+from runner.protocol.toolkit.timing import ROLL_MS, SEGMENT_MS, SOON_S, TIMEOUT_MS, expiry_can_be_seen
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.records import encode

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.groups import (
+from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.groups import (
     ClassicMember,
     ConsumerMember,
     commit,
@@ -14,8 +15,7 @@ from suites.protocol.groups import (
     member_fields,
     offsets_of,
 )
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer
 from wire.codes import ErrorCode as Code
 from wire.values import TopicPartition
 

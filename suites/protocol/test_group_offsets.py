@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.case import BOTH, HASTY, generations, needs, requirement
-from suites.protocol.groups import commit, fetch_offsets, joins, offsets_of, pends
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, HASTY, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.groups import commit, fetch_offsets, joins, offsets_of, pends
+from runner.protocol.toolkit.producer import ScriptedProducer
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation
 from wire.values import TopicPartition

@@ -12,13 +12,13 @@ from functools import partial
 from chaos import frames
 from chaos.frames import Action, Cut, Direction, Frames, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
-from suites.protocol import groups, replicas
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.frames import Tampered, into, tampered, to
-from suites.protocol.observing import result
-from suites.protocol.producer import ScriptedProducer, base_offset, plain
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import groups, replicas
+from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, plain
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.tampering import Tampered, into, tampered, to
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name

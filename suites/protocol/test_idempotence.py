@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.producer import ScriptedProducer, base_offset, idempotent, plain
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, idempotent, plain
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body

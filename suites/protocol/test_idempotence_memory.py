@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 
-from suites.protocol import brokers, replicas, settings
-from suites.protocol.answers import Answer
-from suites.protocol.case import EXPIRING, HASTY, THREE, needs, requirement, shares
-from suites.protocol.clocks import ROLL_MS, SEGMENT_MS, SOON_S, expiry_can_be_seen, now_ms
-from suites.protocol.producer import ScriptedProducer, base_offset, idempotent
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import brokers, replicas, settings
+from runner.protocol.toolkit.case import EXPIRING, HASTY, THREE, needs, requirement, shares
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, idempotent
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.timing import ROLL_MS, SEGMENT_MS, SOON_S, expiry_can_be_seen, now_ms
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.errors import BrokerError

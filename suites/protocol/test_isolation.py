@@ -7,10 +7,10 @@ import struct
 import time
 from functools import partial
 
-from suites.protocol.case import BOTH, HASTY, THREE, generations, needs, requirement
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.reading import COMMITTED, UNCOMMITTED, aborted_in, delete_records, fetch, list_offset
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, HASTY, THREE, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.fetching import COMMITTED, UNCOMMITTED, aborted_in, delete_records, fetch, list_offset
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.records import TRANSACTIONAL, Marker

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from chaos.cluster import BrokerId, Link, Site
 from chaos.frames import Frames, Hold
-from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.frames import tampered
-from suites.protocol.producer import base_offset, transactional
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import base_offset, transactional
+from runner.protocol.toolkit.tampering import tampered
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation

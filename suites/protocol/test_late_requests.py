@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import generations, requirement
-from suites.protocol.observing import result
-from suites.protocol.producer import transactional
-from suites.protocol.reading import coordinator_epoch, write_marker
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import generations, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
+from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.producer import transactional
+from runner.protocol.toolkit.responses import Answer
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation
 from wire.values import Producer, TopicPartition

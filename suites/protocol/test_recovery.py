@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from suites.protocol import brokers, replicas
-from suites.protocol.case import THREE, generations, needs, requirement, shares
-from suites.protocol.clocks import LONG_MS, ROLL_MS, SEGMENT_MS, now_ms
-from suites.protocol.producer import ScriptedProducer, base_offset, plain
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import brokers, replicas
+from runner.protocol.toolkit.case import THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, plain
+from runner.protocol.toolkit.timing import LONG_MS, ROLL_MS, SEGMENT_MS, now_ms
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.fetch import fetch_log

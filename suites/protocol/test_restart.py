@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chaos.frames import Frames, Hold
-from suites.protocol import brokers, replicas
-from suites.protocol.case import HASTY, THREE, needs, requirement, shares
-from suites.protocol.coordinating import Decided, described, id_at, log_of, set_log, whole_log
-from suites.protocol.frames import tampered, to
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.recording import NotApplicableError
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import brokers, replicas
+from runner.protocol.toolkit.case import HASTY, THREE, needs, requirement, shares
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.coordinators import Decided, described, id_at, log_of, set_log, whole_log
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.script_recorder import NotApplicableError
+from runner.protocol.toolkit.tampering import tampered, to
 from verification.checks.transaction_states import judge
 from wire.codes import ErrorCode as Code
 from wire.values import TopicPartition

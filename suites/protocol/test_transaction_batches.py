@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.lawful import outside_code
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.expected_codes import outside_code
+from runner.protocol.toolkit.producer import ScriptedProducer
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import Generation
 from wire.values import TopicPartition

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.observing import result
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body

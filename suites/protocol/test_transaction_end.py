@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from operator import eq
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, generations, requirement
-from suites.protocol.lawful import expect_fenced, late_commit_code
-from suites.protocol.observing import result
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Line, Stage
+from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.expected_codes import expect_fenced, late_commit_code
+from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
 from wire.codes import ErrorCode as Code
 from wire.request import Request
 from wire.transaction_versions import Generation

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from suites.protocol import settings
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, Needs, generations, needs, requirement
-from suites.protocol.clocks import SOON_S
-from suites.protocol.lawful import expect_fenced
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit import settings
+from runner.protocol.toolkit.case import BOTH, Needs, generations, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.expected_codes import expect_fenced
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.timing import SOON_S
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body

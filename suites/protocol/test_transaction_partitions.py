@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fixtures.clusters.observing.coordinators import TRANSACTIONS_TOPIC, partition_of
-from suites.protocol.answers import Answer
-from suites.protocol.case import requirement
-from suites.protocol.lawful import fencing_code, outside_code
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.expected_codes import fencing_code, outside_code
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
+from runner.protocol.toolkit.responses import Answer
 from wire.codes import ErrorCode as Code
 from wire.values import Producer, TopicPartition
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from operator import eq
 
-from suites.protocol.answers import Answer
-from suites.protocol.case import Needs, generations, needs, requirement
-from suites.protocol.clocks import short, timed_out
-from suites.protocol.lawful import late_commit_code
-from suites.protocol.observing import result
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.stage import NOT_NOW, Stage
+from runner.protocol.toolkit.case import Needs, generations, needs, requirement
+from runner.protocol.toolkit.context import NOT_NOW, Stage
+from runner.protocol.toolkit.expected_codes import late_commit_code
+from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.timing import short, timed_out
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import AT_MOST, Generation

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from suites.protocol.case import Needs, needs, requirement
-from suites.protocol.clocks import SOON_S, TIMEOUT_MS
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.stage import Stage
+from runner.protocol.toolkit.case import Needs, needs, requirement
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.timing import SOON_S, TIMEOUT_MS
 from wire.codes import ErrorCode as Code
 
 #: The version of InitProducerId that knows two-phase commit.

@@ -13,13 +13,13 @@ from functools import partial
 from chaos.cluster import BrokerId, Link
 from chaos.frames import Frames, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
-from suites.protocol import brokers, groups, replicas
-from suites.protocol.answers import Answer
-from suites.protocol.case import BOTH, THREE, generations, needs, requirement
-from suites.protocol.coordinating import described, id_at, log_of, whole_log
-from suites.protocol.frames import into, tampered
-from suites.protocol.producer import ScriptedProducer, plain
-from suites.protocol.stage import Line, Sent, Stage
+from runner.protocol.toolkit import brokers, groups, replicas
+from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.context import Line, Sent, Stage
+from runner.protocol.toolkit.coordinators import described, id_at, log_of, whole_log
+from runner.protocol.toolkit.producer import ScriptedProducer, plain
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.tampering import into, tampered
 from verification.checks.transaction_states import judge
 from verification.scripts.script import Relation
 from wire.client import Client

@@ -10,7 +10,7 @@ from chaos.faults import CrashBroker, PauseBroker
 from chaos.schedule import Step
 from chaos.targets import AllBrokers, LeaderOf
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
 from verification.vocabulary.experiment import Floor
 
 Run = Callable[..., None]

@@ -8,7 +8,7 @@ from chaos.faults import StopBroker
 from chaos.schedule import Step
 from chaos.targets import Controller, LeaderOf, TransactionCoordinatorOf
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
 
 Run = Callable[..., None]
 

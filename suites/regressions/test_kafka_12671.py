@@ -8,13 +8,13 @@ record is invisible under `read_committed`. From 3.6 on the leader verifies firs
 
 from __future__ import annotations
 
-from suites.protocol.answers import Answer
-from suites.protocol.lawful import outside_code
-from suites.protocol.producer import transactional
-from suites.protocol.settings import unverified
-from suites.protocol.stage import Stage
-from suites.regressions.looking import readable_to
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.expected_codes import outside_code
+from runner.protocol.toolkit.producer import transactional
+from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.settings import unverified
+from runner.regressions.probes import readable_to
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.values import TopicPartition

@@ -8,9 +8,9 @@ has room for about 870 keys, the segment has 2000 and then the aborted transacti
 
 from __future__ import annotations
 
-from suites.protocol.compacting import CompactedLog, pairs, transactional
-from suites.protocol.stage import Stage
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.compaction import CompactedLog, pairs, transactional
+from runner.protocol.toolkit.context import Stage
+from runner.regressions.reproduction import decide, shows
 
 ABORTED = 50
 

@@ -8,12 +8,12 @@ partition of `__consumer_offsets` stands. The script clears that up with a marke
 
 from __future__ import annotations
 
-from suites.protocol.lawful import outside_code
-from suites.protocol.producer import transactional
-from suites.protocol.reading import write_marker
-from suites.protocol.stage import Stage
-from suites.regressions.looking import STABLE_SINCE, UNSTABLE, pending_partitions, stable_offset
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.expected_codes import outside_code
+from runner.protocol.toolkit.fetching import write_marker
+from runner.protocol.toolkit.producer import transactional
+from runner.regressions.probes import STABLE_SINCE, UNSTABLE, pending_partitions, stable_offset
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 

@@ -8,9 +8,9 @@ appended, and the real first one answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) for e
 
 from __future__ import annotations
 
-from suites.protocol.producer import idempotent
-from suites.protocol.stage import Stage
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import idempotent
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 

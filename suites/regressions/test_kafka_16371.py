@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from suites.protocol.answers import Answer
-from suites.protocol.groups import commit
-from suites.protocol.producer import transactional
-from suites.protocol.stage import NOT_NOW, SET_UP_WITHIN_S, Stage
-from suites.regressions.looking import STABLE_SINCE, UNSTABLE, stable_offset
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.context import NOT_NOW, SET_UP_WITHIN_S, Stage
+from runner.protocol.toolkit.groups import commit
+from runner.protocol.toolkit.producer import transactional
+from runner.protocol.toolkit.responses import Answer
+from runner.regressions.probes import STABLE_SINCE, UNSTABLE, stable_offset
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.schema import Body

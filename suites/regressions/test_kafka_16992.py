@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.case import Needs
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.replicas import coordinated, placed
-from suites.protocol.stage import Stage
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.case import Needs
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.replicas import coordinated, placed
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 

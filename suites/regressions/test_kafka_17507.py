@@ -15,10 +15,10 @@ import time
 from functools import partial
 from operator import eq
 
-from suites.protocol.groups import STABLE_VERSION
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.stage import NOT_NOW, Stage
-from suites.regressions.row import shows
+from runner.protocol.toolkit.context import NOT_NOW, Stage
+from runner.protocol.toolkit.groups import STABLE_VERSION
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
+from runner.regressions.reproduction import shows
 from wire.codes import ErrorCode
 from wire.router import check
 from wire.schema import Body

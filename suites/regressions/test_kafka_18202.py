@@ -7,9 +7,9 @@ one could then not be written any more.
 
 from __future__ import annotations
 
-from suites.protocol.producer import transactional
-from suites.protocol.stage import Stage
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import transactional
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import Generation

@@ -8,10 +8,10 @@ than that of the open transaction. With v1 it still behaves as before, which is 
 
 from __future__ import annotations
 
-from suites.protocol.producer import transactional
-from suites.protocol.reading import coordinator_epoch, write_marker
-from suites.protocol.stage import Stage
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
+from runner.protocol.toolkit.producer import transactional
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import Generation

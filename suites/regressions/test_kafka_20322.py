@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.case import Needs
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.replicas import coordinated, placed
-from suites.protocol.stage import Stage
-from suites.regressions.looking import STANDS_S, readable_to
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.case import Needs
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.replicas import coordinated, placed
+from runner.regressions.probes import STANDS_S, readable_to
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import Generation

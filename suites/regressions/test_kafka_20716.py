@@ -9,14 +9,14 @@ release; without the setting the partition waits for the replica that has everyt
 from __future__ import annotations
 
 from chaos.cluster import BrokerId
-from suites.protocol import brokers
-from suites.protocol.case import THREE
-from suites.protocol.producer import ScriptedProducer, plain
-from suites.protocol.replicas import coordinated, placed
-from suites.protocol.stage import Stage
-from suites.regressions.looking import readable_to
-from suites.regressions.row import decide, shows
-from suites.regressions.watching import MISSED_WITHIN_S, leader, whole_afterwards
+from runner.protocol.toolkit import brokers
+from runner.protocol.toolkit.case import THREE
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer, plain
+from runner.protocol.toolkit.replicas import coordinated, placed
+from runner.regressions.outages import MISSED_WITHIN_S, leader, whole_afterwards
+from runner.regressions.probes import readable_to
+from runner.regressions.reproduction import decide, shows
 
 ON = ("3.9.2", "4.3.1")
 RECORDS = [f"acknowledged {number}" for number in range(5)]

@@ -9,13 +9,13 @@ never visible. Other releases stay in Prepare and write the marker later.
 
 from __future__ import annotations
 
-from suites.protocol import brokers
-from suites.protocol.case import THREE
-from suites.protocol.producer import ScriptedProducer
-from suites.protocol.replicas import coordinated, placed
-from suites.protocol.stage import Stage
-from suites.regressions.row import decide, shows
-from suites.regressions.watching import await_leaderless
+from runner.protocol.toolkit import brokers
+from runner.protocol.toolkit.case import THREE
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.replicas import coordinated, placed
+from runner.regressions.outages import await_leaderless
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol import brokers
-from suites.protocol.producer import ScriptedProducer, transactional
-from suites.protocol.stage import Stage
-from suites.regressions.looking import STANDS_S, readable_to
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit import brokers
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer, transactional
+from runner.regressions.probes import STANDS_S, readable_to
+from runner.regressions.reproduction import decide, shows
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from suites.protocol.case import Needs
-from suites.protocol.producer import transactional
-from suites.protocol.stage import Stage
-from suites.regressions.looking import STANDS_S
-from suites.regressions.row import decide, shows
+from runner.protocol.toolkit.case import Needs
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import transactional
+from runner.regressions.probes import STANDS_S
+from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import Generation

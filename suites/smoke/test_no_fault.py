@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fixtures.workloads import OrderFanOut
-from suites.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement, smoke
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement, smoke
 
 Run = Callable[..., None]
 

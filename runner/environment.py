@@ -1,0 +1,159 @@
+"""The equipment of a run: what is fetched or found on the machine, and how a cluster is launched from it.
+
+Everything is made ready before the first scenario, so that what is missing is said in one sentence before anything
+starts, and a second run on the same machine fetches nothing. Containers are preferred where a Docker engine answers;
+without one, and unless they were demanded, brokers are processes of this machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fixtures.clusters.errors import EngineError
+from fixtures.clusters.local.runtime import LocalRuntime
+from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar, fetch_release, transaction_log_jars
+from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.downloads.cache import readable
+from fixtures.downloads.progress import Downloaded, Downloads
+from fixtures.errors import EnvironmentProblemError
+from fixtures.machine import check_machine, machine_report
+from fixtures.tools.java import Java, find_java, spark_java_home
+from runner.config import RunConfig, Runtime
+from runner.console import Console
+
+if TYPE_CHECKING:
+    from fixtures.clusters.docker.engine import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """Jars, Java and a way to run brokers, and where clusters keep their files."""
+
+    brokers: ClusterRuntime
+    files: ReleaseFiles
+    java: Java
+    clusters_directory: Path
+    keep_data: bool = False
+    downloads: tuple[Downloaded, ...] = ()
+
+    @property
+    def runtime(self) -> str:
+        """How brokers run: `docker` or `local`."""
+        return self.brokers.name
+
+    @property
+    def definitions(self) -> Path:
+        """The jar whose message definitions the wire client speaks."""
+        return clients_jar(self.files)
+
+    @property
+    def witness_definitions(self) -> tuple[Path, ...]:
+        """The jars for asking the cluster itself: the same, and those that define what coordinators write."""
+        return self.definitions, *transaction_log_jars(self.files)
+
+    @property
+    def spark_java_home(self) -> Path:
+        """A Java home that PySpark's launcher can start."""
+        return spark_java_home(self.java)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What took part, by name."""
+        packages = ("pyspark", "confluent-kafka", "toxiproxy-python", "testcontainers", "docker")
+        return {
+            "kafka": str(self.files.release),
+            **self.brokers.versions,
+            **{package: metadata.version(package) for package in packages},
+        }
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Digests of what the brokers are made of: SHA-256 of every jar, and of images where there are any."""
+        return dict(self.brokers.digests)
+
+    def describe(self, spec: ClusterSpec) -> str:
+        """The cluster in words."""
+        return self.brokers.describe(spec)
+
+    def launch(self, spec: ClusterSpec) -> RunningCluster:
+        """Start a cluster in a directory of its own."""
+        number = sum(1 for _ in self.clusters_directory.iterdir()) if self.clusters_directory.is_dir() else 0
+        return self.brokers.launch(spec, self.clusters_directory / f"cluster-{number}", keep_data=self.keep_data)
+
+
+def look_around(config: RunConfig, console: Console) -> dict[str, str]:
+    """What is on this machine, by name; printed before anything is fetched or started."""
+    found = {fact.name: fact.value for fact in machine_report(config.release)}
+    for name, value in found.items():
+        console.say(f"{name}: {value}")
+    return found
+
+
+def prepare(config: RunConfig, console: Console) -> Equipment:
+    """Fetch and find everything; raises fixtures.errors with one sentence for what cannot be had."""
+    check_machine(evidence=config.directory)
+    downloads = Downloads(stream=console.out)
+    # Before anything is fetched: an engine that was demanded and does not answer ends the run.
+    engine = _engine(config.runtime, downloads)
+    java = find_java(downloads=downloads)
+    files = fetch_release(config.release, downloads=downloads)
+    brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
+        files, java, downloads=downloads
+    )
+    console.say(f"runtime: {brokers.name}")
+    console.say(f"downloaded: {len(downloads.items)} files" if downloads.items else "downloaded: nothing")
+    for group in dict.fromkeys(item.group for item in downloads.items):
+        items = [item for item in downloads.items if item.group == group]
+        console.say(f"  {group}: {len(items)} files, {readable(sum(item.size_bytes for item in items))}")
+    return Equipment(
+        brokers=brokers,
+        files=files,
+        java=java,
+        clusters_directory=config.directory / "clusters",
+        keep_data=config.keep,
+        downloads=tuple(downloads.items),
+    )
+
+
+def _engine(runtime: Runtime, downloads: Downloads) -> Engine | None:
+    """The Docker engine, when it is demanded, or when it answers and nothing else was demanded.
+
+    Raises EngineError when it is demanded and does not answer.
+    """
+    if runtime is Runtime.LOCAL:
+        return None
+    # Docker's libraries take a quarter of a second to import.
+    from fixtures.clusters.docker.engine import Engine
+
+    try:
+        return Engine.connect()
+    except EngineError as error:
+        if runtime is Runtime.DOCKER:
+            raise
+        downloads.say(f"no containers: {error.sentence}")
+        return None
+
+
+def _containers(
+    runtime: Runtime, engine: Engine | None, files: ReleaseFiles, downloads: Downloads
+) -> ClusterRuntime | None:
+    """Containers on the engine; None without one, or when they are not to be had and were not demanded either.
+
+    An image is built of things that processes of this machine may not need, a Java runtime of its own first of all.
+    Raises EnvironmentProblemError (EngineError of the engine itself) when they are demanded and not to be had.
+    """
+    if engine is None:
+        return None
+    from fixtures.clusters.docker.runtime import DockerRuntime
+
+    try:
+        return DockerRuntime.prepare(files, downloads=downloads, engine=engine)
+    except EnvironmentProblemError as error:
+        if runtime is Runtime.DOCKER:
+            raise
+        downloads.say(f"no containers: {error.sentence}")
+        return None

@@ -1,0 +1,250 @@
+"""The broker as the answerer of a walk: requests by the protocol's names, over connections that walks share.
+
+One broker leads and coordinates everything. Answers that say that it is not ready yet are asked for again, within
+bounds; all other answers are the walk's. Every exchange is recorded as it is made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fixtures.waiting import LOOK_EVERY_S
+from runner.explorer.observe import Looks
+from runner.protocol.toolkit.responses import Answer as Answered
+from runner.protocol.toolkit.script_recorder import Recording
+from verification.specification.state import NO_EPOCH, Answer, Kind, Request, Rules
+from wire.client import Client
+from wire.codes import ErrorCode as Code
+from wire.connection import Connection
+from wire.errors import BrokerError, WireError
+from wire.records import encode
+from wire.request import Request as Frame
+from wire.schema import Body
+from wire.transaction_versions import AT_MOST
+
+if TYPE_CHECKING:
+    from runner.explorer.moves import Move
+
+#: A topic or a coordinator that was just made is known everywhere within milliseconds.
+NOT_READY = frozenset(
+    {
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.COORDINATOR_NOT_AVAILABLE,
+        Code.NOT_COORDINATOR,
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        Code.NOT_LEADER_OR_FOLLOWER,
+    }
+)
+READY_WITHIN_S = 10.0
+#: Markers are written within a round trip; the rest is for a machine under heavy load.
+COMPLETE_WITHIN_S = 15.0
+COMPLETE = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
+#: So far is a producer id away that nobody was given.
+FOREIGN = 1_000_000
+INSTANCES = 4
+#: A walk with a short timeout that was slower than this share of it proves nothing.
+SLOW_SHARE = 0.6
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Lines:
+    """The connections of all walks: one per instance, one for what is sent again, one to look."""
+
+    client: Client
+    instances: list[Connection]
+    other: Connection
+    eye: Connection
+
+    @classmethod
+    def open(cls, client: Client, broker: int) -> Lines:
+        """Open them."""
+        lines = [client.open(broker) for _ in range(INSTANCES + 2)]
+        return cls(client=client, instances=lines[:INSTANCES], other=lines[-2], eye=lines[-1])
+
+    @property
+    def ended(self) -> bool:
+        """Whether one of them cannot be used any more."""
+        return any(each.closed for each in (*self.instances, self.other, self.eye))
+
+    def close(self) -> None:
+        """Close them all."""
+        for each in (*self.instances, self.other, self.eye):
+            each.close()
+
+
+class Broker:
+    """One walk's requests; `name` is its transactional id and group, `topic` has its two partitions."""
+
+    def __init__(self, lines: Lines, rules: Rules, *, name: str, topic: str, timeout_ms: int) -> None:
+        self.recording = Recording()
+        self.slow = False
+        self._lines, self._rules, self._name, self._topic = lines, rules, name, topic
+        self._timeout_ms = timeout_ms
+        self._id: int | None = None
+        self._frames: dict[int, Frame] = {}
+        self._began_s = time.monotonic()
+        self._looks = Looks(lines.eye, lines.client, name=name, topic=topic)
+
+    # -- the answerer's part -----------------------------------------------------------------------------------
+
+    def ask(self, move: Move, request: Request) -> Answer:
+        """Send one request and wait for its answer."""
+        if request.kind is Kind.LOOK:
+            answer = self._seen(self._looks.everything)
+            self._note(request.kind, answer)
+            return answer
+        if request.kind is Kind.EXPIRE:
+            return self._seen(self._expired)
+        replayed = move.send == "replay"
+        line = self._lines.other if replayed else self._lines.instances[move.who]
+        frame = self._frames.get(move.of if replayed else move.number) or self._made(move, request, line)
+        end_s = time.monotonic() + READY_WITHIN_S
+        while (answered := self._exchange(frame, line, move)).body is not None:
+            answer = self._read(request.kind, answered)
+            self._note(request.kind, answer)
+            if answer.code not in NOT_READY or time.monotonic() > end_s:
+                return answer
+            time.sleep(LOOK_EVERY_S / 2)
+        return Answer(trouble=f"no answer ({answered.error.partition(':')[0][:40]})")
+
+    def hold(self, move: Move, request: Request) -> None:
+        """Encode a request for later."""
+        self._made(move, request, self._lines.instances[move.who])
+
+    def settle(self) -> Answer:
+        """Wait until the coordinator has completed the transaction."""
+
+        def complete() -> dict[str, Any]:
+            end_s = time.monotonic() + COMPLETE_WITHIN_S
+            while (seen := self._looks.coordinator())["state"] not in COMPLETE and time.monotonic() < end_s:
+                time.sleep(0.001)  # a completion takes about as long
+            return seen
+
+        return self._seen(complete)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def _made(self, move: Move, request: Request, line: Connection) -> Frame:
+        api = str(request.kind)
+        version = line.version_for(api, at_most=AT_MOST[self._rules.generation].get(api, 0x7FFF))
+        self._frames[move.number] = frame = line.request(api, _BODIES[request.kind](self, request), version)
+        return frame
+
+    def _exchange(self, frame: Frame, line: Connection, move: Move) -> Answered:
+        where = f"instance {move.who}" if line is not self._lines.other else "another connection"
+        begun = self.recording.begin(frame.api, frame.version, where, frame.body)
+        try:
+            return self.recording.answered(begun, line.receive(line.send(frame)))
+        except WireError as error:
+            return self.recording.answered(begun, error)
+
+    def producer(self, request: Request) -> int:
+        """The producer id that a request names."""
+        own = -1 if self._id is None else self._id
+        return own + FOREIGN if request.foreign or own < 0 else own
+
+    def init(self, request: Request) -> Body:
+        """InitProducerId."""
+        body: Body = {"TransactionalId": self._name, "TransactionTimeoutMs": self._timeout_ms}
+        if request.epoch != NO_EPOCH:
+            body |= {"ProducerId": self.producer(request), "ProducerEpoch": request.epoch}
+        return body
+
+    def add(self, request: Request) -> Body:
+        """AddPartitionsToTxn, as clients send it."""
+        return {
+            "V3AndBelowTransactionalId": self._name,
+            "V3AndBelowProducerId": self.producer(request),
+            "V3AndBelowProducerEpoch": request.epoch,
+            "V3AndBelowTopics": [{"Name": self._topic, "Partitions": [request.place]}],
+        }
+
+    def add_offsets(self, request: Request) -> Body:
+        """AddOffsetsToTxn."""
+        return self._identified(request) | {"GroupId": self._name}
+
+    def produce(self, request: Request) -> Body:
+        """Produce of one transactional batch."""
+        batch = encode(
+            [(None, value.encode()) for value in request.values],
+            producer_id=self.producer(request),
+            producer_epoch=request.epoch,
+            base_sequence=request.sequence,
+            transactional=True,
+        )
+        data = [{"Name": self._topic, "PartitionData": [{"Index": request.place, "Records": batch}]}]
+        return {"TransactionalId": self._name, "Acks": -1, "TimeoutMs": 10_000, "TopicData": data}
+
+    def commit_offset(self, request: Request) -> Body:
+        """TxnOffsetCommit in the form that names no member."""
+        offsets = [{"PartitionIndex": 0, "CommittedOffset": request.offset}]
+        return self._identified(request) | {
+            "GroupId": self._name,
+            "Topics": [{"Name": self._topic, "Partitions": offsets}],
+        }
+
+    def end(self, request: Request) -> Body:
+        """EndTxn."""
+        return self._identified(request) | {"Committed": request.commit}
+
+    def _identified(self, request: Request) -> Body:
+        return {
+            "TransactionalId": self._name,
+            "ProducerId": self.producer(request),
+            "ProducerEpoch": request.epoch,
+        }
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    def _read(self, kind: Kind, answered: Answered) -> Answer:
+        code = answered.code
+        if code or kind in (Kind.ADD, Kind.ADD_OFFSETS, Kind.COMMIT_OFFSET):
+            return Answer(code=code)
+        if kind is Kind.PRODUCE:
+            return Answer(offset=answered["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
+        body = answered.body or {}
+        if body.get("ProducerId", -1) < 0:
+            return Answer()
+        if self._id is None:
+            self._id = body["ProducerId"]
+        trouble = "" if self._id == body["ProducerId"] else "another producer id"
+        return Answer(epoch=body["ProducerEpoch"], trouble=trouble)
+
+    def _seen(self, look: Callable[[], dict[str, Any]]) -> Answer:
+        end_s = time.monotonic() + READY_WITHIN_S
+        while True:
+            try:
+                return Answer(seen=look())
+            except BrokerError as error:
+                if error.code not in NOT_READY or time.monotonic() > end_s:
+                    return Answer(code=error.code, api=error.what.partition(" ")[0])
+            except WireError as error:
+                return Answer(trouble=f"no answer ({type(error).__name__})")
+            time.sleep(LOOK_EVERY_S / 2)
+
+    def _expired(self) -> dict[str, Any]:
+        end_s = time.monotonic() + COMPLETE_WITHIN_S + self._timeout_ms / 1000
+        while (state := self._looks.coordinator()["state"]) not in COMPLETE and time.monotonic() < end_s:
+            time.sleep(LOOK_EVERY_S / 2)
+        self._began_s = time.monotonic()
+        return {"state": state}
+
+    def _note(self, kind: Kind, answer: Answer) -> None:
+        """Whether the coordinator may have aborted by itself what the walk believes to be open."""
+        now_s = time.monotonic()
+        self.slow = self.slow or now_s - self._began_s > SLOW_SHARE * self._timeout_ms / 1000
+        if answer.code == 0 and kind in (Kind.INIT, Kind.END):
+            self._began_s = now_s  # nothing is open after them
+
+
+_BODIES: Mapping[Kind, Callable[[Broker, Request], Body]] = {
+    Kind.INIT: Broker.init,
+    Kind.ADD: Broker.add,
+    Kind.ADD_OFFSETS: Broker.add_offsets,
+    Kind.PRODUCE: Broker.produce,
+    Kind.COMMIT_OFFSET: Broker.commit_offset,
+    Kind.END: Broker.end,
+}

@@ -1,0 +1,95 @@
+"""`docs/findings.md`: what was explored, and one entry per finding and release, written as it is found.
+
+At its head is a table with a row per exploration, which is one state file: what it has done so far. A page without a
+finding on a release says nothing unless it says how long that release was looked at. Rows and entries of others stay as
+they are.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from runner.explorer.known_findings import NAMED
+from runner.explorer.store import Found, Store, ranges
+from verification.vocabulary.releases import parse
+
+HEAD = """# Findings of the explorer
+
+What `tox -e explore` found that its model of the specification does not allow: every entry is one signature on one
+release, with the fewest moves that show it. `EX` names are given in `runner/explorer/known_findings.py` to defects that the
+explorer found and that have no other name; an entry without a name is new and not explained yet. A to C are rival
+instances of one transactional id. Written by the explorer; everything between its marks is written anew.
+"""
+BEGIN, END = "<!-- explored: begin -->\n", "<!-- explored: end -->\n"
+TABLE = """How long each release was explored, by which seeds, and with which version of the explorer; in another version
+a seed means other moves. A walk that was too slow for its transaction timeout says nothing. Follow-ups of findings are in
+the seconds, and not in the walks and requests.
+
+| Kafka | begun (UTC) | version | walks | of them too slow | requests | seconds | seeds |
+|---|---|---|---|---|---|---|---|
+"""
+_ENTRY = re.compile(r"<!-- finding: (.+?) -->\n.*?<!-- end of finding -->\n", re.DOTALL)
+_ROW = re.compile(r"^\| ([0-9][^|]*?) \| ([^|]+?) \|.*\|$", re.MULTILINE)
+
+
+def entry(found: Found, replay: str) -> str:
+    """One finding in words."""
+    name = found.name or "NEW"
+    signature = "" if found.signature == found.name else f"Signature: `{found.signature}`. "
+    text = [
+        f"<!-- finding: {found.release} {found.signature} -->",
+        f"### {name}, Kafka {found.release}, {found.generation}: {found.nature}",
+        "",
+        f"{signature}Seed {found.seed}; shown by {found.shown} of {found.tries} replays; version {found.model}.",
+        "",
+        *([NAMED[found.name], ""] if found.name in NAMED else []),
+        *(f"{number}. {line}" for number, line in enumerate(found.script, 1)),
+        "",
+        f"Again: `{replay}`",
+        "<!-- end of finding -->",
+    ]
+    return "\n".join(text) + "\n"
+
+
+def write(path: Path, found: Found, replay: str) -> None:
+    """Add the entry, or put it in the place of the one before."""
+    text = _text(path)
+    new, key = entry(found, replay), f"{found.release} {found.signature}"
+    if any(match[1] == key for match in _ENTRY.finditer(text)):
+        text = _ENTRY.sub(lambda match: new if match[1] == key else match[0], text)
+    else:
+        text = text.rstrip("\n") + "\n\n" + new
+    _put(path, text)
+
+
+def explored(path: Path, store: Store) -> None:
+    """Add the exploration's row, or put it in the place of the one before."""
+    text = _text(path)
+    before, _, rest = text.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    rows = {(match[1], match[2]): match[0] for match in _ROW.finditer(table)}
+    rows[store.release, store.begun] = _row(store)
+    ordered = sorted(rows, key=lambda key: (tuple(-each for each in parse(key[0])), key[1]))
+    _put(path, before + BEGIN + TABLE + "".join(f"{rows[key]}\n" for key in ordered) + END + after)
+
+
+def _row(store: Store) -> str:
+    seeds = ", ".join(f"{first}..{last}" if last > first else str(first) for first, last in ranges(store.done))
+    numbers = (store.walks, store.slow, store.requests, round(store.seconds))
+    cells = (store.release, store.begun, store.model, *map(str, numbers), seeds)
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(path: Path) -> str:
+    """The page, with a place for the table behind its head."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else HEAD
+    if BEGIN not in text or END not in text:
+        head, mark, entries = text.partition("<!-- finding:")
+        text = "\n".join([f"{head.rstrip()}\n", f"{BEGIN}{END}", f"{mark}{entries}"]).rstrip("\n") + "\n"
+    return text
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

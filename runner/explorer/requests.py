@@ -1,0 +1,81 @@
+"""From a move to the request that it means in a state of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verification.specification.state import LAST_SEQUENCE, NO_EPOCH, Kind, Phase, Place, Request, State
+
+if TYPE_CHECKING:
+    from runner.explorer.moves import Move
+
+#: What an instance that was told nothing names where nothing is known of the id.
+FIRST_EPOCH = 0
+GAP, LONG_AGO = 3, 7
+
+
+def resolved(move: Move, state: State, told: Sequence[int], frames: Mapping[int, Request]) -> Request | None:
+    """The request, or None for a move that means nothing now."""
+    if move.send == "replay":
+        return frames.get(move.of)
+    if move.kind is Kind.LOOK:
+        return Request(kind=Kind.LOOK)
+    if move.kind is Kind.EXPIRE:
+        return Request(kind=Kind.EXPIRE) if state.phase is Phase.ONGOING else None
+    if move.who < 0 and state.phase is not Phase.ONGOING:
+        return None  # nothing is open that an owner could end
+    epoch = _epoch(move, state, told)
+    if epoch is None:
+        return None
+    # Before the id is initialised nobody knows its producer id: whatever is named is another one for ever.
+    foreign = move.foreign or (state.phase is Phase.ABSENT and epoch != NO_EPOCH)
+    common = Request(kind=move.kind, epoch=epoch, foreign=foreign, place=move.place, meant=state.meant)
+    return _filled(move, state, common)
+
+
+def _epoch(move: Move, state: State, told: Sequence[int]) -> int | None:
+    if move.epoch == "none":
+        return NO_EPOCH
+    mine = state.epoch if move.who < 0 else told[move.who]
+    if mine == NO_EPOCH:
+        return FIRST_EPOCH if state.phase is Phase.ABSENT and move.epoch == "told" else None
+    epoch = mine + {"told": 0, "told - 1": -1, "told + 1": 1}[move.epoch]
+    return epoch if epoch >= 0 else None
+
+
+def _filled(move: Move, state: State, common: Request) -> Request | None:
+    if move.kind is Kind.INIT:
+        return None if move.foreign and common.epoch == NO_EPOCH else common
+    if move.kind is Kind.COMMIT_OFFSET:
+        return replace(common, offset=100 + move.number)
+    if move.kind is Kind.END:
+        return replace(common, commit=move.commit)
+    if move.kind is Kind.PRODUCE:
+        found = _sequence(move, state.places[move.place], common.epoch)
+        if found is None:
+            return None
+        sequence, count = found
+        values = tuple(f"{move.number}.{index}" for index in range(count))
+        return replace(common, sequence=sequence & LAST_SEQUENCE, values=values)
+    return common
+
+
+def _sequence(move: Move, place: Place, epoch: int) -> tuple[int, int] | None:
+    """First sequence and number of records."""
+    following = place.next_for(epoch)
+    batches = place.batches if place.epoch == epoch else ()
+    if move.sequence == "next":
+        return following, move.count
+    if move.sequence == "gap":
+        return following + GAP, move.count
+    if move.sequence == "highest":
+        return LAST_SEQUENCE, 1
+    if move.sequence == "long ago":
+        return (following - LONG_AGO, 1) if following >= LONG_AGO else None
+    if len(batches) < move.back:
+        return None
+    batch = batches[-move.back]
+    count = ((batch.last - batch.first) & LAST_SEQUENCE) + 1
+    return batch.first, count + (move.sequence != "again")

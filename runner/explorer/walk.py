@@ -1,0 +1,217 @@
+"""A walk: moves turned into requests, answers held against the model, and the first thing that does not fit.
+
+The broker is behind `Answerer`; the model itself is one, for planning and as the control of the tests. A walk ends with
+its first finding, because the model does not know the state after an answer that it does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from runner.explorer.finding import Finding, ModelState, what
+from runner.explorer.requests import resolved
+from verification.specification.coordinator import BUSY, allowed, settled, visible
+from verification.specification.state import (
+    NO_EPOCH,
+    Answer,
+    Kind,
+    Outcome,
+    Request,
+    Rules,
+    State,
+)
+from wire.codes import code_name
+
+if TYPE_CHECKING:
+    from runner.explorer.moves import Move
+    from runner.protocol.toolkit.script_recorder import Recording
+    from wire.transaction_versions import Generation
+
+#: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
+TELLABLE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One move as it was made. `known` names what its answer shows although it should not."""
+
+    move: Move
+    request: Request
+    answer: Answer | None
+    known: str = ""
+
+
+class Answerer(Protocol):
+    """Who is asked."""
+
+    def ask(self, move: Move, request: Request) -> Answer:
+        """Send a request and wait; a replay sends the bytes of the move that it names."""
+
+    def hold(self, move: Move, request: Request) -> None:
+        """Make the bytes of a request and keep them."""
+
+    def settle(self) -> Answer:
+        """Wait until the transaction is complete; what the coordinator says of it then."""
+
+
+class Recorded(Answerer, Protocol):
+    """Who answers one walk, with every exchange; `slow` says that time may have changed what the walk relies on."""
+
+    recording: Recording
+    slow: bool
+
+
+class Testbed(Protocol):
+    """Where walks are performed: each gets an answerer of its own. A field of a real broker is one."""
+
+    generations: tuple[Generation, ...]
+
+    def rules(self, generation: Generation) -> Rules:
+        """What the model must know."""
+
+    def broker(self, rules: Rules, *, timeout_ms: int) -> Recorded:
+        """The answerer of one walk."""
+
+
+class Walk:
+    """The model's side of a walk; `reached` is the number of the last move, made or not."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.state = State()
+        self.told = [NO_EPOCH] * TELLABLE
+        self.frames: dict[int, Request] = {}
+        self.steps: list[Step] = []
+        self.finding: Finding | None = None
+        self.changed = ""
+        self.reached = -1
+        self.aftermath: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> list[str]:
+        """What the walk showed that has a name, in order."""
+        return [each.known for each in self.steps if each.known]
+
+    @property
+    def signatures(self) -> frozenset[str]:
+        """What the walk showed: known names, and the finding's signature."""
+        return frozenset(self.known) | ({self.finding.signature} if self.finding else set())
+
+    def resolve(self, move: Move) -> Request | None:
+        """The request that a move means now; None when it means nothing."""
+        return resolved(move, self.state, self.told, self.frames)
+
+    def take(self, move: Move, request: Request, answer: Answer) -> None:
+        """Hold an answer against the model, and go on from it."""
+        outcomes = allowed(self.rules, self.state, request)
+        fitting = next((each for each in outcomes if _fits(each.answer, answer)), None)
+        self.steps.append(Step(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
+        if fitting is None:
+            owners = move.send == "now" and request.epoch == self.state.epoch
+            self.finding = self._model_state.unlawful(request, answer, outcomes, owners=owners)
+            return
+        if fitting.after != self.state:
+            self.changed = f"{what(request, self.state)} -> {code_name(answer.code)}"
+        self.state = fitting.after
+        if move.send == "now" and move.who >= 0 and answer.code == 0 and answer.epoch is not None:
+            self.told[move.who] = answer.epoch
+
+    def keep(self, move: Move, request: Request) -> None:
+        """A request was made and not sent."""
+        self.frames[move.number] = request
+        self.steps.append(Step(move=move, request=request, answer=None))
+
+    def settle(self, answer: Answer) -> None:
+        """The transaction is complete, as the model has it, or that is the finding."""
+        told = {"state": str(self.state.phase), "epoch": self.state.epoch}
+        if answer.seen == told:
+            self.state = settled(self.state)
+            return
+        self.finding = self._model_state.unsettled(self.steps[-1].request, answer, told)
+
+    @property
+    def _model_state(self) -> ModelState:
+        return ModelState(rules=self.rules, state=self.state, changed=self.changed)
+
+
+def step(walk: Walk, move: Move, answerer: Answerer) -> None:
+    """Make one move, where it means something."""
+    request = walk.resolve(move)
+    if request is None:
+        return
+    if move.send == "hold":
+        answerer.hold(move, request)
+        walk.keep(move, request)
+        return
+    if walk.state.settling and not (move.hurried and _may_hurry(walk, request)):
+        walk.settle(answerer.settle())
+        if walk.finding:
+            return
+        request = walk.resolve(move) or request
+    if request.kind not in (Kind.LOOK, Kind.EXPIRE):  # they have no bytes that could be sent again
+        walk.frames.setdefault(move.number, request)
+    answer = answerer.ask(move, request)
+    walk.take(move, request, answer)
+    if walk.finding is None and walk.state.settling and answer.code in BUSY:
+        _again(walk, move, request, answerer)
+
+
+def _again(walk: Walk, move: Move, request: Request, answerer: Answerer) -> None:
+    """A request was told to come back: it does, with the same bytes, when the transaction is complete."""
+    walk.settle(answerer.settle())
+    if walk.finding is None:
+        walk.take(move, request, answerer.ask(move, request))
+
+
+def _may_hurry(walk: Walk, request: Request) -> bool:
+    """Whether the model knows what may be answered while markers are being written.
+
+    A leader that has not got its marker yet takes batches of the transaction that ends. That is lawful, for they are of
+    that transaction, but nobody can say beforehand which ones it takes.
+    """
+    if request.kind in (Kind.PRODUCE, Kind.COMMIT_OFFSET):
+        return walk.rules.tv2 and request.epoch == walk.state.epoch and not request.foreign
+    return request.kind not in (Kind.LOOK, Kind.EXPIRE)
+
+
+def _fits(expected: Answer, answer: Answer) -> bool:
+    if answer.trouble or answer.code != expected.code:
+        return False
+    if expected.seen is not None:
+        return answer.seen == expected.seen
+    wanted = [(expected.epoch, answer.epoch), (expected.offset, answer.offset)]
+    return all(one is None or one == other for one, other in wanted)
+
+
+Deviation = Callable[[State, Request, Outcome], Outcome | None]
+
+
+class ModelAnswerer:
+    """Answers as the model expects, but for what a deviation says; nothing else is behind it."""
+
+    def __init__(self, rules: Rules, deviation: Deviation | None = None) -> None:
+        self.rules = rules
+        self.state = State()
+        self._deviation = deviation
+        self._held: dict[int, Request] = {}
+
+    def ask(self, move: Move, request: Request) -> Answer:
+        """The expected outcome, or the deviating one."""
+        outcome = allowed(self.rules, self.state, request)[0]
+        if request.kind is Kind.LOOK:
+            outcome = Outcome(answer=Answer(seen=visible(self.state)), after=self.state)
+        other = self._deviation(self.state, request, outcome) if self._deviation else None
+        outcome = other or outcome
+        self.state = outcome.after
+        del move
+        return outcome.answer
+
+    def hold(self, move: Move, request: Request) -> None:
+        """Nothing: requests are values."""
+
+    def settle(self) -> Answer:
+        """The state, complete."""
+        self.state = settled(self.state)
+        return Answer(seen={"state": str(self.state.phase), "epoch": self.state.epoch})

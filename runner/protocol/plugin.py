@@ -1,0 +1,214 @@
+"""pytest hooks of a protocol sweep: cases by generation, clusters by needs, one line per case, the report, the exit code.
+
+The exit code is that of the report, which is made from what is on disk: a planned case that left nothing is an error,
+a sweep in which nothing applied is inconclusive, and what was proven before an interruption stays proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures.errors import OnceproofError
+from runner.config import SUITES, RunConfig
+from runner.console import Console
+from runner.environment import Equipment, look_around, prepare
+from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Sweep
+from runner.protocol.progress_record import Journal
+from runner.protocol.shared_outages import OUTAGES
+from runner.protocol.toolkit.case import Needs
+from runner.protocol.workers import Lanes, queues
+from runner.report_files import written_to
+from runner.selection import code_of_listing, narrowed_by, only_lists
+from runner.signals import Interrupts, Requests, deferred
+from verification.vocabulary.verdict import Verdict
+from wire.transaction_versions import Generation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reports.model.run_record import Acceptance
+
+_CASES = SUITES / "protocol"
+
+
+class ProtocolPlugin:
+    """Registered when pytest is asked to run `suites/protocol`."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        console: Console,
+        requests: Requests,
+        acceptances: tuple[Acceptance, ...] = (),
+    ) -> None:
+        self.config = config
+        self.console = console
+        self.journal = Journal(config, acceptances)
+        self.listing = False
+        self._requests = requests
+        self._deselected = 0
+        self._lanes: Lanes | None = None
+        self._closing: list[str] = []
+
+    def pytest_report_header(self) -> list[str]:
+        """The configuration, before anything starts."""
+        return [
+            f"onceproof: protocol of Kafka {self.config.release.version}, runtime {self.config.runtime}",
+            f"scripts and report: {self.config.directory}",
+        ]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """A case that exists in several generations is performed in each."""
+        marker = metafunc.definition.get_closest_marker("generations")
+        wanted = (None,) if marker is None else marker.args
+        metafunc.fixturenames[:] = ["generation"]
+        metafunc.parametrize("generation", wanted, ids=["any" if each is None else str(each) for each in wanted])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Cases are told of in the order in which they are begun, those of the longest queue last.
+
+        Lanes help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
+        ended long before, to tell of when there is nothing left to wait for.
+        """
+        found = queues([case_of(item, self.config) for item in items])
+        longest = max(found, key=lambda queue: len(queue.cases), default=None)
+        found.sort(key=lambda queue: queue is longest)
+        places = {case.key: number for number, case in enumerate(case for queue in found for case in queue.cases)}
+        items.sort(key=lambda item: places[case_of(item, self.config).key])
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Whatever leaves cases out (`-k`, `-m`, `--deselect`) makes the sweep PARTIAL."""
+        self._deselected += len(items)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """What is left after `-k` is what this sweep means to perform."""
+        cases = [case_of(item, self.config) for item in session.items]
+        if len({each.key for each in cases}) < len(cases):
+            raise pytest.UsageError("Two protocol cases have one name; rename one of the functions.")
+        self.journal.narrowed_by = narrowed_by(session.config, _CASES, self._deselected, "cases")
+        self.journal.plan(cases)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Have everything that the sweep needs, or say in one sentence what is missing."""
+        if only_lists(session.config, listing=self.listing):
+            self._list(session.items)
+            return True
+        if session.testsfailed or not session.items:
+            return None
+        self.journal.machine = look_around(self.config, self.console)
+        try:
+            with written_to(self.config.directory):
+                self.config.directory.mkdir(parents=True, exist_ok=True)
+            equipment = prepare(self.config, self.console)
+            self.journal.begin(equipment)
+        except OnceproofError as error:
+            self.journal.refuse(error)
+            return True
+        self._lanes = Lanes([case_of(item, self.config) for item in session.items], partial(self._sweep, equipment))
+        return None
+
+    def _sweep(self, equipment: Equipment, lane: int) -> Sweep:
+        """What a lane performs with: clusters have directories of their own."""
+        own = replace(equipment, clusters_directory=equipment.clusters_directory / f"lane-{lane}")
+        return Sweep(own, self.config.directory, release=self.config.release.version)
+
+    def _list(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            case = case_of(item, self.config)
+            self.console.say(f"{case.key}  ({', '.join(case.requirements)})  {case.needs.describe()}")
+            self.console.say(f"    {case.claim}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
+        """Perform the case; its verdict is pytest's outcome."""
+        if self._requests.count:
+            raise KeyboardInterrupt
+        assert self._lanes is not None, "cases are performed once everything that they need is there"
+        case = case_of(pyfuncitem, self.config)
+        outcome = self._lanes.outcome(case)
+        verdict, reason = Verdict.ERROR, outcome.broke
+        if outcome.verdict is not None:
+            verdict, reason = outcome.verdict.verdict, outcome.verdict.reason
+        self.journal.ended(case.key, outcome.seconds, outcome.broke)
+        word = verdict.name.replace("_", " ")
+        self.console.say(f"{word:14} {case.key}  {outcome.seconds:.1f} s  {reason}")
+        if outcome.before:
+            self.console.say(f"{'':14} performed again, alone; before, with others: {outcome.before}")
+        if verdict is Verdict.NOT_APPLICABLE:
+            pytest.skip(reason)
+        if verdict is not Verdict.PASS:
+            pytest.fail(f"{word}: {reason}", pytrace=False)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """End the cluster, write the report, and leave with its exit code."""
+        if only_lists(session.config, listing=self.listing):
+            session.exitstatus = code_of_listing(exitstatus)
+            return
+        before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
+        with deferred(asked=int(before)) as interrupts:
+            self._finish(session, exitstatus, interrupts)
+
+    def _finish(self, session: pytest.Session, exitstatus: int, interrupts: Interrupts) -> None:
+        try:
+            if self._lanes is not None:
+                self._lanes.close()
+        except ENVIRONMENT_ERRORS as error:
+            self.journal.broken(f"closing down: {error}")
+        if exitstatus == pytest.ExitCode.USAGE_ERROR:
+            return
+        if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
+            self.journal.broken("the harness failed; its traceback stands above")
+        code, self._closing = self.journal.finish(interrupted=interrupts.asked > 0, console=self.console)
+        session.exitstatus = int(code)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """What came of it, last."""
+        for line in self._closing:
+            terminalreporter.write_line(line)
+
+
+def _needs(item: pytest.Item) -> Needs:
+    marker = item.get_closest_marker("needs")
+    found = Needs() if marker is None else marker.args[0]
+    assert isinstance(found, Needs)
+    return found
+
+
+def _shares(item: pytest.Item) -> tuple[tuple[str, ...], bool]:
+    """The outages that a case shares, and whether it is hurried; nobody would ever begin one that shares another outage."""
+    marker = item.get_closest_marker("shares")
+    if marker is None:
+        return (), False
+    if not marker.args or marker.args != tuple(each for each in OUTAGES if each in marker.args):
+        names = ", ".join(f'"{each}"' for each in OUTAGES)
+        raise pytest.UsageError(f"{item.name}: @shares names outages out of {names}, in this order; not {marker.args}.")
+    return marker.args, marker.kwargs.get("hurried", False)
+
+
+def case_of(item: pytest.Item, config: RunConfig) -> Case:
+    """The case that a collected function is."""
+    assert isinstance(item, pytest.Function)
+    generation = item.callspec.params["generation"]
+    assert generation is None or isinstance(generation, Generation)
+    family = item.path.stem.removeprefix("test_").replace("_", "-")
+    name = item.originalname.removeprefix("test_").replace("_", "-")
+    marker = item.get_closest_marker("requirement")
+    shares, hurried = _shares(item)
+    return Case(
+        key="-".join([family, name, *([] if generation is None else [generation.lower()])]),
+        claim=" ".join((item.function.__doc__ or "").split()),
+        requirements=() if marker is None else marker.args,
+        generation=generation,
+        needs=_needs(item),
+        shares=shares,
+        hurried=hurried,
+        play=item.function,
+        replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
+    )

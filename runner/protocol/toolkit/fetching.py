@@ -1,0 +1,141 @@
+"""Reads a partition by hand: Fetch and ListOffsets as requests of the script, and what the log itself says of aborts.
+
+The names of topics are used (Fetch up to v12), because ids say nothing more about isolation. Nothing is waited for: a
+Fetch answers at once with what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.responses import Answer
+from wire.fetch import FETCH_BYTES_MAX
+from wire.records import Batch, Marker, decode
+from wire.schema import Body
+from wire.values import Isolation, TopicPartition
+
+FETCH_VERSION = 12
+COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """One partition of a Fetch answer; `aborted` is None where the list is null."""
+
+    code: int
+    batches: list[Batch]
+    stable: int
+    end: int
+    aborted: list[tuple[int, int]] | None
+
+    def values(self) -> list[str]:
+        """The values of all data records in it, hidden or not."""
+        return [
+            (record.value or b"").decode() for each in self.batches if not each.control for record in each.records()
+        ]
+
+
+def fetch(
+    stage: Stage,
+    at: TopicPartition,
+    isolation: Isolation,
+    *,
+    offset: int = 0,
+    broker: int | None = None,
+    line: Line | None = None,
+) -> Fetched:
+    """Fetch a partition from an offset, by its leader unless another broker or connection is named."""
+    topic = {
+        "Topic": at.topic,
+        "Partitions": [{"Partition": at.partition, "FetchOffset": offset, "PartitionMaxBytes": FETCH_BYTES_MAX}],
+    }
+    body = {
+        "ReplicaId": -1,
+        "MaxWaitMs": 100,
+        "MinBytes": 0,
+        "MaxBytes": FETCH_BYTES_MAX,
+        "IsolationLevel": int(isolation),
+        "Topics": [topic],
+    }
+    asked = line or stage.line(stage.leader(at) if broker is None else broker)
+    # 2.7 is the first release with v12; the ones below say nothing else about isolation.
+    version = asked.connection.version_for("Fetch", at_most=FETCH_VERSION)
+    answer = stage.ask("Fetch", body, line=asked, version=version)
+    found = answer["Responses"][0]["Partitions"][0]
+    aborted = found["AbortedTransactions"]
+    return Fetched(
+        code=found["ErrorCode"],
+        batches=[each for each in decode(found["Records"] or b"") if each.next_offset > offset],
+        stable=found["LastStableOffset"],
+        end=found["HighWatermark"],
+        aborted=None if aborted is None else sorted((each["ProducerId"], each["FirstOffset"]) for each in aborted),
+    )
+
+
+def list_offset(stage: Stage, at: TopicPartition, isolation: Isolation, timestamp: int) -> tuple[int, int]:
+    """(offset, timestamp) that ListOffsets answers for a time in milliseconds, EARLIEST or LATEST."""
+    topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Timestamp": timestamp}]}
+    body = {"ReplicaId": -1, "IsolationLevel": int(isolation), "Topics": [topic]}
+    answer = stage.require_code("ListOffsets", stage.ask("ListOffsets", body, broker=stage.leader(at)))
+    found = answer["Topics"][0]["Partitions"][0]
+    return found["Offset"], found["Timestamp"]
+
+
+def delete_records(stage: Stage, at: TopicPartition, before: int) -> Answer:
+    """DeleteRecords below an offset."""
+    topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Offset": before}]}
+    return stage.ask("DeleteRecords", {"Topics": [topic], "TimeoutMs": 10_000}, broker=stage.leader(at))
+
+
+def aborted_in(batches: Iterable[Batch]) -> list[tuple[int, int, int]]:
+    """(producer id, first offset, offset of the marker) of each aborted transaction that wrote something."""
+    first: dict[int, int] = {}
+    found = []
+    for batch in batches:
+        if not batch.control:
+            if batch.transactional:
+                first.setdefault(batch.producer_id, batch.base_offset)
+        elif (marker := batch.marker()) is not None:
+            began = first.pop(batch.producer_id, None)
+            if marker is Marker.ABORT and began is not None:
+                found.append((batch.producer_id, began, batch.base_offset))
+    return found
+
+
+def write_marker(
+    stage: Stage,
+    at: TopicPartition,
+    *,
+    producer_id: int,
+    epoch: int,
+    coordinator_epoch: int,
+    commit: bool = False,
+    transaction_version: int = 0,
+    broker: int | None = None,
+    version: int | None = None,
+) -> Answer:
+    """WriteTxnMarkers for one partition, as a coordinator or an administrator sends it.
+
+    Before v2 (4.2, KIP-1228) the request cannot say of which transaction version it is.
+    """
+    marker = {
+        "ProducerId": producer_id,
+        "ProducerEpoch": epoch,
+        "TransactionResult": commit,
+        "Topics": [{"Name": at.topic, "PartitionIndexes": [at.partition]}],
+        "CoordinatorEpoch": coordinator_epoch,
+    }
+
+    def body(version: int) -> Body:
+        return {"Markers": [marker | ({"TransactionVersion": transaction_version} if version >= 2 else {})]}
+
+    return stage.ask("WriteTxnMarkers", body, broker=stage.leader(at) if broker is None else broker, version=version)
+
+
+def coordinator_epoch(stage: Stage, at: TopicPartition, producer_id: int) -> int:
+    """The coordinator epoch of the last marker that the leader has of a producer (2.8+), which it must remember."""
+    epochs = [int(each["CoordinatorEpoch"]) for each in stage.see.producers(at) if each["ProducerId"] == producer_id]
+    stage.require("the leader remembers the producer", len(epochs), 1)
+    return epochs[0]

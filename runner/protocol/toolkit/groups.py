@@ -1,0 +1,199 @@
+"""Members of groups that a script plays, and offsets committed and fetched by hand.
+
+A `ClassicMember` speaks the protocol of JoinGroup and SyncGroup, a `ConsumerMember` that of KIP-848. Every method is
+one request and returns its answer; ids, generations and epochs follow from answers that said yes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.responses import Answer
+from wire.codes import ErrorCode as Code
+from wire.schema import Body
+from wire.transaction_versions import Generation
+from wire.values import TopicPartition
+
+SESSION_MS = 30_000
+#: The last version of OffsetFetch that names one group, and the first that has `RequireStable` (KIP-447).
+STABLE_VERSION = 7
+BY_ID_VERSION = 6
+
+
+def commit(
+    stage: Stage, group: str, offsets: Mapping[TopicPartition, int], *, version: int = 7, **fields: Any
+) -> Answer:
+    """OffsetCommit, plain; without member and generation it is what an administrator sends."""
+    body = {"GroupId": group, "Topics": _topics(offsets)} | fields
+    return stage.ask("OffsetCommit", body, broker=stage.group_coordinator(group), version=version)
+
+
+def fetch_offsets(stage: Stage, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Answer:
+    """OffsetFetch at v7."""
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for at in places:
+        by_topic[at.topic].append(at.partition)
+    topics = [{"Name": name, "PartitionIndexes": indexes} for name, indexes in by_topic.items()]
+    body = {"GroupId": group, "Topics": topics, "RequireStable": stable}
+    return stage.ask("OffsetFetch", body, broker=stage.group_coordinator(group), version=STABLE_VERSION)
+
+
+def offsets_of(answer: Answer) -> dict[str, int]:
+    """The committed offsets of an OffsetFetch answer by place, such as `orders-0`; -1 where there is none."""
+    return {
+        f"{topic['Name']}-{each['PartitionIndex']}": each["CommittedOffset"]
+        for topic in answer["Topics"]
+        for each in topic["Partitions"]
+    }
+
+
+def pends(producer: ScriptedProducer, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Set up: the offsets are part of the producer's open transaction."""
+    stage = producer.stage
+    joins(producer, group)
+    stage.set_up("the offsets are pending", partial(producer.commit_offsets, group, offsets))
+
+
+def joins(producer: ScriptedProducer, group: str) -> None:
+    """Set up: the group is part of the producer's transaction, where the generation asks for that."""
+    if producer.stage.generation is Generation.TV1:
+        producer.stage.set_up("the group is added", partial(producer.add_offsets, group))
+
+
+def commits_by_id(producer: ScriptedProducer, group: str, at: TopicPartition, offset: int, **fields: Any) -> Answer:
+    """TxnOffsetCommit v6 (4.4+, KIP-1319), which names topics by their ids; a request of TV2."""
+    stage = producer.stage
+    topic = {
+        "TopicId": stage.client.metadata([at.topic]).topics[at.topic].id,
+        "Partitions": [{"PartitionIndex": at.partition, "CommittedOffset": offset}],
+    }
+    return producer.commit_offsets(group, {}, version=BY_ID_VERSION, Topics=[topic], **fields)
+
+
+def has_ids(stage: Stage) -> bool:
+    """Whether a TxnOffsetCommit that names topics by their ids belongs to the case's generation, and is offered."""
+    connection = stage.client.connection()
+    highest = connection.versions[stage.client.definitions.api_key("TxnOffsetCommit")][1]
+    return stage.generation is Generation.TV2 and highest >= BY_ID_VERSION
+
+
+def member_fields(
+    stage: Stage, generation: int, member: str, instance: str | None = None, *, api: str = "TxnOffsetCommit"
+) -> Body:
+    """The member data of a TxnOffsetCommit or an OffsetCommit; definitions differ in the name of the generation."""
+    fields = stage.client.definitions.message(f"{api}Request", 7 if api == "OffsetCommit" else 3).codec.fields
+    name = next(each.name for each in fields if each.name.startswith("GenerationId"))
+    return {name: generation, "MemberId": member, "GroupInstanceId": instance}
+
+
+class ClassicMember:
+    """A member of a classic group that subscribes to one topic."""
+
+    def __init__(self, stage: Stage, group: str, topic: str, *, instance: str | None = None) -> None:
+        self.stage, self.group, self.topic, self.instance = stage, group, topic, instance
+        self.id = ""
+        self.generation = -1
+
+    def join(self) -> Answer:
+        """JoinGroup. The first answer to a dynamic member is MEMBER_ID_REQUIRED with its id (KIP-394)."""
+        name = self.topic.encode()
+        # ConsumerProtocolSubscription v0: version, topics, user data (null).
+        subscription = struct.pack(f">hih{len(name)}si", 0, 1, len(name), name, -1)
+        body = {
+            "GroupId": self.group,
+            "SessionTimeoutMs": SESSION_MS,
+            "RebalanceTimeoutMs": SESSION_MS,
+            "MemberId": self.id,
+            "GroupInstanceId": self.instance,
+            "ProtocolType": "consumer",
+            "Protocols": [{"Name": "range", "Metadata": subscription}],
+        }
+        answer = self.stage.ask("JoinGroup", body, broker=self.stage.group_coordinator(self.group))
+        if answer.code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
+            self.id, self.generation = answer["MemberId"], answer["GenerationId"]
+        return answer
+
+    def sync(self) -> Answer:
+        """SyncGroup as the leader, which gives itself nothing."""
+        body = {
+            "GroupId": self.group,
+            "GenerationId": self.generation,
+            "MemberId": self.id,
+            "GroupInstanceId": self.instance,
+            "ProtocolType": "consumer",
+            "ProtocolName": "range",
+            # ConsumerProtocolAssignment v0: version, no partitions, user data (null).
+            "Assignments": [{"MemberId": self.id, "Assignment": struct.pack(">hii", 0, 0, -1)}],
+        }
+        return self.stage.ask("SyncGroup", body, broker=self.stage.group_coordinator(self.group))
+
+    def joined(self) -> ClassicMember:
+        """Set up: it is a member, and the group waits for its leader's assignment (CompletingRebalance)."""
+        if self.instance is None:
+            # What a coordinator that still loads answers is asked again before the id is taken for given.
+            wanted = (Code.NONE, Code.MEMBER_ID_REQUIRED)
+            self.stage.until(self.join, lambda answer: answer.code in wanted, within_s=15)
+        self.stage.set_up("the member has joined", self.join)
+        return self
+
+    def stable(self) -> ClassicMember:
+        """Set up: it is the only member of a stable group."""
+        self.joined()
+        self.stage.set_up("the group is stable", self.sync)
+        return self
+
+    def identity(self, *, generation: int | None = None, member: str | None = None) -> Body:
+        """Its fields in a TxnOffsetCommit."""
+        return member_fields(
+            self.stage,
+            self.generation if generation is None else generation,
+            self.id if member is None else member,
+            self.instance,
+        )
+
+
+class ConsumerMember:
+    """A member of a group of the consumer protocol (KIP-848) that subscribes to one topic and revokes at once."""
+
+    def __init__(self, stage: Stage, group: str, topic: str) -> None:
+        self.stage, self.group, self.topic = stage, group, topic
+        self.id = str(uuid4())
+        self.epoch = 0
+        self.owned: tuple[tuple[UUID, tuple[int, ...]], ...] = ()
+
+    def heartbeat(self) -> Answer:
+        """ConsumerGroupHeartbeat; the first one joins. What it is assigned, it owns in the next one."""
+        body = {
+            "GroupId": self.group,
+            "MemberId": self.id,
+            "MemberEpoch": self.epoch,
+            "RebalanceTimeoutMs": SESSION_MS,
+            "SubscribedTopicNames": [self.topic],
+            "TopicPartitions": [{"TopicId": topic, "Partitions": indexes} for topic, indexes in self.owned],
+        }
+        answer = self.stage.ask("ConsumerGroupHeartbeat", body, broker=self.stage.group_coordinator(self.group))
+        if answer.code == 0:
+            self.epoch = answer["MemberEpoch"]
+            if answer["Assignment"] is not None:
+                assigned = answer["Assignment"]["TopicPartitions"]
+                self.owned = tuple((each["TopicId"], tuple(each["Partitions"])) for each in assigned)
+        return answer
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions that it owns."""
+        return sorted(index for _, indexes in self.owned for index in indexes)
+
+
+def _topics(offsets: Mapping[TopicPartition, int]) -> list[Body]:
+    topics: dict[str, list[Body]] = defaultdict(list)
+    for at, offset in offsets.items():
+        topics[at.topic].append({"PartitionIndex": at.partition, "CommittedOffset": offset})
+    return [{"Name": name, "Partitions": partitions} for name, partitions in topics.items()]

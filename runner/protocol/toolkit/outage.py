@@ -1,0 +1,22 @@
+"""An outage as a case goes through it: alone, or together with others (`runner.protocol.shared_outages`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happens to the brokers once, when everybody who shares it is there: `act` does `what`."""
+
+    what: str
+    act: Callable[[], None] = field(compare=False)
+
+
+Together = Callable[[Moment], None]
+
+
+def alone(moment: Moment) -> None:
+    """There is nobody to be waited for."""
+    moment.act()

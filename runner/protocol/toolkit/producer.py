@@ -1,0 +1,261 @@
+"""A producer that a script plays: it knows its id, epoch and sequences, and sends what the script says.
+
+Every method is one request and returns its answer, whatever it is; what a real client would do next is the script's
+business. State follows only from answers that said yes: a sequence moves on after an acknowledged batch, an epoch after
+an initialisation or, in TV2, the end of a transaction (KIP-890). Any field can be given another value.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.inspector import COMPLETE
+from runner.protocol.toolkit.responses import Answer
+from verification.scripts.script import Relation
+from wire.codes import ErrorCode, code_name
+from wire.records import encode
+from wire.schema import Body
+from wire.transaction_versions import Generation
+from wire.values import Producer, TopicPartition
+
+UNKNOWN = Producer(id=-1, epoch=-1)
+PRODUCE_TIMEOUT_MS = 10_000
+
+
+class ScriptedProducer:
+    """A transactional producer, or an idempotent one where `transactional_id` is None. Made by `Stage`'s cases."""
+
+    def __init__(self, stage: Stage, transactional_id: str | None, *, timeout_ms: int = 60_000) -> None:
+        self.stage = stage
+        self.transactional_id = transactional_id
+        self.timeout_ms = timeout_ms
+        self.now = UNKNOWN
+        self.sequences: dict[TopicPartition, int] = defaultdict(int)
+
+    # -- requests to the transaction coordinator ---------------------------------------------------------------
+
+    def init(self, *, continues: Producer | None = None, version: int | None = None, **fields: Any) -> Answer:
+        """InitProducerId; `continues` names the current id and epoch (KIP-360). A yes begins new sequences."""
+        body: Body = {"TransactionalId": self.transactional_id, "TransactionTimeoutMs": self.timeout_ms}
+        if continues is not None:
+            body |= {"ProducerId": continues.id, "ProducerEpoch": continues.epoch}
+        broker = None if self.transactional_id is None else self._coordinator
+        answer = self.stage.ask("InitProducerId", body | fields, broker=broker, version=version)
+        if answer.code == 0:
+            self.now = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
+            self.sequences.clear()
+        return answer
+
+    def add(self, *places: TopicPartition, epoch: int | None = None, version: int | None = None) -> Answer:
+        """AddPartitionsToTxn as a client sends it (up to v3)."""
+        topics = [{"Name": name, "Partitions": indexes} for name, indexes in _by_topic(places).items()]
+        body = {
+            "V3AndBelowTransactionalId": self.transactional_id,
+            "V3AndBelowProducerId": self.now.id,
+            "V3AndBelowProducerEpoch": self.now.epoch if epoch is None else epoch,
+            "V3AndBelowTopics": topics,
+        }
+        return self.stage.ask("AddPartitionsToTxn", body, broker=self._coordinator, version=version)
+
+    def add_offsets(self, group: str, *, epoch: int | None = None, version: int | None = None) -> Answer:
+        """AddOffsetsToTxn."""
+        body = self._identified(epoch) | {"GroupId": group}
+        return self.stage.ask("AddOffsetsToTxn", body, broker=self._coordinator, version=version)
+
+    def end(self, *, commit: bool, epoch: int | None = None, version: int | None = None) -> Answer:
+        """EndTxn. In TV2 the answer names the id and epoch of the next transaction."""
+        body = self.end_body(commit=commit, epoch=epoch)
+        answer = self.stage.ask("EndTxn", body, broker=self._coordinator, version=version)
+        if answer.code == 0 and answer.body is not None and answer.body.get("ProducerId", -1) >= 0:
+            told = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
+            if told != self.now:
+                self.now = told
+                self.sequences.clear()
+        return answer
+
+    def end_body(self, *, commit: bool, epoch: int | None = None) -> Body:
+        """The body of EndTxn, for one that is held back or repeated byte for byte."""
+        return self._identified(epoch) | {"Committed": commit}
+
+    @property
+    def _coordinator(self) -> int:
+        assert self.transactional_id is not None, "an idempotent producer has no coordinator"
+        return self.stage.coordinator(self.transactional_id)
+
+    def _identified(self, epoch: int | None) -> Body:
+        return {
+            "TransactionalId": self.transactional_id,
+            "ProducerId": self.now.id,
+            "ProducerEpoch": self.now.epoch if epoch is None else epoch,
+        }
+
+    # -- requests to leaders -----------------------------------------------------------------------------------
+
+    def batch(
+        self,
+        at: TopicPartition,
+        values: Sequence[str] = ("a",),
+        *,
+        sequence: int | None = None,
+        epoch: int | None = None,
+        transactional: bool | None = None,
+        **fields: Any,
+    ) -> bytes:
+        """A record batch of this producer, at its next sequence unless another one is given."""
+        return encode(
+            [(None, value.encode()) for value in values],
+            producer_id=self.now.id,
+            producer_epoch=self.now.epoch if epoch is None else epoch,
+            base_sequence=self.sequences[at] if sequence is None else sequence,
+            transactional=self.transactional_id is not None if transactional is None else transactional,
+            **fields,
+        )
+
+    def produce(
+        self,
+        at: TopicPartition,
+        values: Sequence[str] = ("a",),
+        *,
+        line: Line | None = None,
+        version: int | None = None,
+        **fields: Any,
+    ) -> Answer:
+        """Produce one batch to a partition's leader; `fields` are those of `batch`. A yes moves the sequence on."""
+        batch = self.batch(at, values, **fields)
+        answer = self.send_batch(at, batch, line=line, version=version)
+        if answer.code == 0 and "sequence" not in fields and "epoch" not in fields:
+            self.sequences[at] += len(values)
+        return answer
+
+    def send_batch(
+        self,
+        at: TopicPartition,
+        batch: bytes,
+        *,
+        line: Line | None = None,
+        version: int | None = None,
+        **fields: Any,
+    ) -> Answer:
+        """Produce these very bytes."""
+        leader = None if line else self.stage.leader(at)
+        return self.stage.ask(
+            "Produce", self.produce_body({at: batch}) | fields, broker=leader, line=line, version=version
+        )
+
+    def produce_body(self, batches: Mapping[TopicPartition, bytes]) -> Body:
+        """The body of a Produce request with these batches, acks=all."""
+        topics = [
+            {
+                "Name": name,
+                "PartitionData": [
+                    {"Index": index, "Records": batches[TopicPartition(name, index)]} for index in indexes
+                ],
+            }
+            for name, indexes in _by_topic(batches).items()
+        ]
+        return {
+            "TransactionalId": self.transactional_id,
+            "Acks": -1,
+            "TimeoutMs": PRODUCE_TIMEOUT_MS,
+            "TopicData": topics,
+        }
+
+    # -- requests to group coordinators ------------------------------------------------------------------------
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        epoch: int | None = None,
+        version: int | None = None,
+        **fields: Any,
+    ) -> Answer:
+        """TxnOffsetCommit; without `GenerationId` and `MemberId` it is the form that fences nobody."""
+        topics = [
+            {
+                "Name": name,
+                "Partitions": [
+                    {"PartitionIndex": index, "CommittedOffset": offsets[TopicPartition(name, index)]}
+                    for index in indexes
+                ],
+            }
+            for name, indexes in _by_topic(offsets).items()
+        ]
+        body = self._identified(epoch) | {"GroupId": group, "Topics": topics} | fields
+        broker = self.stage.group_coordinator(group)
+        return self.stage.ask("TxnOffsetCommit", body, broker=broker, version=version)
+
+    # -- set-up ------------------------------------------------------------------------------------------------
+
+    def ready(self) -> ScriptedProducer:
+        """Set up: initialise."""
+        self.stage.set_up(f"{self.transactional_id} is initialised", self.init)
+        return self
+
+    def writes(self, *places: TopicPartition, values: Sequence[str] = ("a",)) -> ScriptedProducer:
+        """Set up: add the partitions where the generation does that, and write to each of them."""
+        if self.transactional_id is not None and self.stage.generation is Generation.TV1:
+            self.stage.set_up("the partitions are added", lambda: self.add(*places))
+        for at in places:
+            self.stage.set_up(f"a batch is acknowledged by {at}", partial(self.produce, at, values))
+        return self
+
+    def ends(self, *, commit: bool, claim: bool = False) -> ScriptedProducer:
+        """Set up: end the transaction and wait until it is complete. `claim` says that this is what the case is about.
+
+        Before 2.8 nobody can be asked for its state: there the end is asked for again, which TV1 answers with 0 once
+        the markers are written.
+        """
+        word, ask = "commit" if commit else "abort", partial(self.end, commit=commit)
+        state_it = self.stage.expect if claim else self.stage.require
+        answer = self.stage.answered(ask)
+        state_it(f"the {word} is acknowledged", code_name(answer.code), code_name(ErrorCode.NONE))
+        state = self.stage.see.complete(self.transactional_id)
+        if state is None:
+            answer = self.stage.answered(ask)
+            state_it(f"the {word} is complete", code_name(answer.code), code_name(ErrorCode.NONE))
+        else:
+            wanted = [f"Complete{word.title()}"] if claim else sorted(COMPLETE)
+            state_it(f"the state after the {word}", state, wanted, Relation.ONE_OF)
+        return self
+
+    def copy(self) -> ScriptedProducer:
+        """Another instance that believes to be this one: a zombie of it once one of the two has gone on."""
+        twin = ScriptedProducer(self.stage, self.transactional_id, timeout_ms=self.timeout_ms)
+        twin.now, twin.sequences = replace(self.now), defaultdict(int, self.sequences)
+        return twin
+
+
+def transactional(stage: Stage, name: str = "owner", *, timeout_ms: int = 60_000) -> ScriptedProducer:
+    """An initialised producer with a transactional id of the case's own."""
+    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=timeout_ms).ready()
+
+
+def idempotent(stage: Stage) -> tuple[ScriptedProducer, TopicPartition]:
+    """An idempotent producer and a partition of its own."""
+    (at,) = stage.topic()
+    return ScriptedProducer(stage, None).ready(), at
+
+
+def plain(stage: Stage, at: TopicPartition, value: str, **fields: Any) -> Answer:
+    """Set up: a record of no producer."""
+    nobody = ScriptedProducer(stage, None)
+    return stage.require_code(f"a plain record in {at}", nobody.produce(at, [value], sequence=-1, **fields))
+
+
+def base_offset(answer: Answer) -> int:
+    """The offset of the batch that a Produce request with one batch is about."""
+    return int(answer["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
+
+
+def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for at in places:
+        topics[at.topic].append(at.partition)
+    return topics

@@ -1,0 +1,79 @@
+"""Writes a script down while it is performed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from runner.protocol.toolkit.responses import Answer
+from verification.scripts.script import Exchange, Relation, Statement, plain
+from wire.errors import WireError
+from wire.schema import Body
+
+
+class UnmetError(Exception):
+    """What a script requires does not hold: there is nothing to be tested, and no use in going on."""
+
+
+class NotApplicableError(Exception):
+    """The release does not have what the case is about: that is no verdict on it, least of all a pass."""
+
+
+class Recording:
+    """The exchanges and statements so far."""
+
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+        self.statements: list[Statement] = []
+
+    def begin(self, api: str, version: int, to: str, request: Any) -> Exchange:
+        """A request is about to be sent; its number is its place in the script."""
+        begun = Exchange(
+            number=len(self.exchanges) + 1,
+            api=api,
+            version=version,
+            to=to,
+            request=plain(request),
+            response=None,
+            sent_ns=time.monotonic_ns(),
+            error="no answer was waited for",
+        )
+        self.exchanges.append(begun)
+        return begun
+
+    def answered(self, begun: Exchange, outcome: Body | WireError) -> Answer:
+        """The answer came, or it is known that it will not."""
+        failed = isinstance(outcome, WireError)
+        self.exchanges[begun.number - 1] = Exchange(
+            number=begun.number,
+            api=begun.api,
+            version=begun.version,
+            to=begun.to,
+            request=begun.request,
+            response=None if failed else plain(outcome),
+            sent_ns=begun.sent_ns,
+            answered_ns=time.monotonic_ns(),
+            error=str(outcome) if failed else "",
+        )
+        return Answer(
+            exchange=begun.number,
+            api=begun.api,
+            version=begun.version,
+            body=None if isinstance(outcome, WireError) else outcome,
+            error=str(outcome) if failed else "",
+        )
+
+    def state(self, what: str, observed: Any, relation: Relation, expected: Any, *, required: bool) -> Statement:
+        """Say how something observed stands to what it should be. Raises UnmetError when a requirement does not."""
+        statement = Statement(
+            after=len(self.exchanges),
+            what=what,
+            relation=relation,
+            expected=plain(expected),
+            observed=plain(observed),
+            required=required,
+        )
+        self.statements.append(statement)
+        if required and not statement.holds:
+            raise UnmetError(str(statement))
+        return statement

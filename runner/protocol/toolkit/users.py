@@ -1,0 +1,176 @@
+"""Users of the secured listener: who may do what, and a stage on which requests are sent as one of them.
+
+Rights are granted and taken away by the script itself, which comes through a listener where it is a super user, and are
+in force when the broker lists them. What is only looked at (leaders, logs, states) is looked at in that way, too: the
+user sends what the script asks and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from fixtures.clusters.local.cluster import LocalCluster
+from runner.protocol.toolkit.context import Line, Stage
+from wire.client import Client
+from wire.connection import Authentication, Connection
+from wire.router import check
+from wire.sasl import Plain, Scram
+from wire.schema import Body
+
+#: A broker applies what the controller wrote within milliseconds.
+IN_FORCE_WITHIN_S = 15.0
+_LITERAL, _ALLOW = 3, 3
+
+
+class Resource(IntEnum):
+    """What a right is about, by Kafka's numbers."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Right(IntEnum):
+    """What somebody may do, by Kafka's numbers."""
+
+    READ = 3
+    WRITE = 4
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    IDEMPOTENT_WRITE = 12
+    TWO_PHASE_COMMIT = 15
+
+
+#: The name of the one resource of its kind.
+CLUSTER = "kafka-cluster"
+
+
+class ActingStage(Stage):
+    """A part of another stage's script, sent by a user; its connections are closed by `acting`."""
+
+    def __init__(self, stage: Stage, client: Client, user: str) -> None:
+        super().__init__(
+            stage.client,
+            generation=stage.generation,
+            release=stage.release,
+            defined=stage.defined,
+            cluster=stage.cluster,
+        )
+        self.recording, self.name, self._user, self._own = stage.recording, stage.name, user, client
+
+    def line(self, broker: int) -> Line:
+        """The user's connection to a broker."""
+        line = super().line(broker)
+        line.name = f"broker {broker} as {self._user}"
+        return line
+
+    def forget(self) -> None:
+        """Close the user's connections as well."""
+        super().forget()
+        self._own.pool.close()
+
+    def _open(self, broker: int) -> Connection:
+        return self._own.open(broker)
+
+
+@contextmanager
+def acting(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[ActingStage]:
+    """Requests of one user."""
+    with connected(stage, user, mechanism=mechanism) as client:
+        acting_stage = ActingStage(stage, client, user)
+        try:
+            yield acting_stage
+        finally:
+            acting_stage.forget()
+
+
+@contextmanager
+def connected(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[Client]:
+    """A client of one user."""
+    cluster = stage.cluster
+    assert isinstance(cluster, LocalCluster)
+    assert cluster.security is not None, "the case needs a secured cluster"
+    password = cluster.security.passwords[user]
+    who: Authentication = Plain(username=user, password=password)
+    if mechanism != "PLAIN":
+        who = Scram(username=user, password=password, digest=mechanism.removeprefix("SCRAM-"))
+    with Client(
+        cluster.security.bootstrap,
+        stage.client.definitions,
+        client_id=user,
+        ssl_context=cluster.security.context(),
+        authentication=who,
+    ) as client:
+        yield client
+
+
+def grant(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -> None:
+    """Give a user rights, and wait until they are in force."""
+    creations = [
+        {
+            "ResourceType": int(kind),
+            "ResourceName": name,
+            "ResourcePatternType": _LITERAL,
+            "Principal": f"User:{user}",
+            "Host": "*",
+            "Operation": int(right),
+            "PermissionType": _ALLOW,
+        }
+        for right in rights
+    ]
+    for result in stage.client.call("CreateAcls", {"Creations": creations})["Results"]:
+        check(result["ErrorCode"], f"CreateAcls for {user}: {result['ErrorMessage']}")
+    for right in rights:
+        _await(stage, user, kind, name, right, granted=True)
+
+
+def revoke(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -> None:
+    """Take rights from a user, and wait until they are gone."""
+    filters = [
+        {
+            "ResourceTypeFilter": int(kind),
+            "ResourceNameFilter": name,
+            "PatternTypeFilter": _LITERAL,
+            "PrincipalFilter": f"User:{user}",
+            "HostFilter": "*",
+            "Operation": int(right),
+            "PermissionType": _ALLOW,
+        }
+        for right in rights
+    ]
+    for result in stage.client.call("DeleteAcls", {"Filters": filters})["FilterResults"]:
+        check(result["ErrorCode"], f"DeleteAcls for {user}: {result['ErrorMessage']}")
+    for right in rights:
+        _await(stage, user, kind, name, right, granted=False)
+
+
+@contextmanager
+def granted(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -> Iterator[None]:
+    """Rights for a while; for what does not carry the case's own name."""
+    grant(stage, user, kind, name, *rights)
+    try:
+        yield
+    finally:
+        revoke(stage, user, kind, name, *rights)
+
+
+def _await(stage: Stage, user: str, kind: Resource, name: str, right: Right, *, granted: bool) -> None:
+    body: Body = {
+        "ResourceTypeFilter": int(kind),
+        "ResourceNameFilter": name,
+        "PatternTypeFilter": _LITERAL,
+        "PrincipalFilter": f"User:{user}",
+        "HostFilter": "*",
+        "Operation": int(right),
+        "PermissionType": _ALLOW,
+    }
+    seen = stage.until(
+        lambda: bool(stage.client.call("DescribeAcls", body)["Resources"]),
+        lambda each: each is granted,
+        within_s=IN_FORCE_WITHIN_S,
+    )
+    stage.require(f"{user} may {right.name} {kind.name} {name}", seen, granted)

@@ -1,0 +1,43 @@
+"""What rows of the track record look at besides a stage's own eyes: what stands for ever, and what is pending."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.producer import plain
+from wire.codes import ErrorCode
+from wire.values import TopicPartition
+
+#: "For ever" in a script: markers are written within milliseconds, and nothing that is asked again later is waited for.
+STANDS_S = 1.0
+OFFSETS_TOPIC = "__consumer_offsets"
+UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
+#: OffsetFetch asks for stable offsets only since v7 (KIP-447).
+STABLE_SINCE = "2.5.0"
+
+
+def readable_to(stage: Stage, at: TopicPartition) -> bool:
+    """Whether the last stable offset reaches the end of the log within a second, behind one more plain record."""
+    plain(stage, at, "later")
+    end = stage.see.end(at)
+    return bool(stage.until(partial(stage.see.stable, at), lambda seen: seen == end, within_s=STANDS_S) == end)
+
+
+def pending_partitions(stage: Stage) -> list[TopicPartition]:
+    """The partitions of `__consumer_offsets` on which a transaction stays open for a second."""
+    indexes = stage.client.metadata([OFFSETS_TOPIC]).topics[OFFSETS_TOPIC].partitions
+    places = [TopicPartition(OFFSETS_TOPIC, index) for index in sorted(indexes)]
+
+    def look() -> list[TopicPartition]:
+        return [at for at in places if stage.see.stable(at) < stage.see.end(at)]
+
+    found: list[TopicPartition] = stage.until(look, lambda seen: not seen, within_s=STANDS_S)
+    return found
+
+
+def stable_offset(stage: Stage, group: str, at: TopicPartition) -> int | str:
+    """What OffsetFetch with RequireStable answers once it is stable, or for a second."""
+    look = partial(stage.see.offset, group, at, stable=True)
+    found: int | str = stage.until(look, lambda seen: seen != UNSTABLE, within_s=STANDS_S)
+    return found

@@ -1,0 +1,143 @@
+"""The laboratory: what all scenarios of a run share.
+
+One pool of clusters, one Spark session that starts while the first cluster boots, one judge that works on the evidence
+of some scenarios while the next ones run, one directory, one console. Everything is given back when it closes, in the
+reverse order, also when closing one thing fails.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from fixtures.clusters.pool import ClusterPool
+from fixtures.errors import OnceproofError
+from runner.config import RunConfig
+from runner.console import Console
+from runner.environment import Equipment
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.verdict import ScenarioVerdict
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+#: The judge works on the scenario before the one that runs, and must not take its brokers' time when a fault strikes.
+JUDGE_NICENESS = 10
+#: A judgement is mostly planning, which does not grow with the scenarios: one alone took 12 s of processor time, each of
+#: three 5 s, each of four 4 s, each of six 3 s. More than four, and a verdict comes minutes after its scenario.
+JUDGED_TOGETHER = 4
+
+
+class Laboratory:
+    """Owns clusters, Spark and the judge for the length of a run."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        console: Console,
+        *,
+        equipment: Equipment,
+    ) -> None:
+        self.config = config
+        self.console = console
+        self.equipment = equipment
+        self.clusters = ClusterPool(equipment.launch)
+        self.seconds: dict[str, float] = {}
+        self.spark_log = config.directory / "spark.log"
+        self._abandoned = False
+        self._stack = ExitStack()
+        self._stack.callback(self.clusters.close)
+        self._unjudged: list[tuple[RunDirectory, Future[ScenarioVerdict]]] = []
+        self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._spark = self._background.submit(self._start_spark)
+
+    def _start_spark(self) -> Any:
+        from verification.spark.session import start
+
+        began = time.monotonic()
+        session = start(java_home=self.equipment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
+        self.seconds["spark start-up"] = time.monotonic() - began
+        self._stack.callback(self._stop_spark, session)
+        return session
+
+    def _stop_spark(self, session: Any) -> None:
+        if not self._abandoned:
+            session.stop()
+
+    def spark(self) -> Any:
+        """The session; waits for its start-up."""
+        return self._spark.result()
+
+    def judge_later(self, directory: RunDirectory) -> Future[ScenarioVerdict]:
+        """Judge a scenario's evidence in the background, in order of submission, some scenarios at a time."""
+        verdict: Future[ScenarioVerdict] = Future()
+        self._unjudged.append((directory, verdict))
+        if len(self._unjudged) == JUDGED_TOGETHER:
+            self.judge_now()
+        return verdict
+
+    def judge_now(self) -> None:
+        """Do not wait for more: nothing follows."""
+        batch, self._unjudged = self._unjudged, []
+        if batch:
+            self._background.submit(self._judge, batch)
+
+    def _judge(self, batch: Sequence[tuple[RunDirectory, Future[ScenarioVerdict]]]) -> None:
+        from verification.judge.judge import judge
+
+        began = time.monotonic()
+        try:
+            verdicts = judge(self.spark(), [directory for directory, _ in batch])
+        except Exception as error:  # noqa: BLE001 - whoever waits for a verdict must learn why there is none
+            for _, verdict in batch:
+                verdict.set_exception(error)
+            return
+        finally:
+            self.seconds["judging"] = self.seconds.get("judging", 0.0) + time.monotonic() - began
+        for (_, verdict), judged in zip(batch, verdicts, strict=True):
+            verdict.set_result(judged)
+
+    def abandon_judge(self) -> None:
+        """The judge does not answer any more: end its JVM, so that whoever waits for it is told so."""
+        from verification.spark.session import kill
+
+        self._abandoned = True
+        kill(self.spark())
+
+    def hurry(self) -> None:
+        """Do not wait for what is being judged: its evidence is kept and can be judged again."""
+        if self._spark.done() and not self._spark.cancelled() and self._spark.exception() is None:
+            self.abandon_judge()
+
+    def close(self) -> None:
+        """End everything. What was handed to the judge is still judged: its evidence is complete, and it takes seconds."""
+        for _, verdict in self._unjudged:
+            verdict.cancel()
+        self._background.shutdown(wait=True)
+        self._stack.close()
+
+    def keep_classes(self) -> None:
+        """Let the next session start in half the time; for the end of a run, because it takes both processors for 25 s.
+
+        Not where `CI` is set: there the jars are unpacked anew for every run, and no archive fits them twice.
+        """
+        from fixtures.tools.spark_class_archive import keep_classes
+
+        if self._abandoned or os.environ.get("CI"):
+            return
+        try:
+            keep_classes(self.equipment.java, say=self.console.say)
+        except (OnceproofError, OSError) as error:
+            self.console.say(f"There will be no class archive of Spark: {error}")
+
+    def __enter__(self) -> Laboratory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

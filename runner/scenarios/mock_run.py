@@ -1,0 +1,158 @@
+"""Trials of librdkafka's mock cluster: a subject without links, brokers, control records or a coordinator to ask.
+
+The method of the experiment stays the same; phases that ask a cluster for what the mock does not have do nothing. What
+the mock delivers is judged against what clients were told, because it has no log worth the name (`has_log` is false).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from chaos.arena import Arena
+from chaos.cluster import BrokerId, ClusterView, Link, Position, Site, TopicPartition
+from chaos.errors import InjectionError
+from chaos.no_links import NoLinks
+from fixtures.clients.mock_cluster import MockCluster
+from fixtures.recording.recorder import Recorder
+from fixtures.recording.transaction_log_reader import unavailable
+from fixtures.workloads import names, topics
+from fixtures.workloads.running import RunningWorkload
+from runner.scenarios.scenario_run import Trial
+from verification.evidence import transaction_log_file
+from verification.vocabulary.experiment import Experiment, Topic
+from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalCluster:
+    """A subject of which nothing is known but its address; faults of clients are all that can be done to it."""
+
+    brokers: tuple[BrokerId, ...] = ()
+    sites: tuple[Site, ...] = ()
+    links: NoLinks = field(default_factory=NoLinks)
+
+    def crash(self, *brokers: BrokerId) -> None:
+        """Refused, as everything that would touch a broker."""
+        _refuse(f"touch brokers {', '.join(map(str, brokers))}")
+
+    stop = pause = resume = start = crash
+
+    def is_running(self, broker: BrokerId) -> bool:
+        """Unknown."""
+        _refuse(f"look at broker {broker}")
+
+    def view(self) -> ClusterView:
+        """Unknown."""
+        _refuse("look at roles")
+
+    def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
+        """Unknown."""
+        _refuse(f"ask the leaders of {partitions}")
+
+    def accepts(self, link: Link) -> bool:
+        """Unknown."""
+        _refuse(f"try {link}")
+
+    def round_trip_ms(self, link: Link, *, padding_kb: int = 0) -> float:
+        """Unknown."""
+        _refuse(f"time {link} with {padding_kb} kB")
+
+    def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
+        """Unknown."""
+        _refuse(f"look for the coordinator of {transactional_id}")
+
+    def group_coordinator(self, group: str) -> BrokerId | None:
+        """Unknown."""
+        _refuse(f"look for the coordinator of {group}")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise InjectionError(f"an external subject has no brokers or links of ours: cannot {what}")
+
+
+class ExternalTrial(Trial):
+    """A trial of the mock cluster."""
+
+    mock: MockCluster | None = None
+
+    def set_up(self) -> None:
+        """Start the mock, create the topics, say what will be tried."""
+        self.directory.root.mkdir(parents=True)
+        self._recorder = Recorder(self.directory, run=self.run)
+        self.mock = MockCluster.start(self.directory.root)
+        self.mock.create(topic.name for topic in self.topics())
+        self.write_experiment()
+
+    def start_workload(self) -> None:
+        """Start every client."""
+        assert self.mock is not None
+        plan = self.scenario.workload
+        self._workload = self.workload = RunningWorkload.start(
+            plan,
+            run=self.run,
+            seed=self.scenario.seed,
+            bootstrap=self.mock.bootstrap,
+            directory=self.directory,
+            recorder=self.recorder,
+            client=self.scenario.client,
+        )
+        self.arena = Arena(
+            cluster=ExternalCluster(), clients=self.workload, topics=names(plan, self.run), group=plan.group(self.run)
+        )
+
+    def recover(self, *, timeout_s: float) -> None:
+        """Nothing was broken."""
+
+    def settle(self, *, before_fencing: bool) -> None:
+        """The mock's last stable offset is its high watermark, always."""
+
+    def fence(self) -> None:
+        """The mock does not fence."""
+
+    def pin(self) -> None:
+        """Pin the ends; there is no coordinator to ask."""
+        self.captures = Captures(ends=self.ends())
+        self.captures.write(self.directory.captures)
+        log = unavailable(self.run, "librdkafka's mock cluster has no transaction log")
+        transaction_log_file.write(self.directory.transaction_log, log)
+        self.experiment().write(self.directory.experiment)
+
+    def capture_arguments(self) -> dict[str, object]:
+        """As for any cluster, with the mock's address."""
+        assert self.mock is not None
+        return {
+            "bootstrap": self.mock.witness_bootstrap,
+            "captures": self.captures,
+            "experiment": self.experiment(),
+            "definitions": [self.laboratory.equipment.definitions],
+            # The mock's control batches carry no checksum; a reader that insists on one stops at the first of them.
+            "settings": {"check.crcs": "false"},
+        }
+
+    def close(self) -> None:
+        """End clients, seal the evidence, then end the mock, whatever became of the others."""
+        try:
+            super().close()
+        finally:
+            if self.mock is not None:
+                self.mock.close()
+                self.mock = None
+
+    def ends(self) -> tuple[PartitionEnd, ...]:
+        """As a consumer is told them: the wire client and the mock do not understand each other."""
+        assert self.mock is not None
+        return self.mock.ends(self.partitions())
+
+    def input_ends(self) -> tuple[PartitionEnd, ...]:
+        """Nobody copies."""
+        return ()
+
+    def topics(self) -> tuple[Topic, ...]:
+        """The mock has no replicas."""
+        return topics(self.scenario.workload, self.run, replication=1, min_in_sync=1)
+
+    def experiment(self) -> Experiment:
+        """What is tried; there is no log to judge by."""
+        library = "librdkafka mock cluster" if self.mock is None else self.mock.library
+        return replace(super().experiment(), has_log=False, cluster=library, runtime="mock")

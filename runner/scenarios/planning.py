@@ -1,0 +1,111 @@
+"""Which scenarios a run executes, with which clients and seeds, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from fixtures.clients.registry import CLIENTS
+from reports.model.run_record import Planned
+from runner.config import Profile, RunConfig
+
+#: What one scenario takes on two cores with a warm cache, with its share of starting and judging: measured on runs of
+#: the quick profile. A client in a JVM of its own takes longer to start; controls need no java client and fewer phases.
+ESTIMATED_S = {"confluent": 25.0, "java": 38.0}
+CONTROL_S = 17.0
+#: The order in which families run, what everything else stands on first. Others follow, and then the controls, which
+#: say nothing about the subject.
+FAMILIES = (
+    "smoke",
+    "idempotence",
+    "atomicity",
+    "isolation",
+    "fencing",
+    "offsets",
+    "coordinator",
+    "recovery",
+)
+CONTROLS = "controls"
+#: The marker of scenarios whose faults need brokers that are processes of this machine.
+LOCAL_ONLY = "local_only"
+#: The client that scenarios about librdkafka itself are run with, whichever was asked for.
+LIBRDKAFKA = "confluent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One client and one seed with which a scenario is run."""
+
+    client: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.client}-{self.seed}"
+
+
+def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
+    """The clients and seeds of a scenario with these marks."""
+    clients = [config.client]
+    others = [client for client in CLIENTS if client != config.client]
+    both = config.profile is Profile.NIGHTLY or (
+        "both_clients" in marks and config.profile is Profile.QUICK and config.release.has_tv2
+    )
+    if both and "convict" not in marks:
+        clients += others
+    if "librdkafka" in marks:
+        clients = [LIBRDKAFKA]
+    seeds = config.seeds[:1] if "convict" in marks else config.seeds
+    return [Variant(client=client, seed=seed) for client in clients for seed in seeds]
+
+
+def in_profile(config: RunConfig, marks: set[str]) -> bool:
+    """Whether the profile runs a scenario with these marks."""
+    if "nightly" in marks:
+        return config.profile is Profile.NIGHTLY
+    return config.profile is not Profile.SMOKE or "smoke" in marks
+
+
+def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The floor first, then subjects, then controls."""
+    others = sorted({item.path.parent.name for item in items} - set(FAMILIES) - {CONTROLS})
+    families = [*FAMILIES, *others, CONTROLS]
+    return sorted(items, key=lambda item: families.index(item.path.parent.name))
+
+
+def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
+    """What a collected test promises."""
+    assert isinstance(item, pytest.Function)
+    variant = item.callspec.params["variant"]
+    assert isinstance(variant, Variant)
+    family = item.path.parent.name
+    name = f"{family}/{item.originalname.removeprefix('test_').replace('_', '-')}"
+    marker = item.get_closest_marker("requirement")
+    control = item.get_closest_marker("convict") is not None
+    return Planned(
+        key=f"{name.replace('/', '-')}-{variant}",
+        scenario=name,
+        claim=" ".join((item.function.__doc__ or "").split()),
+        requirements=() if marker is None else marker.args,
+        expected_s=CONTROL_S if control else ESTIMATED_S[variant.client],
+        control=control,
+        client=variant.client,
+        replay=f'{replace(config, seed=variant.seed, client=variant.client).replay} -k "{item.originalname}"',
+    )
+
+
+def listed(planned: Collection[Planned]) -> Iterator[str]:
+    """Ids, requirements, claims and estimates, a line each."""
+    for each in planned:
+        kind = "control " if each.control else ""
+        yield f"{each.key}  {kind}({', '.join(each.requirements)})  ≈ {each.expected_s:.0f} s"
+        yield f"    {each.claim}"
+    yield summed_up(planned)
+
+
+def summed_up(planned: Collection[Planned]) -> str:
+    """How many scenarios there are, and how long they will take."""
+    controls = sum(each.control for each in planned)
+    minutes = max(sum(each.expected_s for each in planned) / 60, 1)
+    return f"{len(planned)} scenarios, {controls} of them controls: about {minutes:.0f} min on two cores"

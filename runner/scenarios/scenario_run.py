@@ -1,0 +1,347 @@
+"""A trial: one scenario in execution, with everything that its phases share.
+
+The trial owns what must be given back (clients, recorder, lease) and knows how each phase is carried out; the order of
+the phases is the runner's.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from chaos.arena import Arena
+from chaos.cluster import TopicPartition
+from chaos.nemesis import Applied
+from fixtures.clusters.health import await_healthy
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.errors import EnvironmentProblemError, SamplingError
+from fixtures.recording.quiescence import Rest
+from fixtures.recording.recorder import Recorder
+from fixtures.recording.sampler import Sampler
+from fixtures.recording.transaction_log_reader import WrittenLog
+from fixtures.workloads import names, observers, topics
+from fixtures.workloads.running import RunningWorkload
+from verification.evidence import readme_file, transaction_log_file
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.experiment import FEATURE, Experiment, Topic, TopicRole
+from verification.vocabulary.history import FaultRecord, Phase
+from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+from wire.errors import WireError
+from wire.messages import Definitions
+
+if TYPE_CHECKING:
+    from fixtures.clusters.runtime import RunningCluster
+    from runner.resources import Laboratory
+    from runner.scenarios.scenario import Scenario
+
+
+class Trial:
+    """One scenario, being executed."""
+
+    def __init__(self, scenario: Scenario, laboratory: Laboratory) -> None:
+        self.scenario = scenario
+        self.laboratory = laboratory
+        self.run = secrets.token_hex(6)
+        self.directory = RunDirectory(laboratory.config.directory / "runs" / scenario.directory_name)
+        self.phase_name = "set up"
+        self.fault_text = ""
+        self.began = time.monotonic()
+        self.captures = Captures()
+        self.cluster: RunningCluster
+        self.workload: RunningWorkload
+        self.arena: Arena
+        self._recorder: Recorder | None = None
+        self._sampler: Sampler | None = None
+        self._unsampled: SamplingError | None = None
+        self._workload: RunningWorkload | None = None
+        self._rest: Rest | None = None
+        self._written_log: WrittenLog | None = None
+        self._features: dict[str, int] = {}
+
+    @property
+    def recorder(self) -> Recorder:
+        """The writer of this trial's history."""
+        assert self._recorder is not None, "the recorder exists once the trial is set up"
+        return self._recorder
+
+    @property
+    def rest(self) -> Rest:
+        """Asks the subject how far it has come to rest."""
+        assert self._rest is not None, "the subject can be asked once the trial is set up"
+        return self._rest
+
+    # -- the phases --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Name what is being done, in the live line, in the history and in errors."""
+        self.phase_name = name
+        began_ns = time.monotonic_ns()
+        note = ""
+        try:
+            yield
+        except BaseException as error:
+            note = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            if self._recorder is not None:
+                self._recorder.record(Phase(name=name, began_ns=began_ns, ended_ns=time.monotonic_ns(), note=note))
+
+    def set_up(self) -> None:
+        """Lease a healthy cluster, create the topics, say what will be tried."""
+        self.directory.root.mkdir(parents=True)
+        self._recorder = Recorder(self.directory, run=self.run)
+        self.cluster = self.laboratory.clusters.lease(self.spec())
+        self._rest = Rest(self.cluster, *self.laboratory.equipment.witness_definitions)
+        self._features = self._rest.features()
+        self._rest.create_topics(self.topics(), self.scenario.topic_settings)
+        self._written_log = self._rest.written_log()
+        self.write_experiment()
+
+    def start_workload(self) -> None:
+        """Start every client and the sampler of ends."""
+        self._workload = self.workload = RunningWorkload.start(
+            self.scenario.workload,
+            run=self.run,
+            seed=self.scenario.seed,
+            bootstrap=self.cluster.bootstrap,
+            directory=self.directory,
+            recorder=self.recorder,
+            client=self.scenario.client,
+            release=self.laboratory.config.release.version,
+        )
+        self.arena = Arena(
+            cluster=self.cluster,
+            clients=self.workload,
+            topics=names(self.scenario.workload, self.run),
+            group=self.scenario.workload.group(self.run),
+            definitions=Definitions.load(self.laboratory.equipment.definitions),
+        )
+        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
+        self._sampler.start()
+
+    def record_fault(self, applied: Applied) -> None:
+        """Put one step of the schedule into the history."""
+        self.recorder.record(FaultRecord(**asdict(applied)))
+
+    def recover(self, *, timeout_s: float) -> None:
+        """Wait until every broker is back, every link open and every replica in sync; clients go on working.
+
+        They do so at a fraction of their rate: on two cores, a broker that starts beside the full load takes 20 s.
+        """
+        with self.workload.eased():
+            await_healthy(self.cluster, timeout_s=timeout_s, idle=False)
+
+    def settle(self, *, before_fencing: bool) -> None:
+        """Wait for LSO = high watermark within its bound and record, for each partition, whether it got there."""
+        timeout_s = self.scenario.workload.transaction_timeout_s if before_fencing else 0.0
+        for settled in self.rest.settle(
+            self.partitions(),
+            transactional_ids=self.workload.transactional_ids,
+            timeout_s=timeout_s,
+            before_fencing=before_fencing,
+        ):
+            self.recorder.record(settled)
+
+    def fence(self) -> None:
+        """Initialise a successor of every transactional id; record what only this released."""
+        self.rest.fence(self.workload.transactional_ids)
+        if self._stuck():
+            self.settle(before_fencing=False)
+
+    def drain(self, *, timeout_s: float) -> None:
+        """Let the live observers read to the end, then end every client."""
+        ends = self.ends()
+        behind = self.workload.drain_observers(
+            {TopicPartition(topic=end.topic, partition=end.partition): end.last_stable_offset for end in ends},
+            timeout_s=timeout_s,
+        )
+        if behind:
+            # The judge finds it in the evidence (`observers_at_end`); whoever watches should know who it was.
+            self.tell(f"did not read to the end: {'; '.join(f'{name} at {where}' for name, where in behind.items())}")
+        self.workload.close()
+        self._stop_sampler()
+        if self._unsampled is not None:
+            raise self._unsampled
+        if self.workload.problems:
+            raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
+
+    def pin(self) -> None:
+        """Pin the ends, ask the coordinators, and write down what only they can say."""
+        self.captures = self.rest.pin(
+            self.partitions(),
+            transactional_ids=self.workload.transactional_ids,
+            group=self.scenario.workload.group(self.run),
+        )
+        self.captures.write(self.directory.captures)
+        self.keep_transaction_log()
+        self.write_experiment()
+
+    def keep_transaction_log(self) -> None:
+        """Write down what coordinators wrote meanwhile; no producer of the run is left that could make them go on."""
+        assert self._written_log is not None, "the log is pinned when the trial is set up"
+        log = self._written_log.read(self.run, self.workload.transactional_ids)
+        transaction_log_file.write(self.directory.transaction_log, log)
+
+    def capture_arguments(self) -> dict[str, Any]:
+        """What the capture needs besides a session and a directory."""
+        return {
+            "bootstrap": self.cluster.witness_bootstrap,
+            "captures": self.captures,
+            "experiment": self.experiment(),
+            "definitions": [self.laboratory.equipment.definitions],
+        }
+
+    def clear(self) -> None:
+        """Delete the topics: what hangs in them must not fail the next scenario, and brokers restart faster without.
+
+        Not when the user wants the brokers' data. What cannot be deleted is for the next health check to judge.
+        """
+        if self._rest is not None and not self.laboratory.config.keep:
+            with suppress(WireError):
+                self._rest.delete_topics(self.topics())
+
+    def close(self) -> None:
+        """End clients, heal links, seal the evidence. Never raises for what is already gone.
+
+        Each of them is done whatever becomes of the others; then the last error is raised.
+        """
+        cluster = getattr(self, "cluster", None)
+        with ExitStack() as last_first:
+            if self._recorder is not None:
+                last_first.callback(self._recorder.seal)
+            if cluster is not None:
+                last_first.callback(self._keep_broker_logs)
+                last_first.callback(cluster.links.heal)
+            if self._rest is not None:
+                last_first.callback(self._rest.close)
+            if self._workload is not None:
+                last_first.callback(self._workload.close)
+            last_first.callback(self._stop_sampler)
+
+    # -- what the phases ask -----------------------------------------------------------------------------------
+
+    def floor(self, name: str) -> int:
+        """How much of something the scenario needs; 0 when it has no such floor."""
+        return next((floor.need for floor in self.scenario.floors if floor.name == name), 0)
+
+    def ends(self) -> tuple[PartitionEnd, ...]:
+        """Where every partition ends now."""
+        return self.rest.ends(self.partitions())
+
+    def input_ends(self) -> tuple[PartitionEnd, ...]:
+        """Where the inputs of copiers end now; nothing where nobody copies, or is expected to go on."""
+        inputs = {topic.name for topic in self.topics() if topic.role is TopicRole.INPUT}
+        if not inputs or not self.scenario.copies_on:
+            return ()
+        return self.rest.ends(tuple(at for at in self.partitions() if at.topic in inputs))
+
+    def input_lag(self, marks: tuple[PartitionEnd, ...]) -> int:
+        """How far the copiers' committed offsets are behind these ends."""
+        group = self.scenario.workload.group(self.run)
+        return self.rest.lag(group, marks) if group is not None and marks else 0
+
+    def spec(self) -> ClusterSpec:
+        """The cluster that the scenario asks for, of the release under test."""
+        return self.scenario.cluster(release=self.laboratory.config.release.version)
+
+    def topics(self) -> tuple[Topic, ...]:
+        """The run's topics, in the order of their indexes."""
+        scenario = self.scenario
+        return topics(scenario.workload, self.run, replication=scenario.replication, min_in_sync=scenario.min_in_sync)
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Every partition of the run's topics."""
+        return tuple(
+            TopicPartition(topic=topic.name, partition=partition)
+            for topic in self.topics()
+            for partition in range(topic.partitions)
+        )
+
+    def experiment(self) -> Experiment:
+        """The record of what is tried, with the protocols that clients really spoke once they are known."""
+        config, scenario = self.laboratory.config, self.scenario
+        workload = scenario.workload
+        return Experiment(
+            run=self.run,
+            scenario=scenario.name,
+            claim=scenario.claim,
+            requirements=scenario.requirements,
+            seed=scenario.seed,
+            started=config.started,
+            release=config.release.version,
+            runtime=self.laboratory.equipment.runtime,
+            client=scenario.client,
+            topics=self.topics(),
+            observers=observers(workload),
+            floors=scenario.floors,
+            order_claimed=workload.order_claimed,
+            survival_claimed=scenario.survives,
+            group=workload.group(self.run),
+            fan_out=workload.fan_out,
+            control_expects=scenario.expects,
+            workload=workload.describe(),
+            schedule=tuple(step.describe() for step in scenario.schedule),
+            cluster=self.laboratory.equipment.describe(self.spec()),
+            transaction_timeout_s=workload.transaction_timeout_s,
+            replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
+            versions=self.versions(),
+        )
+
+    def write_experiment(self) -> None:
+        """Say what is tried, for the judge and for people."""
+        experiment = self.experiment()
+        experiment.write(self.directory.experiment)
+        readme_file.write(self.directory, experiment)
+
+    def versions(self) -> dict[str, str]:
+        """What took part; what the client says of itself and the protocol that it really spoke, once it runs."""
+        spoken = {} if self._workload is None else self._workload.spoken
+        client = self.scenario.client
+        said = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
+        # KIP-890's second protocol is what transaction.version 2 stands for; its requirements apply to who speaks it.
+        said |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
+        said |= {f"{FEATURE}{name}": str(level) for name, level in self._features.items()}
+        return {**self.laboratory.equipment.versions, **{name: value for name, value in said.items() if value}}
+
+    def tell(self, text: str) -> None:
+        """Show one sentence of the nemesis."""
+        self.fault_text = text
+        self.laboratory.console.detail(text)
+
+    def status(self, expected_s: float = 0.0) -> str:
+        """The live line: what changes comes first, because a narrow terminal cuts the end."""
+        elapsed_s = time.monotonic() - self.began
+        return " │ ".join(
+            each
+            for each in (
+                f"{elapsed_s:.0f} of {expected_s:.0f} s" if expected_s else f"{elapsed_s:.0f} s",
+                "" if self._workload is None else self._workload.progress().brief,
+                self.phase_name,
+                self.scenario.name,
+                self.fault_text,
+            )
+            if each
+        )
+
+    def _stuck(self) -> bool:
+        return any(end.last_stable_offset < end.high_watermark for end in self.ends())
+
+    def _stop_sampler(self) -> None:
+        if self._sampler is not None:
+            try:
+                self._sampler.stop()
+            except SamplingError as error:
+                self._unsampled = error
+            self._sampler = None
+
+    def _keep_broker_logs(self) -> None:
+        logs = self.cluster.directory / "brokers"
+        if logs.is_dir():
+            with suppress(OSError):
+                shutil.copytree(logs, self.directory.brokers, dirs_exist_ok=True)
