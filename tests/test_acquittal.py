@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.judge_mutants.base import RUNS
+from benchmarks.judge_mutants.in_memory_rows import held
 from tests.generated import generated
 from tests.planted import MS, Plant
 from tests.planted_busy import A0, A1, B0, busy
@@ -24,8 +26,6 @@ from verification.fingerprints.in_memory import held as held_of_files
 from verification.fingerprints.inputs import files
 from verification.fingerprints.strategy import is_small
 from verification.fingerprints.workers.agreement import doubt
-from verification.mutation.base import RUNS
-from verification.mutation.held import held
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Outcome

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as leader_crash
-from suites.bench import reporting, speaking
-from suites.bench.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request, main
-from suites.bench.errors import WorthlessJudgementError, WorthlessReportError
-from suites.bench.judging import scenario_of
-from suites.bench.publishing import publish
-from suites.bench.ratio import Ratio, Unit
-from suites.bench.table import Circumstances, number, page, render
-from suites.bench.throughput import require_all
+from benchmarks.harness import report, wire_client
+from benchmarks.harness.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request, main
+from benchmarks.harness.judging import leader_crash
+from benchmarks.harness.throughput import require_all
+from benchmarks.measuring.errors import WorthlessJudgementError, WorthlessReportError
+from benchmarks.measuring.publishing import publish
+from benchmarks.measuring.ratio import Ratio, Unit
+from benchmarks.measuring.table import Circumstances, number, page, render
+from runner.scenarios.scenario import Scenario
+from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as suites_own
 from tests.plans import SMOKE
 from tests.run_directories import make_scenario
 from verification.vocabulary.verdict import ExitCode, ScenarioVerdict, Verdict
@@ -59,7 +61,7 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
 
 def test_a_page_is_written_by_a_complete_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there stays as it is otherwise; either is said."""
-    monkeypatch.setattr("suites.bench.publishing.ROOT", tmp_path)
+    monkeypatch.setattr("benchmarks.measuring.publishing.ROOT", tmp_path)
     target, said = tmp_path / "figures.md", list[str]()
     publish(target, "figures", said.append)
     publish(target, None, said.append)
@@ -144,18 +146,23 @@ def test_a_judge_that_saw_less_than_a_consumer_has_no_time() -> None:
 
 
 def test_the_timed_run_is_the_suites_own_scenario() -> None:
-    """What is timed has the name, the claim, the requirements and the floors of the scenario that pytest runs."""
-    scenario = scenario_of(leader_crash, seed=7)
-    assert scenario.name == "atomicity/leader-crash-while-committing"
-    assert scenario.claim == leader_crash.__doc__
-    assert "TXN-25" in scenario.requirements
-    assert {"transactions", "faults_confirmed"} <= {floor.name for floor in scenario.floors}
-    assert scenario.schedule
+    """What is timed has the claim, the requirements, the subject and the attack of the scenario that pytest runs."""
+    given: dict[str, Any] = {}
+    suites_own(given.update)
+    (requirements,) = [mark.args for mark in suites_own.pytestmark if mark.name == "requirement"]  # type: ignore[attr-defined]
+    assert leader_crash(7) == Scenario(
+        name="atomicity/leader-crash-while-committing",
+        test_name=suites_own.__name__,
+        claim=str(suites_own.__doc__),
+        requirements=requirements,
+        seed=7,
+        **given,
+    )
 
 
 def test_clients_are_compared_with_the_party_that_they_are_named_after() -> None:
     """Each ratio divides the wire client's rate by that of the library in its row."""
-    found = speaking.ratios([speaking.Round(wire=8, kafka_python=2, librdkafka=16, decoding=9, consuming=3)])
+    found = wire_client.ratios([wire_client.Round(wire=8, kafka_python=2, librdkafka=16, decoding=9, consuming=3)])
     assert [(each.against.partition("'")[0], each.median) for each in found] == [
         ("kafka-python", 4),
         ("librdkafka", 0.5),
@@ -163,20 +170,20 @@ def test_clients_are_compared_with_the_party_that_they_are_named_after() -> None
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, speaking.BATCHES_AT_ONCE, 2 * speaking.BATCHES_AT_ONCE + 1])
+@pytest.mark.parametrize("count", [0, 1, wire_client.BATCHES_AT_ONCE, 2 * wire_client.BATCHES_AT_ONCE + 1])
 def test_batches_that_are_read_together_are_all_read(count: int) -> None:
     """Nothing is left when the last group is not full."""
     batches = list(decode(encode([(b"k", b"v")]) * count))
-    groups = list(speaking.together(iter(batches)))
+    groups = list(wire_client.together(iter(batches)))
     assert [batch for group in groups for batch in group] == batches
-    assert all(0 < len(group) <= speaking.BATCHES_AT_ONCE for group in groups)
+    assert all(0 < len(group) <= wire_client.BATCHES_AT_ONCE for group in groups)
 
 
 def test_a_report_is_timed_from_evidence_to_every_face(tmp_path: Path) -> None:
     """Its time stands against that of parsing, the size of its page against the bound, and both sizes are said."""
     said: list[str] = []
     evidence = make_scenario(tmp_path / "evidence", SMOKE)
-    time, size = reporting.ratios(evidence, tmp_path / "place", pairs=2, say=said.append, copies=3)
+    time, size = report.ratios(evidence, tmp_path / "place", pairs=2, say=said.append, copies=3)
     assert len(time.pairs) == 2
     assert time.least > 1
     page = tmp_path / "place" / "faces" / "report.html"
@@ -190,7 +197,7 @@ def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
     evidence = make_scenario(tmp_path / "evidence", SMOKE)
     make_scenario(tmp_path / "place" / "run" / "runs" / "another", SMOKE)
     with pytest.raises(WorthlessReportError, match="2 of 1"):
-        reporting.ratios(evidence, tmp_path / "place", pairs=1, say=print, copies=1)
+        report.ratios(evidence, tmp_path / "place", pairs=1, say=print, copies=1)
 
 
 @pytest.mark.parametrize("arguments", [["--pairs", "1"], ["--records", "0"], ["--only", "nothing"]])

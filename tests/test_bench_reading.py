@@ -12,15 +12,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from suites.bench.ratio import Unit
-from suites.bench.table import Circumstances
-from suites.bench_reading.__main__ import RECORDS, TURNS, Request, main
-from suites.bench_reading.errors import UnequalError, UnfilledError
-from suites.bench_reading.figures import bounds, page, ratios
-from suites.bench_reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
-from suites.bench_reading.prebuilt import PREBUILT
-from suites.bench_reading.reading import SOURCES, Log, Took, require_equal
-from suites.bench_verify.footprint import processor_s
+from benchmarks.measuring.footprint import processor_s
+from benchmarks.measuring.ratio import Unit
+from benchmarks.measuring.table import Circumstances
+from benchmarks.reading.__main__ import RECORDS, TURNS, Request, main
+from benchmarks.reading.errors import UnequalError, UnfilledError
+from benchmarks.reading.figures import bounds, page, ratios
+from benchmarks.reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
+from benchmarks.reading.prebuilt import PREBUILT
+from benchmarks.reading.reading import SOURCES, Log, Took, require_equal
 from verification.sources.source import SourceName
 from verification.vocabulary.identity import decode
 from verification.vocabulary.verdict import ExitCode
@@ -132,14 +132,14 @@ def test_what_keeps_figures_from_coming_about_is_one_sentence(
     def fail(*_: object) -> None:
         raise DisconnectedError("broker 1 hung up")
 
-    monkeypatch.setattr("suites.bench_reading.__main__.run", fail)
+    monkeypatch.setattr("benchmarks.reading.__main__.run", fail)
     assert main([]) == ExitCode.ENVIRONMENT
     assert capsys.readouterr().out == "broker 1 hung up\n"
 
 
 def test_a_log_that_is_not_written_is_an_error_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the producer raises, for instance for a broker that nobody reaches, is told as such."""
-    monkeypatch.setattr("suites.bench_reading.filling.WITHIN_S", 0.2)
+    monkeypatch.setattr("benchmarks.reading.filling.WITHIN_S", 0.2)
     asking = MagicMock(spec=Client)
     with pytest.raises(UnfilledError, match="The log to be read was not written"):
         fill(asking, "127.0.0.1:1", 1)

@@ -9,19 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from suites.bench.ratio import Unit
-from suites.bench_verify.__main__ import LARGEST, plan_of
-from suites.bench_verify.block import NUMBER_MAX
-from suites.bench_verify.errors import EvidenceSizeError, PartyError
-from suites.bench_verify.evidence import Made, make
-from suites.bench_verify.figures import Size, bounds, page, ratios, seen
-from suites.bench_verify.footprint import Footprint, measured
-from suites.bench_verify.found import agree, kinds, of_violations, read
-from suites.bench_verify.operations import TURN_NS
-from suites.bench_verify.parties import (
+from benchmarks.judge.__main__ import LARGEST, plan_of
+from benchmarks.judge.contenders import (
     DUCKDB,
     PARTIES,
-    POLARS,
     PRODUCT,
     SMALL,
     TEXTBOOK,
@@ -30,7 +21,16 @@ from suites.bench_verify.parties import (
     Setting,
     require,
 )
-from suites.bench_verify.plan import FEEDERS, Plan
+from benchmarks.judge.errors import EvidenceSizeError
+from benchmarks.judge.figures import Size, bounds, page, ratios, seen
+from benchmarks.judge.findings import agree, kinds, of_violations, read
+from benchmarks.judge.generator.block import NUMBER_MAX
+from benchmarks.judge.generator.evidence import Made, make
+from benchmarks.judge.generator.operations import TURN_NS
+from benchmarks.judge.generator.plan import FEEDERS, Plan
+from benchmarks.measuring.errors import PartyError
+from benchmarks.measuring.footprint import Footprint, measured
+from benchmarks.measuring.ratio import Unit
 from verification.evidence.rows import FORGOTTEN_NS, all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
@@ -93,15 +93,13 @@ def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int, nu
 
 
 @pytest.mark.parametrize(("seed", "numbers_from"), [(1, 0), (2, NEARLY_ROUND)])
-def test_the_yardsticks_find_what_is_planted(tmp_path: Path, seed: int, numbers_from: int) -> None:
-    """DuckDB and Polars, where they are installed, find it on small evidence as well."""
+def test_the_yardstick_finds_what_is_planted(tmp_path: Path, seed: int, numbers_from: int) -> None:
+    """DuckDB, where it is installed, finds it on small evidence as well."""
     pytest.importorskip("duckdb", reason="requirements-bench.txt is not installed")
-    pytest.importorskip("polars", reason="requirements-bench.txt is not installed")
     directory, result = made(tmp_path / "run", small(seed=seed, numbers_from=numbers_from))
-    for party in (DUCKDB, POLARS):
-        command = party.command(Setting(directory=directory, records=8_000, threads=2), tmp_path / "found.csv")
-        subprocess.run(command, check=True, cwd=ROOT, timeout=120)
-        agree(party.name, read(tmp_path / "found.csv"), result.planted)
+    command = DUCKDB.command(Setting(directory=directory, records=8_000, threads=2), tmp_path / "found.csv")
+    subprocess.run(command, check=True, cwd=ROOT, timeout=120)
+    agree(DUCKDB.name, read(tmp_path / "found.csv"), result.planted)
 
 
 def test_a_broken_sequence_stands_by_itself_and_beside_others(tmp_path: Path) -> None:
@@ -174,7 +172,7 @@ def grown(place: Path, child: int, grandchild: int) -> Footprint:
     """The footprint of a command whose child and grandchild hold so many bytes and outlive it."""
     (place / "growing.py").write_text(GROWING, encoding="utf-8")
     command = [sys.executable, "growing.py", "0", str(child), str(grandchild)]
-    return measured(command, cwd=place, log=place / "log", environment={})
+    return measured(command, cwd=place, log=place / "log")
 
 
 def test_a_footprint_is_of_all_that_a_command_starts(tmp_path: Path) -> None:
@@ -199,7 +197,6 @@ def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> Non
             [sys.executable, "-c", "raise SystemExit('no such table')"],
             cwd=tmp_path,
             log=tmp_path / "log",
-            environment={},
         )
 
 
@@ -209,8 +206,8 @@ def test_no_party_is_left_out_in_silence() -> None:
         require((PRODUCT, Party(name="somebody", command=PRODUCT.command, needs="no_such_database")))
 
 
-def test_the_yardsticks_are_installed_for_their_benchmark_alone() -> None:
-    """Neither users nor CI get duckdb or polars: one environment of tox names their file, and it has its own directory."""
+def test_the_yardstick_is_installed_for_its_benchmark_alone() -> None:
+    """Neither users nor CI get duckdb: one environment of tox names their file, and it has its own directory."""
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
     naming = [name for name in tox.sections() if "requirements-bench.txt" in tox[name].get("deps", "")]
@@ -218,7 +215,7 @@ def test_the_yardsticks_are_installed_for_their_benchmark_alone() -> None:
     assert tox["testenv:bench-verify"]["env_dir"] != tox["testenv"]["env_dir"]
     for name in ("requirements.txt", "requirements-dev.txt", "requirements.lock"):
         text = (ROOT / name).read_text(encoding="utf-8").lower()
-        assert not any(line.startswith(("duckdb", "polars")) for line in text.splitlines())
+        assert not any(line.startswith("duckdb") for line in text.splitlines())
 
 
 def _footprint(seconds: float, driver_bytes: int) -> Footprint:
@@ -228,7 +225,7 @@ def _footprint(seconds: float, driver_bytes: int) -> Footprint:
 
 def size(records: int, *, product: float, duckdb: float, textbook: float, gib: float = 2.0) -> Size:
     """What would be measured at a size, in seconds and GiB."""
-    seconds = {PRODUCT: product, DUCKDB: duckdb, POLARS: duckdb, TEXTBOOK: textbook}
+    seconds = {PRODUCT: product, DUCKDB: duckdb, TEXTBOOK: textbook}
     return Size(
         setting=Setting(directory=RunDirectory(Path("nowhere")), records=records, threads=2),
         made=records,

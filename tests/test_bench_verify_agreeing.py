@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from suites.bench_verify import around
-from suites.bench_verify.errors import DisagreementError
-from suites.bench_verify.found import Found, agree, read, write
+from benchmarks.judge import log_context
+from benchmarks.judge.errors import DisagreementError
+from benchmarks.judge.findings import Found, agree, read, write
 
 FOUND = (Found("lost-write", 1, 3, 0, 2, 1, 77), Found("aborted-read", 4, 5, 6, 1, 1, 9, "committed"))
 
@@ -50,8 +50,8 @@ SHOWN = (
         ((SHOWN[0], (*SHOWN[1], ("told", "committed"))), "does not show 1 of 2.*committed=0 offset=8"),
     ],
 )
-def test_a_yardstick_that_shows_anything_else_is_wrong(theirs: tuple[around.Row, ...], said: str) -> None:
+def test_a_yardstick_that_shows_anything_else_is_wrong(theirs: tuple[log_context.Row, ...], said: str) -> None:
     """One row too few, too many, or with another value around an example is an error."""
-    around.agree("somebody", reversed(SHOWN), SHOWN)
+    log_context.agree("somebody", reversed(SHOWN), SHOWN)
     with pytest.raises(DisagreementError, match=said):
-        around.agree("somebody", theirs, SHOWN)
+        log_context.agree("somebody", theirs, SHOWN)

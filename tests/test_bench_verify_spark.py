@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.judge import log_context
+from benchmarks.judge.contenders import DUCKDB, PRODUCT, TEXTBOOK, Setting
+from benchmarks.judge.findings import agree, of_judgement
+from benchmarks.judge.generator.evidence import Made, make
+from benchmarks.judge.generator.plan import Plan
+from benchmarks.judge.textbook import find
 from runner.config import ROOT
-from suites.bench_verify import around
-from suites.bench_verify.evidence import Made, make
-from suites.bench_verify.found import agree, of_judgement
-from suites.bench_verify.parties import DUCKDB, PRODUCT, TEXTBOOK, Setting
-from suites.bench_verify.plan import Plan
-from suites.bench_verify.textbook import find
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
 from verification.judge.judge import judge
@@ -56,6 +56,6 @@ def test_duckdb_shows_what_the_judge_shows(judged: tuple[RunDirectory, Made], tm
     found = tmp_path / "found.csv"
     command = DUCKDB.command(Setting(directory=directory, records=10_000, threads=2), found)
     subprocess.run(command, check=True, cwd=ROOT, timeout=120)
-    ours = around.of_judgement(directory)
-    around.agree(DUCKDB.name, around.of_party(around.beside(found)), ours)
+    ours = log_context.of_judgement(directory)
+    log_context.agree(DUCKDB.name, log_context.of_party(log_context.beside(found)), ours)
     assert {dict(row)["anomaly"] for row in ours} >= {Anomaly.BROKEN_SEQUENCE, Anomaly.DUPLICATE, Anomaly.ZOMBIE_WRITE}

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.judge_mutants.base import bases
+from benchmarks.judge_mutants.batch import frames as mutant_frames
+from benchmarks.judge_mutants.mutant import Mutant
 from tests.judging import evidence_of_frames, frames
 from tests.planted import Plant, Planted
 from tests.planted_busy import A0, A1
 from tests.test_fingerprints import both, unobserved
 from verification.evidence.row_types import Row
-from verification.mutation.base import bases
-from verification.mutation.batch import frames as mutant_frames
-from verification.mutation.mutant import Mutant
 from verification.vocabulary.history import Intent
 
 if TYPE_CHECKING:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suites.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
-from suites.judge_mutants.__main__ import SEED as KEPT_SEED
+from benchmarks.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
+from benchmarks.judge_mutants.__main__ import SEED as KEPT_SEED
+from benchmarks.judge_mutants.base import RUNS, Base, bases, place_of
+from benchmarks.judge_mutants.batch import acquitted, judged
+from benchmarks.judge_mutants.in_memory_rows import held
+from benchmarks.judge_mutants.mutant import Mutant
+from benchmarks.judge_mutants.registry import MUTATORS, mutants
+from benchmarks.judge_mutants.score import Judgement, Score, judgement, lines, page, summary
+from benchmarks.judge_mutants.trim_run import cut
 from verification.evidence.rows import all_rows
 from verification.evidence.run_evidence import read_run
 from verification.fingerprints.workers.agreement import doubt
 from verification.judge.primary_findings import fold
-from verification.mutation.base import RUNS, Base, bases, place_of
-from verification.mutation.batch import acquitted, judged
-from verification.mutation.cut import cut
-from verification.mutation.held import held
-from verification.mutation.making import MUTATORS, mutants
-from verification.mutation.mutant import Mutant
-from verification.mutation.score import Judgement, Score, judgement, lines, page, summary
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import ExitCode

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,6 @@ from fixtures.workloads import WORKLOADS, Copy, IdempotentAppend, OrderFanOut, W
 from fixtures.workloads.plans import watchers
 from fixtures.workloads.record_values import Author
 from fixtures.workloads.slots import APP, ZOMBIE, Appends, Drawn, Script, Transactions
-from suites.bench.judging import scenario_of
 from suites.recovery import test_partitioned_leader as partitioned
 from verification.vocabulary.experiment import Isolation, TopicRole
 from verification.vocabulary.history import Action, Intent
@@ -217,12 +217,13 @@ def test_impossible_workloads_are_refused_in_one_sentence() -> None:
 
 def test_every_transaction_meets_a_cut_that_must_be_written_to() -> None:
     """A follower leaves the in-sync set only when something is written: producers must not all wait elsewhere first."""
-    scenario = scenario_of(partitioned.test_all_followers_cut_from_the_leader, seed=1)
-    (step,) = scenario.schedule
+    given: dict[str, Any] = {}
+    partitioned.test_all_followers_cut_from_the_leader(given.update)
+    (step,) = given["schedule"]
     fault = step.fault
     assert isinstance(fault, CutFollowers)
-    place = (scenario.workload.outputs.index(fault.topic), fault.partition)
-    writers = [slot for slot in scenario.workload.writers("run") if isinstance(slot.work, Transactions)]
+    place = (given["workload"].outputs.index(fault.topic), fault.partition)
+    writers = [slot for slot in given["workload"].writers("run") if isinstance(slot.work, Transactions)]
     assert len(writers) == 10
     for seed in range(200):
         assert place in writers[0].work.draw(Random(seed)).places  # type: ignore[union-attr]

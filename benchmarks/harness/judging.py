@@ -1,0 +1,114 @@
+"""How long verification takes, against the run whose evidence it judges.
+
+The run is one of the suite's own scenarios, called as pytest calls it and conducted by the suite's own runner. Its own
+time is that of all phases up to the capture, on a cluster that stands already, as it does for all scenarios of a
+conformance run but the first. Each run is judged twice: only the first judgement of a session pays for what Spark
+compiles and loads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.measuring.errors import WorthlessJudgementError
+from benchmarks.measuring.ratio import Ratio, Unit
+from chaos.faults import CrashBroker
+from chaos.schedule import Step
+from chaos.targets import LeaderOf
+from fixtures.workloads import OrderFanOut
+from runner.resources import Laboratory
+from runner.scenarios.phases import conduct
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, Scenario
+from runner.scenarios.scenario_run import Trial
+from verification.evidence.history_file import read as read_history
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.history import Phase
+from verification.vocabulary.verdict import ScenarioVerdict, Verdict
+
+#: Two, so that a judgement which is not the session's first is seen more than once; each run takes half a minute.
+RUNS = 2
+CAPTURE = "capture"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """One run: seconds of its own phases, of its captures, of its first and its second judgement."""
+
+    run_s: float
+    capture_s: float
+    first_s: float
+    second_s: float
+
+
+def measure(laboratory: Laboratory, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+    """Conduct and judge; raises WorthlessJudgementError, and what a run raises."""
+    # Neither the cluster's start nor Spark's is part of what is measured.
+    laboratory.clusters.lease(THREE_BROKERS(release=laboratory.config.release.version))
+    laboratory.spark()
+    runs = [_timed(laboratory, seed, say) for seed in range(1, RUNS + 1)]
+    against = "the run itself, without capture"
+
+    def ratio(subject: str, pairs: list[tuple[float, float]]) -> Ratio:
+        return Ratio(subject=subject, against=against, unit=Unit.SECONDS, pairs=tuple(pairs))
+
+    return (
+        ratio("first judgement of a session", [(runs[0].first_s, runs[0].run_s)]),
+        ratio("warm judgement", [(each.second_s, each.run_s) for each in runs]),
+        ratio("capture and warm judgement", [(each.capture_s + each.second_s, each.run_s) for each in runs]),
+    )
+
+
+def _timed(laboratory: Laboratory, seed: int, say: Callable[[str], None]) -> Timed:
+    trial = Trial(leader_crash(seed), laboratory)
+    directory = conducted(trial, laboratory)
+    phases = {each.name: (each.ended_ns - each.began_ns) / 1e9 for each in read_history(directory.history).of(Phase)}
+    capture_s = phases.pop(CAPTURE)
+    timed = Timed(
+        run_s=sum(phases.values()),
+        capture_s=capture_s,
+        first_s=judged(laboratory, directory)[1],
+        second_s=judged(laboratory, directory)[1],
+    )
+    say(
+        f"run {seed} of {RUNS} ({trial.scenario.name}): itself {timed.run_s:.1f} s, capture {timed.capture_s:.1f} s, "
+        f"judged in {timed.first_s:.1f} s, again in {timed.second_s:.1f} s"
+    )
+    return timed
+
+
+def conducted(trial: Trial, laboratory: Laboratory) -> RunDirectory:
+    """Conduct a trial while the console shows how it stands. Raises what a run raises."""
+    laboratory.console.follow(trial.status)
+    try:
+        return conduct(trial)
+    finally:
+        laboratory.console.unfollow()
+
+
+def judged(laboratory: Laboratory, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
+    """Judge evidence that must be acquitted; the verdict and the seconds. Raises WorthlessJudgementError."""
+    from verification.judge.judge import judge
+
+    began = time.monotonic()
+    (verdict,) = judge(laboratory.spark(), [directory])
+    seconds = time.monotonic() - began
+    if verdict.verdict is not Verdict.PASS:
+        raise WorthlessJudgementError(f"{verdict.scenario} was judged {verdict.verdict.name}: {verdict.reason}.")
+    return verdict, seconds
+
+
+def leader_crash(seed: int) -> Scenario:
+    """The scenario that is timed: `suites/atomicity/test_leader_crash.py`, without pytest around it."""
+    return Scenario(
+        name="atomicity/leader-crash-while-committing",
+        test_name="test_leader_crash_while_committing",
+        claim="Once the cluster has recovered from a leader's crash, no transaction is visible in part.",
+        requirements=("TXN-25", "TXN-16", "ISO-02", "ISO-09", "COORD-11"),
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(partitions=4),
+        schedule=(Step(fault=CrashBroker(LeaderOf("billing-events", 0)), hold_s=3),),
+        floors=(*FLOORS, *TRANSACTIONS),
+        seed=seed,
+    )

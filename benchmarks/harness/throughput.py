@@ -1,0 +1,154 @@
+"""How fast records are captured and judged, against a plain consumer that merely reads them.
+
+The records are written by the ordinary workload through the ordinary drivers, so the evidence is what a run leaves:
+operations, acknowledgements and what two live observers were given, beside the log itself. Only the pace differs:
+transactions are large and nothing goes wrong on purpose, because a million records shall not take half an hour.
+
+Then, some times by turns: one process reads every record with a plain consumer; Spark captures the log, what
+read_uncommitted delivers and what read_committed delivers; the judge judges. A record is counted once for all of that,
+although capture and judge see it up to five times: in three captures and in two observers' evidence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.harness.judging import judged
+from benchmarks.measuring.errors import WorthlessJudgementError
+from benchmarks.measuring.ratio import Ratio, Unit
+from fixtures.clients.plain_reader import read_all
+from fixtures.waiting import await_until
+from fixtures.workloads import OrderFanOut
+from runner.resources import Laboratory
+from runner.scenarios.phases import come_to_rest
+from runner.scenarios.scenario import THREE_BROKERS, Scenario
+from runner.scenarios.scenario_run import Trial
+from verification.spark.capture import capture
+from verification.vocabulary.experiment import Floor
+from verification.vocabulary.verdict import ScenarioVerdict
+
+#: The first round warms Spark up, the second is what a further scenario of a run would see; both are in the spread.
+ROUNDS = 3
+#: Aimed at: the records are written in this time, if the machine can.
+FILL_S = 40.0
+#: What clients of an ordinary scenario reach on two busy cores; writing may be that slow, not slower.
+SLOWEST_PER_S = 2_000
+#: Connecting and initialising, on top of the time for writing.
+FILL_SLACK_S = 60.0
+#: Large transactions, because commits and requests cost what they cost whatever they carry.
+RECORDS_PER_TRANSACTION = 2_000
+#: More than asked for, because records of operations that failed do not count.
+MARGIN = 1.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Seconds for the same records."""
+
+    reading_s: float
+    capture_s: float
+    judging_s: float
+
+
+def measure(laboratory: Laboratory, say: Callable[[str], None], *, records: int) -> tuple[Ratio, ...]:
+    """Write, then read, capture and judge by turns; raises WorthlessJudgementError, and what a run raises."""
+    laboratory.spark()
+    trial = Trial(_scenario(records), laboratory)
+    laboratory.console.follow(trial.status)
+    try:
+        began = time.monotonic()
+        _fill(trial, records)
+        written = sum(end.high_watermark - end.start for end in trial.captures.ends)
+        say(f"{records} records wanted: {written} offsets written and at rest in {time.monotonic() - began:.0f} s")
+        rounds, count = [], 0
+        for number in range(1, ROUNDS + 1):
+            each, count = _round(trial)
+            rounds.append(each)
+            say(
+                f"round {number} of {ROUNDS}, {count} records: read in {each.reading_s:.1f} s, "
+                f"captured in {each.capture_s:.1f} s, judged PASS in {each.judging_s:.1f} s"
+            )
+    finally:
+        laboratory.console.unfollow()
+        trial.close()
+    return _ratios(rounds, count)
+
+
+def _ratios(rounds: list[Round], count: int) -> tuple[Ratio, ...]:
+    def ratio(subject: str, seconds: Callable[[Round], float]) -> Ratio:
+        return Ratio(
+            subject=f"{subject} of {count} records",
+            against="a plain consumer that reads them",
+            unit=Unit.RECORDS_PER_S,
+            pairs=tuple((count / seconds(each), count / each.reading_s) for each in rounds),
+        )
+
+    return (
+        ratio("capture", lambda each: each.capture_s),
+        ratio("judgement", lambda each: each.judging_s),
+        ratio("capture and judgement", lambda each: each.capture_s + each.judging_s),
+    )
+
+
+def _scenario(records: int) -> Scenario:
+    return Scenario(
+        name="bench/throughput",
+        test_name="",
+        claim="Without faults every committed transaction is visible as a whole and no aborted one is.",
+        requirements=("TXN-16", "TXN-25", "ISO-02", "ISO-05"),
+        cluster=THREE_BROKERS,
+        workload=OrderFanOut(
+            partitions=4,
+            records_per_transaction=RECORDS_PER_TRANSACTION,
+            plain_ratio=0.02,
+            rate=max(SLOWEST_PER_S, round(records / FILL_S)),
+        ),
+        # With these floors PASS says that every record was acknowledged and that some transactions were aborted.
+        floors=(Floor(name="records", need=records), Floor(name="aborted", need=1)),
+    )
+
+
+def _fill(trial: Trial, records: int) -> None:
+    """The phases of a run without faults, until everything is written, at rest and pinned."""
+    within_s = FILL_SLACK_S + records / SLOWEST_PER_S
+    with trial.phase("set up"):
+        trial.set_up()
+    with trial.phase("write"):
+        trial.start_workload()
+        await_until(
+            lambda: trial.workload.progress().records >= records * MARGIN,
+            f"{records} acknowledged records",
+            timeout_s=within_s,
+            last=lambda: str(trial.workload.progress()),
+        )
+    come_to_rest(trial, drain_within_s=within_s)
+    trial.pin()
+    # Evidence is complete; what follows is done to it again and again.
+    trial.recorder.seal()
+
+
+def _round(trial: Trial) -> tuple[Round, int]:
+    """Read, capture and judge once; the times and the number of records that all of them saw."""
+    began = time.monotonic()
+    read = read_all(
+        trial.cluster.witness_bootstrap,
+        {(end.topic, end.partition): (end.start, end.high_watermark) for end in trial.captures.ends},
+    )
+    read_at = time.monotonic()
+    capture(trial.laboratory.spark(), trial.directory, **trial.capture_arguments())
+    captured_at = time.monotonic()
+    verdict, judging_s = judged(trial.laboratory, trial.directory)
+    require_all(verdict, read)
+    return Round(reading_s=read_at - began, capture_s=captured_at - read_at, judging_s=judging_s), read
+
+
+def require_all(verdict: ScenarioVerdict, read: int) -> None:
+    """Raise WorthlessJudgementError unless the judge had every record that the plain consumer was given."""
+    counts = dict(verdict.counts)
+    if counts["uncommitted"] != read or counts["log"] < read or not 0 < counts["committed"] < read:
+        raise WorthlessJudgementError(
+            f"A plain consumer was given {read} records, but {counts['uncommitted']} were judged as delivered, "
+            f"{counts['committed']} of them committed, and {counts['log']} stand in the log."
+        )

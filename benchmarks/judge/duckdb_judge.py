@@ -1,0 +1,40 @@
+"""The yardstick: `verify.sql` and `surroundings.sql` in DuckDB.
+
+`python -m benchmarks.judge.duckdb_judge DIRECTORY THREADS FOUND` writes what is found, and what stands around the examples
+beside it (`around.beside`).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import duckdb
+
+from benchmarks.judge.findings import Found
+from benchmarks.judge.generator.plan import RUN
+from benchmarks.judge.log_context import beside
+
+QUERIES = tuple(Path(__file__).with_name(name) for name in ("verify.sql", "surroundings.sql"))
+
+
+def run(directory: Path, threads: int, found: Path) -> None:
+    """Find what is planted in a scenario's directory and write it as CSV, its surroundings as Parquet.
+
+    Raises duckdb.Error.
+    """
+    with duckdb.connect(config={"threads": threads}) as database:
+        # The order of rows within a file is no part of the question.
+        database.execute("SET preserve_insertion_order = false")
+        database.execute("SET VARIABLE evidence = ?", [str(directory)])
+        database.execute("SET VARIABLE run = ?", [RUN])
+        for query in QUERIES:
+            for statement in database.extract_statements(query.read_text(encoding="utf-8")):
+                database.execute(statement)
+        names = ", ".join(f'"{name}"' for name in Found._fields)
+        database.execute(f"COPY (SELECT {names} FROM found) TO '{found}' (HEADER)")  # noqa: S608 - names are ours
+        database.execute(f"COPY surroundings TO '{beside(found)}' (FORMAT parquet)")
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

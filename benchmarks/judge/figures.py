@@ -1,0 +1,220 @@
+"""What was measured, as ratios, as bounds that hold or do not, and as `docs/performance.md`. Pure, but for `machine`."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from benchmarks.judge.contenders import DUCKDB, LARGE, PARTIES, PRODUCT, SMALL, TEXTBOOK, Judged, Party, Setting
+from benchmarks.measuring.bound import Bound, promised
+from benchmarks.measuring.ratio import Ratio, Unit
+from benchmarks.measuring.table import Circumstances, aligned, look, render
+
+_GIB = 1 << 30
+#: The product is at least this much faster than the textbook, and at most this much slower than DuckDB.
+FLOOR_LEAST = 4.0
+YARDSTICK_MOST = 3.0
+#: Ten times the records take at most this much more per record. Sorting takes a sixth more (log 10^7 / log 10^6 = 7 / 6),
+#: and about as much again is for a machine that is not alone.
+GROWTH_MOST = 1.3
+#: Of the driver, whatever the size: it is one process of one machine, where workers are as many as there are cores.
+MEMORY_MOST_GIB = 4.0
+#: Seconds from the start of the process to the verdict on `SMALL` records in which everything is in order.
+SMALL_MOST_S = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """All that was measured on the evidence of one size: by party, one entry per turn; `made` is the exact number."""
+
+    setting: Setting
+    made: int
+    planted: int
+    kinds: int
+    judged: Mapping[Party, Sequence[Judged]]
+
+    def seconds(self, party: Party) -> float:
+        """The median over the turns, whole processes."""
+        return median(each.footprint.seconds for each in self.judged[party])
+
+    def peak_gib(self, party: Party) -> float:
+        """The most over the turns."""
+        return max(each.footprint.peak_bytes for each in self.judged[party]) / _GIB
+
+    def driver_gib(self, party: Party) -> float:
+        """The most over the turns, without what the driver's own children started."""
+        return max(each.footprint.driver_bytes for each in self.judged[party]) / _GIB
+
+    def ratio(self, subject: Party, against: Party) -> Ratio:
+        """Seconds against seconds, turn by turn."""
+        pairs = zip(self.judged[subject], self.judged[against], strict=True)
+        return Ratio(
+            subject=f"{subject.name}, " + f"{self.setting.records:,} records".replace(",", " "),
+            against=against.name,
+            unit=Unit.SECONDS,
+            pairs=tuple((one.footprint.seconds, other.footprint.seconds) for one, other in pairs),
+        )
+
+
+def ratios(sizes: Sequence[Size]) -> list[Ratio]:
+    """The product against the others, by size."""
+    return [
+        size.ratio(PRODUCT, other)
+        for size in sizes
+        for other in (DUCKDB, TEXTBOOK)
+        if PRODUCT in size.judged and other in size.judged
+    ]
+
+
+def bounds(sizes: Sequence[Size]) -> list[Bound]:
+    """Every bound that the sizes allow to speak of: seconds of `SMALL` records, and ratios from `LARGE` records on."""
+    found = []
+    for size in (size for size in sizes if size.setting.records == SMALL and PRODUCT in size.judged):
+        took = size.seconds(PRODUCT)
+        text = f"{SMALL:,} records in order".replace(",", " ") + f": at most {SMALL_MOST_S:g} s from start to verdict"
+        found.append(Bound(text=text, seen=took, holds=took <= SMALL_MOST_S))
+    for size in sizes:
+        if size.setting.records < LARGE or PRODUCT not in size.judged:
+            continue
+        records = f"{size.setting.records:,} records".replace(",", " ")
+        if TEXTBOOK in size.judged:
+            times = size.ratio(TEXTBOOK, PRODUCT).median
+            text = f"at {records} at least {FLOOR_LEAST:g} times as fast as the textbook"
+            found.append(Bound(text=text, seen=times, holds=times >= FLOOR_LEAST))
+        if DUCKDB in size.judged:
+            times = size.ratio(PRODUCT, DUCKDB).median
+            text = f"at {records} at most {YARDSTICK_MOST:g} times as long as DuckDB"
+            found.append(Bound(text=text, seen=times, holds=times <= YARDSTICK_MOST))
+        peak = size.driver_gib(PRODUCT)
+        text = f"at {records} at most {MEMORY_MOST_GIB:g} GiB of memory for the driver, its Python and its JVM"
+        found.append(Bound(text=text, seen=peak, holds=peak <= MEMORY_MOST_GIB))
+    return found + growth(sizes)
+
+
+def growth(sizes: Sequence[Size]) -> list[Bound]:
+    """Seconds per record of each size from `LARGE` on against those of the size before it."""
+    found = []
+    for smaller, larger in pairwise(sizes):
+        if larger.setting.records < LARGE or PRODUCT not in smaller.judged or PRODUCT not in larger.judged:
+            continue
+        one, other = (size.seconds(PRODUCT) / size.setting.records for size in (smaller, larger))
+        names = [f"{size.setting.records:,}".replace(",", " ") for size in (smaller, larger)]
+        text = f"from {names[0]} to {names[1]} records at most {GROWTH_MOST:g} times the seconds per record"
+        found.append(Bound(text=text, seen=other / one, holds=other / one <= GROWTH_MOST))
+    return found
+
+
+def seen(sizes: Sequence[Size]) -> str:
+    """What each party took, as a table."""
+    rows = [
+        ("records", "party", "seconds", "records/s", "of it judging", "processor seconds", "peak memory", "driver's")
+    ]
+    for size in sizes:
+        for party in PARTIES:
+            if party not in size.judged:
+                continue
+            turns = size.judged[party]
+            judging = [each.judged_s for each in turns if each.judged_s is not None]
+            rate = f"{size.made / size.seconds(party):,.0f}".replace(",", " ")
+            rows.append(
+                (
+                    f"{size.setting.records:,}".replace(",", " "),
+                    party.name,
+                    f"{size.seconds(party):.1f} s",
+                    rate,
+                    f"{median(judging):.1f} s" if judging else "",
+                    f"{median(each.footprint.processor_s for each in turns):.1f} s",
+                    f"{size.peak_gib(party):.1f} GiB",
+                    f"{size.driver_gib(party):.1f} GiB",
+                )
+            )
+    return aligned(rows)
+
+
+def circumstances(root: Path, java: int) -> Circumstances:
+    """The circumstances as they are now; there is no broker."""
+    return look(release="", java=java, root=root)
+
+
+def machine(here: Circumstances, threads: int) -> tuple[str, ...]:
+    """One fact per line: the versions, the machine, how busy it was."""
+    names = {"Spark": "pyspark", "DuckDB": "duckdb"}
+    versions = ", ".join(f"{name} {version(package)}" for name, package in names.items())
+    return (
+        f"{versions}, Python {platform.python_version()}, Java {here.java}, commit {here.commit}, {here.date}",
+        f"{here.processors} processors ({_processor()}, {here.system}), {here.memory_gib:.0f} GiB of memory, "
+        f"{os.uname().sysname} {os.uname().release}",
+        f"{threads} threads for each party; load average {here.load:.1f} before the start",
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else "model unknown"
+
+
+_HEAD = """\
+# Performance of the judge
+
+Written by `tox -e bench-verify`. Evidence of several sizes is made with anomalies planted in it, and three parties judge
+the same directory by turns, each in a process of its own with the same number of threads: the product
+(`python -m verification`, from the start of the process to its verdict, witnesses and files included), the same
+anomalies in DuckDB (`benchmarks/judge/verify.sql`) as the yardstick, and one Spark query per anomaly
+(`benchmarks/judge/textbook.sql`) as the floor. More than 10 000 000 records are judged by the product and DuckDB
+alone: the textbook takes an hour. In 100 000 records nothing is planted, and the
+product alone judges them: what is asked there is what a session costs. Each found exactly what was planted, place by
+place; a party that does not is an error and no figure. DuckDB does the rest of the product's work as well: it tells
+consequences from findings, and writes what the log and the readers hold around the examples of each finding
+(`benchmarks/judge/surroundings.sql`); its rows were held against the product's, value by value. The textbook
+writes no surroundings, which flatters it. Seconds are whole processes;
+peak memory is the resident pages of all processes of a party together, and the driver's that of the process that was
+started and its JVM, without workers."""
+
+
+def _told(settings: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in settings.items())
+
+
+def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
+    """`docs/performance.md`."""
+    planted = "; ".join(
+        f"{size.planted} violations of {size.kinds} kinds in {size.setting.records:,} records".replace(",", " ")
+        for size in sizes
+        if size.planted
+    )
+    last = next((size.setting for size in reversed(sizes) if TEXTBOOK in size.judged), sizes[-1].setting)
+    most = f"{last.records:,} records".replace(",", " ")
+    facts = [
+        *lines,
+        f"planted and found by all: {planted}",
+        f"Spark's settings of the product: `{_told(last.spark())}`, and its class archive, as after any run",
+        f"Spark's settings of the textbook at {most}: `{_told(last.textbook_spark())}`, and the same archive",
+    ]
+    text = [
+        _HEAD,
+        "",
+        *(f"* {line}" for line in facts),
+        "",
+        "## Bounds",
+        "",
+        promised(bounds(sizes)),
+        "",
+        "## Ratios",
+        "",
+    ]
+    text += [
+        "Seconds of the product divided by those of the other, the median over the turns.",
+        "",
+        render(ratios(sizes)),
+    ]
+    return "\n".join([*text, "", "## What was seen", "", seen(sizes), ""])

@@ -1,0 +1,109 @@
+"""What a party found: the columns in which all formulations must agree, and how they are told apart.
+
+A violation is named by its anomaly and by the record, place and observer that a check names (`verification.checks`);
+the sentence about it is the product's alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.judge.errors import DisagreementError
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.violations import RawViolation
+
+#: How many differences an error names.
+NAMED = 5
+
+
+class Found(NamedTuple):
+    """One violation; what it is not about is None. `record` is the index of a record in its operation."""
+
+    anomaly: str
+    process: int | None = None
+    operation: int | None = None
+    record: int | None = None
+    topic_index: int | None = None
+    partition: int | None = None
+    offset: int | None = None
+    observer: str | None = None
+
+
+def of_violations(violations: Iterable[RawViolation]) -> list[Found]:
+    """The same, of violations as a judge has them in memory."""
+    return [
+        Found(
+            str(each.anomaly),
+            each.process,
+            each.operation,
+            each.index,
+            each.topic_index,
+            each.partition,
+            each.offset,
+            each.observer,
+        )
+        for each in violations
+    ]
+
+
+def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[Found]:
+    """Everything that `python -m verification` left in `findings/`, consequences included."""
+    indexes = {topic.name: index for index, topic in enumerate(experiment.topics)}
+    found = []
+    for path in sorted(directory.findings.glob("*/violations.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row: dict[str, Any] = json.loads(line)
+            process, operation, index = (row.get(name) for name in ("process", "operation", "index"))
+            place = (indexes.get(row.get("topic", "")), row.get("partition"), row.get("offset"))
+            found.append(Found(row["anomaly"], process, operation, index, *place, row.get("observer")))
+    return found
+
+
+def write(path: Path, found: Iterable[Found]) -> None:
+    """Write as CSV with a header; what is None stays empty."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(Found._fields)
+        rows.writerows(found)
+
+
+def read(path: Path) -> list[Found]:
+    """Read what `write` wrote, or a database with the same columns; raises what opening raises."""
+    found = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            numbers = {name: int(row[name]) if row[name] else None for name in Found._fields[1:-1]}
+            found.append(Found(anomaly=row["anomaly"], observer=row["observer"] or None, **numbers))
+    return found
+
+
+def _shown(found: Iterable[Found]) -> str:
+    texts = [
+        " ".join(f"{name}={value}" for name, value in each._asdict().items() if value is not None)
+        for each in sorted(found, key=repr)
+    ]
+    return "; ".join(texts[:NAMED]) + (f" and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
+
+
+def agree(party: str, found: Iterable[Found], planted: Iterable[Found]) -> None:
+    """Raise DisagreementError unless a party found each planted violation, once, and nothing else."""
+    theirs, ours = list(found), set(planted)
+    missed, invented = ours - set(theirs), set(theirs) - ours
+    if missed:
+        raise DisagreementError(f"{party} missed {len(missed)} of {len(ours)} planted violations: {_shown(missed)}.")
+    if invented:
+        raise DisagreementError(f"{party} found {len(invented)} that nobody planted: {_shown(invented)}.")
+    if len(theirs) != len(ours):
+        raise DisagreementError(f"{party} found {len(theirs) - len(ours)} of the planted violations twice.")
+
+
+def kinds(found: Iterable[Found]) -> tuple[Anomaly, ...]:
+    """The anomalies among them, the most severe first."""
+    there = {each.anomaly for each in found}
+    return tuple(each for each in Anomaly if each in there)

@@ -1,0 +1,100 @@
+"""How much evidence is made, and of which shape.
+
+Every slot of time sees each client once: ten writers with transactions over two topics, four feeders with transactions
+into the input topic, two clients that append without transactions, and four copiers that copy what was committed there
+in the block of slots before. A fifth of the transactions is aborted, one in a hundred ends without an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from benchmarks.judge.errors import EvidenceSizeError
+from verification.vocabulary.experiment import TopicRole
+
+RUN = "bench"
+#: Topic and what it is for; the position is the topic index.
+TOPICS = (
+    ("orders", TopicRole.INPUT),
+    ("billing", TopicRole.OUTPUT),
+    ("shipping", TopicRole.OUTPUT),
+    ("copies", TopicRole.OUTPUT),
+)
+INPUT, OUTPUTS, COPIES = 0, (1, 2), 3
+PARTITIONS = 4
+WRITERS = tuple(range(1, 11))
+FEEDERS = tuple(range(11, 15))
+APPENDERS = tuple(range(15, 17))
+#: The copier of input partition p is COPIERS[p].
+COPIERS = tuple(range(17, 21))
+#: The client that leaves its transaction open, and what is added to a client's number for a rival that takes its id.
+LEAVER = 30
+RIVAL = 31
+PROCESSES_MAX = 64
+#: Commits that were answered, aborts, commits and aborts of which nobody was told.
+SHARES = (0.79, 0.20, 0.005, 0.005)
+#: What one round of plants takes of a block (`planting`).
+PAIRS_PER_ROUND = 9
+APPENDS_PER_ROUND = 7
+FEEDS_PER_ROUND = 2
+
+
+class Fate(IntEnum):
+    """How a transaction ended, and whether its client knows."""
+
+    COMMITTED = 0
+    ABORTED = 1
+    UNKNOWN_COMMITTED = 2
+    UNKNOWN_ABORTED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is made: about `records` data records, with `rounds` plants of each kind, the same for the same `seed`.
+
+    Without any round everything is in order, the end included.
+
+    `per_transaction` records are written by one transaction; `block_records` is how many are held in memory at once.
+    `numbers_from` is the number of the first record that a feeder writes to a partition: a leader that does not know a
+    producer takes any, and after 2147483647 comes 0.
+    """
+
+    records: int
+    seed: int
+    rounds: int = 5
+    per_transaction: int = 100
+    block_records: int = 250_000
+    numbers_from: int = 0
+
+    @property
+    def per_append(self) -> int:
+        """Records of one operation without a transaction."""
+        return max(2, self.per_transaction // 5)
+
+    @property
+    def per_slot(self) -> float:
+        """Records of one slot, the copies of what its feeders commit included."""
+        copied = (SHARES[Fate.COMMITTED] + SHARES[Fate.UNKNOWN_COMMITTED]) * len(FEEDERS)
+        transactions = len(WRITERS) + len(FEEDERS) + copied
+        return transactions * self.per_transaction + len(APPENDERS) * self.per_append
+
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Slots and rounds of plants of each block. Raises EvidenceSizeError when the plants do not fit."""
+        slots = max(2, round(self.records / self.per_slot))
+        count = max(1, round(self.records / self.block_records))
+        sizes = [(number + 1) * slots // count - number * slots // count for number in range(count)]
+        rounds = [0] * count
+        for number in range(self.rounds):
+            rounds[number * count // self.rounds] += 1
+        for size, planted in zip(sizes, rounds, strict=True):
+            room = min(
+                (size - 1) // 2 * len(WRITERS) // PAIRS_PER_ROUND,
+                size * len(APPENDERS) // APPENDS_PER_ROUND,
+                (size - 1) * len(FEEDERS) // FEEDS_PER_ROUND,
+            )
+            if planted > room:
+                raise EvidenceSizeError(
+                    f"{size} slots of {self.per_slot:.0f} records have room for {room} rounds of plants, not {planted}."
+                )
+        return tuple(zip(sizes, rounds, strict=True))

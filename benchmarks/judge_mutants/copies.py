@@ -1,0 +1,76 @@
+"""Mutators of copiers, whose outputs and committed input offsets must agree."""
+
+from __future__ import annotations
+
+from benchmarks.judge_mutants.base import Base
+from benchmarks.judge_mutants.mutant import Breaks, Draft, mutator
+from benchmarks.judge_mutants.sequences import unfollowed
+from verification.evidence.row_types import Row
+from verification.vocabulary.anomalies import Anomaly
+
+
+def _source(base: Base, draft: Draft) -> tuple[Row, list[int], list[int]]:
+    """A committed offset, the inputs of its partition that were copied, and those that were not."""
+    group = draft.pick(base.rows["group_offsets"])
+    copied = sorted(
+        {each.row["source_offset"] for each in base.copies() if each.row["source_partition"] == group["partition"]}
+    )
+    partition = (group["topic_index"], group["partition"])
+    left = [each.place[2] for each in base.partitions[partition] if each.visible and each.place[2] not in set(copied)]
+    return group, copied, left
+
+
+def _offset_behind(base: Base, draft: Draft) -> Breaks:
+    """A committed offset is lower; harmless as long as it covers every input that was copied."""
+    group, copied, _ = _source(base, draft)
+    offset = draft.pick((*copied, *range(copied[-1] + 1, group["offset"])))
+    draft.change("group_offsets", lambda row: row is group, offset=offset)
+    return {Anomaly.OUTPUT_WITHOUT_OFFSET} if offset <= copied[-1] else ()
+
+
+def _offset_gone(base: Base, draft: Draft) -> Breaks:
+    """The cluster has no committed offset of a partition whose inputs were copied."""
+    group, _, _ = _source(base, draft)
+    if draft.random.random() < 0.5:
+        draft.drop("group_offsets", lambda row: row is group)
+    else:
+        draft.change("group_offsets", lambda row: row is group, offset=-1)
+    return {Anomaly.OUTPUT_WITHOUT_OFFSET}
+
+
+def _offset_ahead(base: Base, draft: Draft) -> Breaks:
+    """A committed offset is higher; harmless as long as it covers no input that was not copied."""
+    group, _, left = _source(base, draft)
+    offset = draft.pick([*left[:1], *[each + 1 for each in left]])
+    draft.change("group_offsets", lambda row: row is group, offset=offset)
+    return {Anomaly.OFFSET_WITHOUT_OUTPUT} if offset > min(left) else ()
+
+
+def _other_source(base: Base, draft: Draft) -> Breaks:
+    """An output says that it was made of another input, which was copied as well."""
+    copies = base.copies()
+    record = draft.pick(copies)
+    topic = record.row["intended_topic_index"]
+    here = [each.row for each in copies if each.row["intended_topic_index"] == topic]
+    others = [
+        row
+        for row in here
+        if (row["source_partition"], row["source_offset"])
+        != (record.row["source_partition"], record.row["source_offset"])
+    ]
+    other = draft.pick(others)
+    names = ("source_partition", "source_offset")
+    draft.contents(record.place, **{name: other[name] for name in names})
+    return {Anomaly.DUPLICATE, Anomaly.OFFSET_WITHOUT_OUTPUT}
+
+
+def _copied_in_vain(base: Base, draft: Draft) -> Breaks:
+    """The copies of a transaction that was aborted are gone: another one had made them again."""
+    keys = [key for key, records in base.of.items() if records[0].row["source_offset"] >= 0 and not records[0].visible]
+    draft.vanish(each.place for each in base.of[draft.pick(keys)])
+    return unfollowed(draft)
+
+
+MUTATORS = tuple(
+    mutator(make) for make in (_offset_behind, _offset_gone, _offset_ahead, _other_source, _copied_in_vain)
+)

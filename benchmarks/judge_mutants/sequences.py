@@ -1,0 +1,120 @@
+"""Mutators of producers' own numbers, and what becomes of those numbers when others take records out of a log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import groupby
+
+from benchmarks.judge_mutants.base import Base, Record, place_of
+from benchmarks.judge_mutants.mutant import Breaks, Draft, mutator
+from verification.evidence.row_types import Row
+from verification.vocabulary.anomalies import Anomaly
+
+#: Numbers go round.
+TURN = 1 << 31
+Numbering = tuple[int, int, int, int]
+
+
+def _numberings(draft: Draft) -> list[list[Row]]:
+    """What each producer wrote, or was told by control records, in each partition; without what came from older epochs."""
+    parts: dict[tuple[int, int, int], list[Row]] = defaultdict(list)
+    for row in sorted(draft.rows["log"], key=place_of):
+        mine = parts[*place_of(row)[:2], row["producer_id"]]
+        older = mine and row["producer_epoch"] < mine[-1]["producer_epoch"]
+        if row["producer_id"] >= 0 and row["control"] != "other" and not older:
+            mine.append(row)
+    return list(parts.values())
+
+
+def unfollowed(draft: Draft) -> set[Anomaly]:
+    """What is broken when a number does not follow: those of an epoch count on, from 0 where its producer was known before.
+
+    The logs of all bases begin at offset 0, so that a control record always makes its producer known.
+    """
+    for rows in _numberings(draft):
+        known = False
+        for _, epoch in groupby(rows, key=lambda row: int(row["producer_epoch"])):
+            several = list(epoch)
+            known = known or several[0]["control"] is not None
+            numbers = [int(row["sequence"]) for row in several if row["control"] is None]
+            first = 0 if known else next(iter(numbers), 0)
+            if numbers != [(first + each) % TURN for each in range(len(numbers))]:
+                return {Anomaly.BROKEN_SEQUENCE}
+            known = True
+    return set()
+
+
+def _numbering(row: Row) -> Numbering:
+    return (*place_of(row)[:2], row["producer_id"], row["producer_epoch"])
+
+
+def _epochs(base: Base) -> list[list[Record]]:
+    """The records of each producer and epoch in each partition, three or more of them."""
+    found: dict[Numbering, list[Record]] = defaultdict(list)
+    for record in base.records:
+        if record.row["producer_id"] >= 0:
+            found[_numbering(record.row)].append(record)
+    return [records for records in found.values() if len(records) > 2]
+
+
+def _renumber(draft: Draft, records: list[Record], ahead: int) -> None:
+    places = {each.place for each in records}
+    draft.change("log", lambda row: place_of(row) in places, sequence=lambda row: (row["sequence"] + ahead) % TURN)
+
+
+def _number_left_out(base: Base, draft: Draft) -> Breaks:
+    """From a record on a producer's numbers are higher: a leader let a gap pass; harmless where it knew nothing before."""
+    records = draft.pick(_epochs(base))
+    _renumber(draft, records[draft.random.randrange(len(records)) :], draft.random.randint(1, 5))
+    return unfollowed(draft)
+
+
+def _number_again(base: Base, draft: Draft) -> Breaks:
+    """From a record on a producer's numbers are lower: a leader let pass what it had already."""
+    records = draft.pick(_epochs(base))
+    start = draft.random.randrange(1, len(records))
+    _renumber(draft, records[start:], -draft.random.randint(1, start))
+    return {Anomaly.BROKEN_SEQUENCE}
+
+
+def _numbers_exchanged(base: Base, draft: Draft) -> Breaks:
+    """Two records of a producer have each other's number."""
+    first, second = draft.random.sample(draft.pick(_epochs(base)), 2)
+    own = {first.place: second.row["sequence"], second.place: first.row["sequence"]}
+    draft.change("log", lambda row: place_of(row) in own, sequence=lambda row: own[place_of(row)])
+    return {Anomaly.BROKEN_SEQUENCE}
+
+
+def _numbers_go_round(base: Base, draft: Draft) -> Breaks:
+    """The first numbers of a producer in a partition are the last ones there are, and go on with 0."""
+    records = draft.pick([each for each in _epochs(base) if each[0].row is _first(base, each[0])])
+    _renumber(draft, records, TURN - draft.random.randint(1, len(records) - 1))
+    return ()
+
+
+def _first(base: Base, record: Record) -> Row:
+    """The first row of a record's producer in its partition."""
+    own = (*record.partition, record.row["producer_id"])
+    mine = [row for row in base.rows["log"] if (*place_of(row)[:2], row["producer_id"]) == own]
+    return min(mine, key=place_of)
+
+
+def _no_numbers(base: Base, draft: Draft) -> Breaks:
+    """Nobody captured the numbers of a partition, and records are gone that nobody was to have."""
+    keys = base.transactions("aborted", visible=False)
+    gone = draft.pick(base.of[draft.pick(keys)])
+    draft.vanish([gone.place])
+    draft.change("log", lambda row: place_of(row)[:2] == gone.partition, sequence=draft.pick((None, -1)))
+    return ()
+
+
+MUTATORS = tuple(
+    mutator(make)
+    for make in (
+        _number_left_out,
+        _number_again,
+        _numbers_exchanged,
+        _numbers_go_round,
+        _no_numbers,
+    )
+)

@@ -1,0 +1,140 @@
+"""A command and all that it starts: how long they take, how much processor time, and how much memory at their largest.
+
+The command leads a session of its own, and whatever it starts stays in it: the driver, its JVM, its Python workers. Ten
+times a second the resident pages of all of them are added up from /proc. Pages that two processes share are counted
+twice, and a peak between two looks is missed. Linux only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measuring.errors import PartyError
+
+_LOOK_S = 0.1
+_TAIL_LINES = 12
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+#: How long what is left of a session may take to end, once it was told to.
+_ENDING_S = 20.0
+# Fields of /proc/<pid>/stat after the name, counted from the state (proc(5) counts from 1, the state being its third).
+_PARENT, _SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 1, 3, 11, 12, 14, 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Seconds from start to end, processor seconds of all processes together, and their most resident bytes at once.
+
+    `driver_bytes` is the most of the command and its children alone, without what these started: of a Spark party that is
+    its driver, Python and JVM, without the workers.
+    """
+
+    seconds: float
+    processor_s: float
+    peak_bytes: int
+    driver_bytes: int
+
+
+def processor_s() -> float:
+    """Processor seconds of this process and of all that it has started in its session, children that ended included.
+
+    Others of the session count for others: what a shell or a test runner does beside it, and what ends there.
+    """
+    own = os.getsid(0)
+    session = {pid: fields for pid, fields in _processes() if int(fields[_SESSION]) == own}
+    found = {os.getpid()}
+    while more := {pid for pid, fields in session.items() if int(fields[_PARENT]) in found} - found:
+        found |= more
+    ticks = (int(each) for pid in found for each in session[pid][_USER : _CHILDREN_SYSTEM + 1])
+    return sum(ticks) / _TICKS_PER_S
+
+
+@dataclass(slots=True)
+class _Session:
+    number: int
+    peak_bytes: int = 0
+    driver_bytes: int = 0
+    processor_s: dict[int, float] | None = None
+
+    def look(self) -> None:
+        resident = driver = 0
+        spent = self.processor_s = self.processor_s or {}
+        for pid, fields in _processes():
+            if int(fields[_SESSION]) == self.number:
+                held = int(fields[_RESIDENT]) * _PAGE
+                resident += held
+                if self.number in (pid, int(fields[_PARENT])):
+                    driver += held
+                spent[pid] = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
+        self.peak_bytes = max(self.peak_bytes, resident)
+        self.driver_bytes = max(self.driver_bytes, driver)
+
+    def end(self) -> None:
+        """End what is left of it: first by request, then by force."""
+        deadline = time.monotonic() + _ENDING_S
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            while pids := [pid for pid, fields in _processes() if int(fields[_SESSION]) == self.number]:
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_LOOK_S)
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """Every living process, with the fields of its stat from the state on."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            # The name stands in parentheses and may hold anything, so what follows begins at the last one.
+            fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        # One that has ended and was not waited for holds nothing any more.
+        if fields and fields[0] != "Z":
+            yield int(entry.name), fields
+
+
+def measured(command: Sequence[str], *, cwd: Path, log: Path, codes: Sequence[int] = (0,)) -> Footprint:
+    """Run a command to its end, with what it says in `log`.
+
+    Raises PartyError when it ends with another code than `codes`; nothing of it is left running then either.
+    """
+    with log.open("wb") as output:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        session = _Session(process.pid)
+        try:
+            while process.poll() is None:
+                session.look()
+                time.sleep(_LOOK_S)
+            seconds = time.monotonic() - began
+        finally:
+            session.end()
+            process.wait()
+    if process.returncode not in codes:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
+        raise PartyError(f"{' '.join(command[1:4])} ended with {process.returncode}:\n{tail}")
+    spent = session.processor_s or {}
+    return Footprint(
+        seconds=seconds,
+        processor_s=sum(spent.values()),
+        peak_bytes=session.peak_bytes,
+        driver_bytes=session.driver_bytes,
+    )

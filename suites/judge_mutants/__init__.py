@@ -1,1 +1,0 @@
-"""The mutation test of the judge as a command."""
