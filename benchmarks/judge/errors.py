@@ -13,7 +13,7 @@ from benchmarks.measuring.errors import BenchError
 class DisagreementError(BenchError):
     """A party did not find exactly what was planted, or shows else around it: its time means nothing."""
 
-    default_hint = "One of the formulations is wrong, or the generator is; `tests/test_bench_verify.py` is smaller."
+    default_hint = "One of the formulations is wrong, or the generator is; `tests/benchmarks/test_judge.py` is smaller."
 
 
 class EvidenceSizeError(BenchError):

@@ -1,0 +1,262 @@
+"""What a fault must see before it believes itself, and what the nemesis must see before it calls it healed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from chaos.clients import ClientProcess, Succession, SyncPoint
+from chaos.cluster import BrokerId, Link, Position, Site, TopicPartition
+from chaos.errors import FutileFaultError, InjectionError
+from chaos.faults import (
+    CrashBroker,
+    CutSite,
+    DegradeSite,
+    ElectUncleanly,
+    Fault,
+    IsolateBrokers,
+    KillClient,
+    LoseResponses,
+    PartitionedZombie,
+    PausedZombie,
+    sites,
+)
+from chaos.nemesis import Applied, Nemesis
+from chaos.schedule import Step
+from chaos.targets import FollowerOf, LeaderOf, TransactionCoordinatorOf
+from tests.support.fake_cluster import FakeClients, FakeCluster, arena
+from tests.verification.test_coverage import evidence
+from verification.coverage import coverage
+from verification.vocabulary.history import FaultRecord
+
+LEADER = LeaderOf("billing-events", 0)
+APP, ZOMBIE = Site("app"), Site("zombie")
+
+
+def applied(fault: Fault, on: object, *, step: Step | None = None, **more: object) -> Applied:
+    """What the nemesis records of one step, without waiting."""
+    nemesis = Nemesis(
+        arena=on,  # type: ignore[arg-type]
+        record=lambda _: None,
+        tell=lambda _: None,
+        wait=lambda _: None,
+        **more,  # type: ignore[arg-type]
+    )
+    (record,) = nemesis.run((step or Step(fault=fault, hold_s=0),))
+    return record
+
+
+def test_a_fault_whose_heal_fails_is_confirmed_by_nobody_and_never_healed() -> None:
+    """A copier without a successor is not a copier that was replaced: the run has no after and no proof."""
+    on = arena()
+    clients = on.clients
+    assert isinstance(clients, FakeClients)
+
+    def succeed(process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
+        raise InjectionError(f"no successor of process {process.process} was initialised")
+
+    clients.succeed = succeed  # type: ignore[method-assign]
+    record = applied(KillClient("copier", SyncPoint.BEFORE_COMMIT), on)
+    assert record.confirmed_ns is not None
+    assert record.error == "InjectionError: no successor of process 2 was initialised"
+    assert record.healed_ns is None
+    run = evidence(FaultRecord(**asdict(record)))
+    assert (coverage.faults_confirmed(run), coverage.ok_after(run)) == (0, 0)
+
+
+def test_what_could_not_be_applied_is_healed_once_nothing_of_it_is_left() -> None:
+    """Healed is what was undone and seen to be, not what was tried."""
+    on = arena()
+    cluster = on.cluster
+    assert isinstance(cluster, FakeCluster)
+
+    def crash(*brokers: BrokerId) -> None:
+        cluster.dead.update(brokers)
+        raise InjectionError("it fell, and nobody knows how")
+
+    cluster.crash = crash  # type: ignore[method-assign]
+    assert applied(ElectUncleanly("billing-events", 0), on).healed_ns is not None
+
+    def start(broker: BrokerId) -> None:
+        raise InjectionError(f"broker {broker} does not start")
+
+    cluster.start = start  # type: ignore[method-assign]
+    assert applied(ElectUncleanly("billing-events", 0), on).healed_ns is None
+
+
+def test_a_link_that_was_slow_before_does_not_prove_that_it_was_slowed() -> None:
+    """The proof is against what a round trip took before, and a broker that answers nobody proves nothing."""
+    fault = DegradeSite(APP, latency_ms=50, jitter_ms=10)
+    for usual_ms, reacts, proven in ((500.0, False, False), (500.0, True, True), (2.0, True, True)):
+        on = arena(reacts=reacts)
+        assert isinstance(on.cluster, FakeCluster)
+        on.cluster.usual_ms = usual_ms
+        assert (fault.inject(on).confirm() is not None) is proven
+
+
+def test_a_broker_that_cannot_be_reached_proves_no_delay() -> None:
+    """Neither before, which makes the fault impossible, nor afterwards."""
+    on = arena()
+    assert isinstance(on.cluster, FakeCluster)
+    lost = Link(source="app", target=BrokerId(2))
+    injection = DegradeSite(APP, latency_ms=50).inject(on)
+    on.cluster.unreachable.add(lost)
+    assert injection.confirm() is None
+    with pytest.raises(InjectionError, match="does not answer site app before anything is degraded"):
+        DegradeSite(APP, latency_ms=50).inject(on)
+
+
+def test_a_rate_is_measured_by_what_it_lets_through() -> None:
+    """The padding takes a quarter of a second at the rate; with a delay the proof needs both."""
+    assert DegradeSite(APP, rate_kb_s=128).padding_kb == 32
+    assert DegradeSite(APP, rate_kb_s=128).longer_ms == 250
+    assert DegradeSite(APP, rate_kb_s=128, latency_ms=150, jitter_ms=100).longer_ms == 350
+    on = arena()
+    assert isinstance(on.cluster, FakeCluster)
+    injection = DegradeSite(APP, rate_kb_s=128, latency_ms=150, jitter_ms=100).inject(on)
+    on.cluster.links.narrow.clear()
+    assert injection.confirm() is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (DegradeSite(APP, latency_ms=50, jitter_ms=50), "no delay that could be measured"),
+        (DegradeSite(APP, rate_kb_s=0), "a cut"),
+    ],
+)
+def test_what_could_never_be_measured_is_refused(fault: DegradeSite, why: str) -> None:
+    """A fault whose proof would hold without it must not be planned."""
+    with pytest.raises(FutileFaultError, match=why):
+        Step(fault=fault)
+
+
+def test_an_unknown_end_is_no_ground_for_lost_responses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every high watermark is above −1: without a first one the fault is refused, and its link is open again."""
+    monkeypatch.setattr(sites, "ANSWERED_WITHIN_S", 0.0)
+    monkeypatch.setattr(sites, "LOOK_EVERY_S", 0.0)
+    on = arena()
+    cluster = on.cluster
+    assert isinstance(cluster, FakeCluster)
+
+    def silent(partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
+        return dict.fromkeys(partitions, Position(leader=1, high_watermark=-1, last_stable_offset=-1))
+
+    cluster.positions = silent  # type: ignore[method-assign]
+    with pytest.raises(InjectionError, match="nobody states where"):
+        LoseResponses(APP, "billing-events", 0).inject(on)
+    assert cluster.links.is_healed()
+    assert not on.clients.held  # type: ignore[attr-defined]
+
+
+def test_the_coordinator_asked_about_is_always_that_of_the_same_id() -> None:
+    """When the first producer has ended, another id's coordinator must not tell that the role has moved."""
+    on = arena()
+    cluster, clients = on.cluster, on.clients
+    assert isinstance(cluster, FakeCluster)
+    assert isinstance(clients, FakeClients)
+    homes = {"r-0": BrokerId(1), "r-1": BrokerId(3), "r-2": BrokerId(3)}
+    cluster.transaction_coordinator = homes.get  # type: ignore[method-assign]
+    target = TransactionCoordinatorOf(0)
+    struck = target.resolve(on)
+    clients.kill(clients.living[0])
+    assert target.left(on, struck) is None
+    homes["r-0"] = BrokerId(2)
+    assert target.left(on, struck) == "transaction coordinator moved 1 → 2"
+
+
+def test_a_follower_is_struck_and_the_leader_spared() -> None:
+    """The role resolves to an in-sync replica that does not lead, and has left it when it left the in-sync set."""
+    on = arena()
+    target = FollowerOf("billing-events", 0)
+    assert target.resolve(on) == (3,)
+    assert target.left(on, (BrokerId(3),)) is None
+    injection = CrashBroker(target).inject(on)
+    assert injection.confirm() == "in-sync replicas of billing-events-0 are [1, 2], without [3]"
+
+
+def test_an_isolated_broker_must_still_be_reached_by_clients() -> None:
+    """Otherwise nobody could have been given what only the old leader had, and the claim was not tried."""
+    on = arena()
+    injection = IsolateBrokers(LEADER).inject(on)
+    proof = injection.confirm()
+    assert proof is not None
+    assert "broker 1 can still be reached from app, zombie" in proof
+    on.cluster.links.cut(Link(source="app", target=BrokerId(1)))
+    assert injection.confirm() is None
+
+
+def test_a_site_is_cut_off_while_its_clients_are_where_it_says() -> None:
+    """They wait at the point when the links are cut, and go on behind the cut; who runs elsewhere is left alone."""
+    on = arena()
+    clients, mesh = on.clients, on.cluster.links
+    assert isinstance(clients, FakeClients)
+    seen: list[dict[int, SyncPoint]] = []
+    cut = mesh.cut
+
+    def watched(*links: Link) -> None:
+        seen.append(dict(clients.held))
+        cut(*links)
+
+    mesh.cut = watched  # type: ignore[method-assign]
+    injection = CutSite(ZOMBIE, held=SyncPoint.BEFORE_OFFSETS).inject(on)
+    assert seen == [{1: SyncPoint.BEFORE_OFFSETS}]
+    assert not clients.held
+    assert injection.processes == (1,)
+
+
+@pytest.mark.parametrize("kind", [PausedZombie, PartitionedZombie])
+def test_a_zombie_sleeps_past_its_transaction_timeout(
+    kind: type[PausedZombie] | type[PartitionedZombie], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However soon its heir is there, it comes back only when its own transaction has timed out."""
+    slept: list[float] = []
+    monkeypatch.setattr("chaos.faults.zombies.time.sleep", slept.append)
+    injection = kind(site=ZOMBIE, heir_site=APP, past_s=6.0).inject(arena())
+    assert sum(slept) == pytest.approx(6.0, abs=0.5)
+    assert injection.processes == (1,)
+
+
+def test_who_is_struck_himself_is_recorded() -> None:
+    """Only then can be asked whether he, or whoever took his place, worked again."""
+    assert applied(KillClient("copier", SyncPoint.BEFORE_COMMIT), arena()).processes == (2,)
+    assert applied(LoseResponses(APP, "billing-events", 0), arena()).processes == (0,)
+    assert applied(CrashBroker(LEADER), arena()).processes == ()
+
+
+def test_the_next_step_waits_until_the_cluster_is_whole() -> None:
+    """A rolling restart stops a broker only when the one before is back: `once_whole` is asked before anything else."""
+    on, order = arena(), []
+    cluster = on.cluster
+    assert isinstance(cluster, FakeCluster)
+    cluster.crash = lambda *brokers: order.append(f"crash {brokers[0]}")  # type: ignore[method-assign]
+    step = Step(fault=CrashBroker(LEADER), hold_s=0, confirm_within_s=0.01, once_whole=True)
+    applied(step.fault, on, step=step, await_whole=lambda: order.append("whole"))
+    assert order == ["whole", "crash 1"]
+    assert step.describe().startswith("once the cluster is whole, at once: crash")
+
+
+def test_producers_are_let_go_as_the_fault_strikes() -> None:
+    """With `let_go_first` the blow falls once one of them has asked for its commit, not on clients that wait."""
+    on = arena()
+    cluster, clients = on.cluster, on.clients
+    assert isinstance(cluster, FakeCluster)
+    assert isinstance(clients, FakeClients)
+    held: list[bool] = []
+    asked: list[int] = []
+    crash = cluster.crash
+
+    def watched(*brokers: BrokerId) -> None:
+        held.append(bool(clients.held))
+        asked.append(clients.asked_for_deciding)
+        crash(*brokers)
+
+    cluster.crash = watched  # type: ignore[method-assign]
+    for first in (False, True):
+        step = Step(fault=CrashBroker(LEADER), hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, let_go_first=first)
+        applied(step.fault, on, step=step)
+    assert (held, asked) == ([True, False], [0, 1])
+    for point in (None, SyncPoint.BEFORE_PRODUCE):
+        with pytest.raises(FutileFaultError, match="nobody holds before a commit"):
+            Step(fault=CrashBroker(LEADER), while_held=point, let_go_first=True)

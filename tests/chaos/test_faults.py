@@ -1,0 +1,314 @@
+"""Every fault applies, proves that it took hold, and heals; on a cluster that does not react it proves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from chaos.clients import SyncPoint
+from chaos.cluster import BrokerId, Site
+from chaos.errors import FutileFaultError, InjectionError, UnresolvedTargetError
+from chaos.faults import (
+    FAULTS,
+    CrashBroker,
+    CutFollowers,
+    CutLeaderFromFollowers,
+    CutSite,
+    DegradeSite,
+    ElectUncleanly,
+    Fault,
+    IsolateBrokers,
+    IsolateThenCrashLeader,
+    KillClient,
+    LateDuplicate,
+    LoseResponses,
+    PartitionedZombie,
+    PauseBroker,
+    PausedZombie,
+    StopBroker,
+    TamperFrames,
+    zombies,
+)
+from chaos.frames import Answer, Cut, Frames
+from chaos.link_targets import BetweenBrokers, FromSite
+from chaos.nemesis import LOOK_EVERY_S, Applied, Nemesis
+from chaos.schedule import Step, duration_s
+from chaos.targets import (
+    AllBrokers,
+    Controller,
+    FollowerOf,
+    GroupCoordinator,
+    LeaderAwayFromCoordinators,
+    LeaderOf,
+    TransactionCoordinatorOf,
+)
+from tests.support.fake_cluster import FakeClients, FakeCluster, arena
+from verification.coverage import coverage
+
+LEADER = LeaderOf("billing-events", 0)
+APP = Site("app")
+ZOMBIE = Site("zombie")
+
+EFFECTIVE: list[Fault] = [
+    CrashBroker(LEADER),
+    CrashBroker(AllBrokers()),
+    CrashBroker(TransactionCoordinatorOf(0)),
+    StopBroker(Controller()),
+    PauseBroker(LEADER),
+    CutFollowers("billing-events", 0),
+    IsolateBrokers(LEADER),
+    CutSite(APP),
+    CutSite(APP, GroupCoordinator()),
+    CutSite(APP, held=SyncPoint.BEFORE_OFFSETS),
+    CrashBroker(FollowerOf("billing-events", 0)),
+    DegradeSite(APP, latency_ms=50, jitter_ms=10),
+    DegradeSite(APP, rate_kb_s=128),
+    LoseResponses(APP, "billing-events", 0),
+    PausedZombie(site=ZOMBIE, heir_site=APP),
+    PartitionedZombie(site=ZOMBIE, heir_site=APP),
+    KillClient("copier", SyncPoint.BEFORE_COMMIT),
+    IsolateThenCrashLeader("billing-events", 0),
+    ElectUncleanly("billing-events", 0),
+    TamperFrames(
+        on=FromSite(APP, TransactionCoordinatorOf(0)),
+        frames=Frames(api="EndTxn"),
+        producer=0,
+        action=Answer(error_code=14),
+    ),
+    TamperFrames(on=BetweenBrokers(AllBrokers(), LEADER), frames=Frames(api="EndTxn"), action=Cut()),
+]
+
+
+def healed(cluster: FakeCluster, clients: FakeClients) -> bool:
+    return (
+        cluster.links.is_healed()
+        and not cluster.dead
+        and not cluster.paused
+        and not clients.held
+        and not clients.stopped
+    )
+
+
+@dataclass
+class Book:
+    """What a nemesis recorded and told; `nemesis` makes one that writes into it."""
+
+    records: list[Applied] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def nemesis(self, in_arena: object, *, interrupt_after: int | None = None) -> Nemesis:
+        """A nemesis that does not sleep; after so many waits it is interrupted."""
+        calls = 0
+
+        def wait(seconds: float) -> None:
+            nonlocal calls
+            calls += 1
+            if interrupt_after is not None and calls > interrupt_after:
+                raise KeyboardInterrupt
+
+        return Nemesis(arena=in_arena, record=self.records.append, tell=self.told.append, wait=wait)  # type: ignore[arg-type]
+
+
+def test_every_fault_of_the_list_is_tried() -> None:
+    """The list of faults and the list of tried faults agree, the futile one aside, and the one that wants an answer.
+
+    `LateDuplicate` is tried on real links, with somebody who answers what arrives late.
+    """
+    tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate}
+    assert tried == set(FAULTS)
+
+
+@pytest.mark.parametrize("fault", EFFECTIVE, ids=lambda fault: type(fault).__name__)
+def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
+    """On a cluster that reacts, a fault proves itself and leaves nothing behind."""
+    on = arena()
+    injection = fault.inject(on)
+
+    proof = injection.confirm()
+
+    assert proof, "no proof although the cluster reacted"
+    injection.heal()
+    injection.heal()
+    assert isinstance(on.cluster, FakeCluster)
+    assert isinstance(on.clients, FakeClients)
+    assert healed(on.cluster, on.clients)
+
+
+#: What a process's own end or a refused connection proves needs no reaction of the cluster.
+UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | CrashBroker)]
+
+
+@pytest.mark.parametrize("fault", UNNOTICED, ids=lambda fault: type(fault).__name__)
+def test_a_fault_that_nobody_notices_is_not_confirmed(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that returned is no proof: without an effect there is no confirmation."""
+    monkeypatch.setattr("chaos.faults.compound.ELECTION_WITHIN_S", 0.0)
+    injection = fault.inject(arena(reacts=False))
+    assert injection.confirm() is None
+    injection.heal()
+
+
+def test_a_crashed_leader_that_keeps_its_role_is_not_confirmed() -> None:
+    """The process being gone does not prove that leadership moved."""
+    assert CrashBroker(LEADER).inject(arena(reacts=False)).confirm() is None
+
+
+@pytest.mark.parametrize("fault", EFFECTIVE, ids=lambda fault: type(fault).__name__)
+def test_the_nemesis_heals_when_interrupted(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while a fault is in force leaves a healed cluster and free clients."""
+    monkeypatch.setattr("chaos.faults.compound.ELECTION_WITHIN_S", 0.0)
+    on = arena(reacts=False)
+    book = Book()
+    with pytest.raises(KeyboardInterrupt):
+        book.nemesis(on, interrupt_after=0).run((Step(fault=fault),))
+    (record,) = book.records
+    assert record.healed_ns is not None
+    assert record.applied_ns is not None or record.error, "what was done, or why it was not, must be in the history"
+    assert isinstance(on.cluster, FakeCluster)
+    assert isinstance(on.clients, FakeClients)
+    assert healed(on.cluster, on.clients)
+
+
+def test_the_nemesis_records_proof_and_times_in_order() -> None:
+    """A step leaves one record: began, applied, confirmed and healed in this order, with the proof."""
+    book = Book()
+    (record,) = book.nemesis(arena()).run((Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0),))
+    assert book.records == [record]
+    assert record.proof == "leader of billing-events-0 moved 1 → 2"
+    assert record.applied_ns is not None
+    assert record.confirmed_ns is not None
+    assert record.healed_ns is not None
+    assert record.began_ns <= record.applied_ns <= record.confirmed_ns <= record.healed_ns
+
+
+def test_a_fault_stands_until_enough_operations_met_it() -> None:
+    """Operations that were under way when it struck have met it; those that ended before have not."""
+    begun, looks = 7, 0
+
+    def wait(seconds: float) -> None:
+        nonlocal begun, looks
+        if seconds == LOOK_EVERY_S:
+            begun, looks = begun + 1, looks + 1
+
+    nemesis = Nemesis(
+        arena=arena(),  # type: ignore[arg-type]
+        record=lambda _: None,
+        tell=lambda _: None,
+        wait=wait,
+        attempted=lambda: begun,
+        ended=lambda: 4,
+        meets=10,
+    )
+    nemesis.run((Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0),))
+    assert looks == 7, "three operations were under way, seven more had to be begun"
+
+
+def test_what_is_told_late_has_not_met_the_fault() -> None:
+    """A client that ended its operation before the fault, and is heard of while the fault takes hold, counts for none."""
+    cluster_at = arena()
+    looks = 0
+
+    def wait(seconds: float) -> None:
+        nonlocal looks
+        looks += seconds == LOOK_EVERY_S
+
+    struck: list[str] = []
+    nemesis = Nemesis(
+        arena=cluster_at,  # type: ignore[arg-type]
+        record=lambda _: None,
+        tell=struck.append,
+        wait=wait,
+        attempted=lambda: 7 + looks,
+        ended=lambda: 5 if struck else 4,
+        meets=10,
+    )
+    nemesis.run((Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0),))
+    assert looks == 8, "two operations were under way, eight more had to be begun"
+
+
+def test_a_fault_that_cannot_be_applied_is_recorded_with_its_error() -> None:
+    """A target that nobody holds is not an accident of the harness: the step is recorded, unconfirmed."""
+    book = Book()
+    (record,) = book.nemesis(arena()).run((Step(fault=KillClient("observer", SyncPoint.BEFORE_COMMIT)),))
+    assert record.error == "UnresolvedTargetError: no observer is running"
+    assert record.confirmed_ns is None
+
+
+def test_a_futile_fault_is_refused_when_the_schedule_is_built() -> None:
+    """Leader → follower carries no replication, so surviving its cut would prove nothing."""
+    with pytest.raises(FutileFaultError, match="followers fetch from the leader"):
+        Step(fault=CutLeaderFromFollowers("billing-events", 0))
+    with pytest.raises(FutileFaultError, match="neither latency nor rate"):
+        Step(fault=DegradeSite(APP))
+    with pytest.raises(FutileFaultError, match="share a site"):
+        Step(fault=PartitionedZombie(site=APP, heir_site=APP))
+    with pytest.raises(FutileFaultError, match="negative time"):
+        Step(fault=CrashBroker(LEADER), after_s=-1)
+
+
+def test_producers_wait_at_the_sync_point_until_the_fault_is_confirmed() -> None:
+    """`while_held` holds every transactional producer before the fault and lets go afterwards."""
+    on = arena()
+    assert isinstance(on.clients, FakeClients)
+    held: list[dict[int, SyncPoint]] = []
+    clients = on.clients
+
+    def tell(text: str) -> None:
+        held.append(dict(clients.held))
+
+    step = Step(fault=CrashBroker(LEADER), after_s=0, hold_s=0, while_held=SyncPoint.BEFORE_COMMIT)
+    Nemesis(arena=on, record=lambda _: None, tell=tell, wait=lambda _: None).run((step,))
+    assert held[0] == {0: SyncPoint.BEFORE_COMMIT, 1: SyncPoint.BEFORE_COMMIT}
+    assert held[1] == {}
+    assert clients.held == {}
+
+
+def test_a_partition_away_from_the_coordinators_is_chosen() -> None:
+    """The target spares the brokers that coordinate the producers."""
+    on = arena(single_replica=True)
+    target = LeaderAwayFromCoordinators("billing-events")
+    assert target.resolve(on) == (1,)
+    injection = CrashBroker(target).inject(on)
+    assert injection.confirm() == "billing-events-0 has no leader"
+
+
+def test_a_partition_whose_leader_coordinates_everybody_is_refused() -> None:
+    """Where no leader is free of coordination the target says so instead of attacking the coordinator."""
+    with pytest.raises(UnresolvedTargetError, match="coordinates all producers"):
+        LeaderAwayFromCoordinators("billing-events").resolve(arena())
+
+
+def test_a_schedule_lasts_at_least_its_steps() -> None:
+    """The least time of a schedule is the sum of its waits and holds."""
+    schedule = (Step(fault=CrashBroker(LEADER), after_s=3, hold_s=5), Step(fault=PauseBroker(LEADER), hold_s=4))
+    assert duration_s(schedule) == 12
+    assert schedule[0].describe() == (
+        "after 3 s: crash (SIGKILL) of the leader of billing-events-0, for 5 s once it shows"
+    )
+
+
+def test_nemesis_and_judge_mean_the_same_by_fencing() -> None:
+    """A zombie whose answer confirms the fault also counts for the floor, or the run could never be conclusive."""
+    assert zombies.FENCING_CODES <= coverage.FENCING_CODES
+    assert zombies.FENCING_NAMES <= coverage.FENCING_NAMES
+
+
+def test_what_a_fault_felled_before_it_failed_is_put_right() -> None:
+    """A fault of several parts that fails at a later one leaves links open and brokers running."""
+    on = arena()
+    cluster = on.cluster
+    assert isinstance(cluster, FakeCluster)
+    crash, felled = cluster.crash, []
+
+    def crash_one(*brokers: BrokerId) -> None:
+        felled.append(brokers[0])
+        crash(brokers[0])
+        raise InjectionError("the second one will not fall")
+
+    cluster.crash = crash_one  # type: ignore[method-assign]
+    book = Book()
+    (record,) = book.nemesis(on).run((Step(fault=ElectUncleanly("billing-events", 0), hold_s=0),))
+    assert felled, "nothing was felled"
+    assert record.error == "InjectionError: the second one will not fall"
+    assert isinstance(on.clients, FakeClients)
+    assert healed(cluster, on.clients)

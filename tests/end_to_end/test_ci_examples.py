@@ -1,0 +1,180 @@
+"""The examples of `docs/ci` say what the product has: environments, options, files; and do what they promise."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import jsonschema
+import pytest
+
+from reports.retention import LATEST
+from runner.config import OUT, add_options
+from tests.support.paths import ROOT
+from tests.support.workflows import CLEAN, GITHUB, GITLAB, VIOLATING, Done, body_of, carry_out, job_of
+
+EXAMPLES = sorted((ROOT / "docs" / "ci").glob("*.yml"))
+SYSTEMS = (GITHUB, GITLAB)
+GUIDE = ROOT / "docs" / "ci.md"
+#: What a run leaves, of which the examples keep something.
+FACES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json"}
+#: What editors check such files with, published by SchemaStore and GitLab and kept in a package.
+SCHEMAS = files("check_jsonschema.builtin_schemas") / "vendor"
+COMMAND = re.compile(r"tox -e (\S+)((?: --(?=\s))?(?:[^\n|&`]|\\\n)*)")
+
+
+def scripts(value: Any) -> Iterator[str]:
+    """Every shell script of a workflow, wherever the system keeps it."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == "run":
+                yield inner
+            elif name == "script":
+                yield "\n".join(inner)
+            else:
+                yield from scripts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from scripts(inner)
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda path: path.stem)
+def example(request: pytest.FixtureRequest) -> Path:
+    """Each of the examples."""
+    path: Path = request.param
+    return path
+
+
+def test_every_example_is_a_workflow_with_commands(example: Path) -> None:
+    """It is YAML, it has scripts, and each of them is sound shell."""
+    found = list(scripts(body_of(example)))
+    assert any("tox -e conformance" in script for script in found)
+    for script in found:
+        checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+
+
+def faults_of(example: Path, body: dict[str, Any]) -> list[str]:
+    """What the published schema of a system has against a workflow."""
+    name = "github-workflows.json" if example.stem.startswith(GITHUB) else "gitlab-ci.json"
+    schema = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    return [each.message for each in jsonschema.validators.validator_for(schema)(schema).iter_errors(body)]
+
+
+def test_the_published_schema_accepts_every_example(example: Path) -> None:
+    """And refuses the same file with a job that is none."""
+    body = body_of(example)
+    assert faults_of(example, body) == []
+    jobs = body.get("jobs", body)
+    (name,) = jobs
+    jobs[name] = {**jobs[name], "timeout-minutes" if "jobs" in body else "timeout": ["an hour"]}
+    assert faults_of(example, body)
+
+
+@pytest.mark.parametrize("path", [*EXAMPLES, GUIDE], ids=lambda path: path.name)
+def test_environments_and_options_exist(path: Path) -> None:
+    """Each `tox -e …` is an environment of ours, and each option of a conformance run is one that it has."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    parser = pytest.Parser(_ispytest=True)
+    add_options(parser)
+    known = {name for group in parser._groups for option in group.options for name in option.names()}
+    commands = COMMAND.findall(path.read_text(encoding="utf-8"))
+    assert commands
+    for environment, rest in commands:
+        assert f"testenv:{environment}" in tox.sections()
+        if environment == "conformance":
+            assert set(re.findall(r"--[a-z-]+", rest)) <= known
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_a_nightly_run_tries_everything(path: Path) -> None:
+    """Runners have a Docker engine, and some scenarios of the night are tried on processes of the machine alone."""
+    for environment, rest in COMMAND.findall(path.read_text(encoding="utf-8")):
+        if environment == "conformance" and "--profile nightly" in rest:
+            assert "--runtime local" in rest
+
+
+def test_what_is_kept_is_what_a_run_leaves(example: Path) -> None:
+    """Paths of reports name the directory that runs are kept in, and files that a run writes."""
+    text = example.read_text(encoding="utf-8")
+    kept = re.findall(rf"{OUT.relative_to(ROOT)}/([\w.-]*)/?([\w.-]*)", text)
+    assert kept
+    for directory, name in kept:
+        assert directory in {"", LATEST, "from", "to"}
+        assert name in {"", *FACES}
+
+
+def performed(kind: str, system: str, place: Path, planted: dict[str, str], **given: str) -> Done:
+    """Carry out the example of one kind on one system; whatever became of it, what it keeps is there when a run is."""
+    job = job_of(ROOT / "docs" / "ci" / f"{system}-{kind}.yml")
+    done = carry_out(job, place, given=given, planted=planted)
+    results = list((done.checkout / OUT.relative_to(ROOT)).rglob("results.json"))
+    if results:
+        assert job.kept
+        assert all(list((done.checkout / each).rglob("report.html")) for each in job.kept)
+    return done
+
+
+def cases_of(done: Done, path: str) -> int:
+    """How many test cases the system's own list of tests would have."""
+    return sum(1 for _ in Xml.parse(done.checkout / path).iter("testcase"))  # noqa: S314 - our own file
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    ("before", "now", "code", "said"),
+    [
+        # The violations of production are the baseline, not the verdict of the job.
+        (VIOLATING, CLEAN, 0, "0 regressed, 0 vanished, 0 newly inconclusive, 3 fixed"),
+        (CLEAN, VIOLATING, 1, "3 regressed, 0 vanished"),
+        (VIOLATING, VIOLATING, 1, "0 regressed, 0 vanished, 0 newly inconclusive, 0 fixed"),
+    ],
+)
+def test_an_upgrade_is_decided_by_the_new_release(
+    tmp_path: Path, system: str, before: str, now: str, code: int, said: str
+) -> None:
+    """The exit code of the job is that of the second run, whose report says what changed, kept whatever it says."""
+    planted = {"3.9.2": before, "4.3.1": now}
+    given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
+    done = performed("upgrade", system, tmp_path, planted, **given)
+    assert done.code == code
+    to = done.checkout / "reports" / "out" / "to"
+    assert said in (to / "summary.md").read_text(encoding="utf-8")
+    if system == GITHUB:
+        assert said in done.summary
+    else:
+        assert cases_of(done, job_of(ROOT / "docs" / "ci" / f"{system}-upgrade.yml").junit)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_an_upgrade_from_a_run_that_left_nothing_is_not_compared(tmp_path: Path, system: str) -> None:
+    """Without a baseline everything would be new and nothing worse: the job ends before the new release is run."""
+    given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
+    done = performed("upgrade", system, tmp_path, {"4.3.1": CLEAN}, **given)
+    assert done.code
+    assert not (done.checkout / "reports" / "out" / "to").exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(("release", "does", "code"), [("4.2.1", CLEAN, 0), ("", VIOLATING, 1)])
+def test_a_night_ends_with_its_exit_code_and_keeps_its_report(
+    tmp_path: Path, system: str, release: str, does: str, code: int
+) -> None:
+    """Of the release that was asked for, or else of the one that the product takes; the summary is there either way."""
+    given = {"kafka": release} if system == GITHUB else {"KAFKA": release}
+    done = performed("nightly", system, tmp_path, {release: does}, **given)
+    assert done.code == code
+    latest = done.checkout / "reports" / "out" / LATEST
+    assert json.loads((latest / "results.json").read_text(encoding="utf-8"))["run"]["profile"] == "nightly"
+    if system == GITHUB:
+        assert done.summary == (latest / "summary.md").read_text(encoding="utf-8")
+    else:
+        assert cases_of(done, job_of(ROOT / "docs" / "ci" / f"{system}-nightly.yml").junit)

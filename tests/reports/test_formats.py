@@ -1,0 +1,211 @@
+"""Formats of other people: JUnit, CTRF, the badge endpoint and the trace are valid, whatever the run was."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import jsonschema
+import pytest
+
+from reports.formats import ctrf as ctrf_face
+from reports.formats import junit
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.run_record import Acceptance, RunState
+from tests.reports.test_report_files import hostile_plan
+from tests.support.paths import ROOT
+from tests.support.plans import BROKEN, CONTROL, EVERY_VERDICT, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan
+from tests.support.run_directories import make_run
+from verification.vocabulary.verdict import ExitCode
+
+CTRF = json.loads((ROOT / "tests/support/ctrf.schema.json").read_text(encoding="utf-8"))
+#: What common readers of JUnit XML accept: per element its attributes, those it must have, and its children. Written
+#: from the schema that Jenkins' xUnit plugin validates with (junit-10.xsd) and from the one of Windy Road.
+JUNIT = {
+    "testsuites": ({"name", "tests", "failures", "errors", "time"}, set(), {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
+        {"name", "tests", "failures", "errors"},
+        {"testcase"},
+    ),
+    "testcase": ({"classname", "name", "time"}, {"classname", "name"}, {"failure", "error", "skipped"}),
+    "failure": ({"message"}, set(), set()),
+    "error": ({"message"}, set(), set()),
+    "skipped": ({"message"}, set(), set()),
+}
+
+#: The phases of the Trace Event Format that are used, each with the members that its readers need; times are whole
+#: microseconds. https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+TRACE = {
+    "M": {"name": str, "pid": int, "tid": int, "args": dict},
+    "X": {"name": str, "cat": str, "pid": int, "tid": int, "ts": int, "dur": int, "args": dict},
+    "C": {"name": str, "pid": int, "ts": int, "args": dict},
+}
+#: What an event of metadata says about a process or thread.
+METADATA = {
+    "process_name": ("name", str),
+    "thread_name": ("name", str),
+    "process_sort_index": ("sort_index", int),
+    "thread_sort_index": ("sort_index", int),
+}
+#: The reserved names of colours that are used; chrome://tracing does not open a file with any other.
+COLOURS = {"good", "bad", "terrible", "grey"}
+GOLDEN = Path(__file__).parent / "golden" / "scenarios-4.3.1" / "run"
+
+
+@pytest.fixture(params=["every verdict", "hostile", "empty", "interrupted"])
+def faces(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The faces of one planted run."""
+    plans = {
+        "every verdict": EVERY_VERDICT,
+        "hostile": (SMOKE, hostile_plan()),
+        "empty": (),
+        "interrupted": (SMOKE, CONTROL),
+    }[request.param]
+    state = RunState.INTERRUPTED if request.param == "interrupted" else RunState.FINISHED
+    run = make_run(tmp_path / "run", plans, state=state)
+    write_all(load_run(run), run)
+    return run
+
+
+def loaded(path: Path) -> Any:
+    """A JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_ctrf_follows_its_schema_and_its_counts_are_those_of_its_tests(faces: Path) -> None:
+    """The file validates, every status is counted, and ids are unique."""
+    body = loaded(faces / "ctrf.json")
+    jsonschema.Draft202012Validator.check_schema(CTRF)
+    jsonschema.validate(body, CTRF)
+    results = body["results"]
+    counted = Counter(each["status"] for each in results["tests"])
+    for status in ("passed", "failed", "skipped", "pending", "other"):
+        assert results["summary"][status] == counted[status]
+    assert results["summary"]["tests"] == len(results["tests"])
+    assert len({each["id"] for each in results["tests"]}) == len(results["tests"])
+
+
+def test_junit_uses_nothing_that_its_readers_refuse(faces: Path) -> None:
+    """Only known elements and attributes, numbers where numbers belong, and one outcome per case at most."""
+    for element in Xml.parse(faces / "junit.xml").iter():  # noqa: S314 - our own file
+        known, needed, children = JUNIT[element.tag]
+        assert needed <= set(element.attrib) <= known
+        assert {child.tag for child in element} <= children
+        assert element.tag != "testcase" or len(element) <= 1
+        assert all(element.get(name, "0").isdecimal() for name in ("tests", "failures", "errors", "skipped"))
+        assert float(element.get("time", "0")) >= 0
+
+
+@pytest.mark.parametrize(
+    ("plans", "changes"),
+    [
+        ((), {}),
+        ((INAPPLICABLE,), {}),
+        ((INAPPLICABLE, CONTROL), {}),
+        ((SMOKE, replace(CONTROL, convicted=False)), {}),
+        ((SMOKE, BROKEN), {}),
+        ((SMOKE, UNDECIDED), {}),
+        ((SMOKE, FAILED), {}),
+        ((SMOKE,), {"problems": ("one", "another")}),
+        ((SMOKE,), {"state": RunState.INTERRUPTED}),
+        ((SMOKE, replace(FAILED, crashed=("a check",))), {"accepted": (Acceptance(id="KB-16"),)}),
+        ((SMOKE, CONTROL), {}),
+        ((SMOKE, INAPPLICABLE), {}),
+        ((SMOKE, FAILED), {"accepted": (Acceptance(id="KB-16"),)}),
+    ],
+)
+def test_a_dashboard_is_green_exactly_when_the_exit_code_is_0(
+    tmp_path: Path, plans: tuple[Plan, ...], changes: dict[str, Any]
+) -> None:
+    """Both formats: nothing failed and nothing is open in them, or the code is not 0; no two cases have one name."""
+    report = load_run(make_run(tmp_path, plans, **changes))
+    root = Xml.fromstring(junit.render(report))  # noqa: S314 - our own text
+    ctrf = json.loads(ctrf_face.dumps(report))["results"]
+    green = report.judgement.exit_code is ExitCode.CONFORMANT
+    assert (root.get("failures"), root.get("errors")) == ("0", "0") if green else root.findall(".//testcase/*")
+    assert (ctrf["summary"]["failed"] + ctrf["summary"]["other"] == 0) is green
+    names = [(each.get("classname"), each.get("name")) for each in root.iter("testcase")]
+    assert len(names) == len(set(names))
+    assert len({each["id"] for each in ctrf["tests"]}) == len(names)
+
+
+def test_the_badge_is_an_endpoint_badge(faces: Path) -> None:
+    """The fields that shields.io requires, and green for GO alone."""
+    badge = loaded(faces / "badge.json")
+    assert badge["schemaVersion"] == 1
+    assert set(badge) == {"schemaVersion", "label", "message", "color", "isError"}
+    assert (badge["color"] == "brightgreen") == (loaded(faces / "results.json")["decision"] == "GO")
+
+
+def test_the_trace_has_every_operation_and_no_overlapping_slices(faces: Path) -> None:
+    """Each slice has a named thread, slices of one thread do not overlap, and nothing begins before zero."""
+    events = loaded(faces / "trace.json")["traceEvents"]
+    named = {(each["pid"], each["tid"]) for each in events if each["name"] == "thread_name"}
+    threads = defaultdict(list)
+    for each in events:
+        assert each["ts"] >= 0
+        if each["ph"] == "X":
+            assert each["dur"] >= 0
+            threads[each["pid"], each["tid"]].append(each)
+    assert threads.keys() <= named
+    for slices in threads.values():
+        for before, after in pairwise(slices):
+            assert before["ts"] + before["dur"] <= after["ts"]
+    operations = [each for each in events if each.get("cat") == "operation"]
+    # 240 operations per planted history.
+    assert len(operations) == 240 * len({each["pid"] for each in events})
+
+
+def follows_the_format(trace: Any) -> None:
+    """What Perfetto and chrome://tracing ask of a file in the JSON object format."""
+    assert trace["displayTimeUnit"] in {"ms", "ns"}
+    named = Counter()
+    for each in trace["traceEvents"]:
+        for member, kind in TRACE[each["ph"]].items():
+            assert type(each[member]) is kind, each
+        assert each.get("cname", "grey") in COLOURS
+        if each["ph"] == "C":
+            assert each["args"]
+            assert all(type(value) in (int, float) for value in each["args"].values())
+        if each["ph"] == "M":
+            member, kind = METADATA[each["name"]]
+            assert type(each["args"][member]) is kind
+            assert each["args"][member] != ""
+            named[each["name"], each["pid"], each["tid"]] += 1
+    # A second name of a process or thread would replace the first.
+    assert set(named.values()) <= {1}
+    assert {each["pid"] for each in trace["traceEvents"]} == {pid for kind, pid, _ in named if kind == "process_name"}
+
+
+def test_the_trace_follows_its_format(faces: Path) -> None:
+    """And counts microseconds: planted operations begin ten times a second."""
+    trace = loaded(faces / "trace.json")
+    follows_the_format(trace)
+    for pid in {each["pid"] for each in trace["traceEvents"]}:
+        began = sorted(
+            each["ts"] for each in trace["traceEvents"] if (each["pid"], each.get("cat")) == (pid, "operation")
+        )
+        assert began == [number * 100_000 for number in range(240)]
+
+
+def test_the_trace_of_a_real_run_follows_its_format_and_lies_on_its_clock(tmp_path: Path) -> None:
+    """Scenarios stand where the wall clock had them: the last of the run began minutes after the first."""
+    report = load_run(GOLDEN)
+    write_all(report, tmp_path)
+    trace = loaded(tmp_path / "trace.json")
+    follows_the_format(trace)
+    told = [each for each in (*report.scenarios, *report.controls) if each.timeline is not None]
+    began_us = {number: each.timeline.began_us for number, each in enumerate(told, start=1) if each.timeline}
+    first = {
+        pid: min(each["ts"] for each in trace["traceEvents"] if each["pid"] == pid and each["ph"] == "X")
+        for pid in began_us
+    }
+    assert first == {pid: at_us - min(began_us.values()) for pid, at_us in began_us.items()}
+    assert max(first.values()) > 60_000_000

@@ -1,0 +1,136 @@
+"""The faces of real runs, byte for byte.
+
+`tests/reports/golden/<name>/run` is the directory of a real run, cut to a few scenarios or cases and to a part of their
+histories; the scenario whose evidence has the coordinators' own log was taken over from a later run. `expected/` has, of
+each face, its digest and an excerpt that people can read and compare: the face without what the run did not decide, of
+the page its words. A change that is meant is blessed by
+
+    ONCEPROOF_BLESS=1 tox -e unit -- tests/reports/test_golden.py
+
+and reviewed like any other change of a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from reports.formats import terminal
+from reports.formats.write import write_all, write_text
+from reports.loading.run import load_run
+from tests.support.plans import Plan, found
+from tests.support.run_directories import make_run
+from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
+from verification.vocabulary.verdict import Verdict
+
+GOLDEN = Path(__file__).parent / "golden"
+DIGESTS = "sha256.json"
+TERMINAL = "terminal"
+BLESS = "ONCEPROOF_BLESS=1 tox -e unit -- tests/reports/test_golden.py"
+
+
+def without_untested(text: str) -> str:
+    """results.json without the sentences that the run says nothing about."""
+    body = json.loads(text)
+    body["requirements"] = [each for each in body["requirements"] if each["decided_by"]]
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def without_skipped(text: str) -> str:
+    """ctrf.json without the tests that were skipped."""
+    body = json.loads(text)
+    body["results"]["tests"] = [each for each in body["results"]["tests"] if each["status"] != "skipped"]
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def words_alone(text: str) -> str:
+    """What report.html says, line by line: no style sheet, no tags, no rows of untested sentences."""
+    for left_out in (r"<style>.*?</style>", r'<tr [^>]*data-verdict="untested">.*?</tr>', r"<(?!/[td][dht]>)[^>]*>"):
+        text = re.sub(left_out, "", text, flags=re.DOTALL)
+    lines = (html.unescape(re.sub(r"</[td][dht]>", " | ", line)).strip(" |") for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+#: What a person reads of a face; a face that is not here has its digest alone.
+EXCERPTS: Mapping[str, Callable[[str], str]] = {
+    "results.json": without_untested,
+    "ctrf.json": without_skipped,
+    "junit.xml": lambda text: re.sub(r" *<testcase [^>]*>\s*<skipped [^>]*/>\s*</testcase>\n", "", text),
+    "report.html": words_alone,
+    "summary.md": str,
+    "badge.json": str,
+    TERMINAL: str,
+}
+
+
+def golden() -> list[Path]:
+    """The runs that are kept."""
+    return sorted(each for each in GOLDEN.iterdir() if each.is_dir())
+
+
+def faces_of(run: Path, directory: Path) -> dict[str, str]:
+    """Every face of a copy of the run: a report is written beside the evidence, where its links lead."""
+    copy = directory / "run"
+    shutil.copytree(run, copy)
+    report = load_run(copy)
+    written = write_all(report, copy)
+    faces = {path.name: path.read_text(encoding="utf-8") for path in written.files}
+    return {**faces, TERMINAL: terminal.render(report)}
+
+
+def expected_of(faces: Mapping[str, str]) -> dict[str, str]:
+    """The files of `expected/` that belong to these faces."""
+    digests = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(faces.items())}
+    excerpts = {f"{name}.txt": cut(faces[name]) for name, cut in EXCERPTS.items() if name in faces}
+    return {DIGESTS: json.dumps(digests, indent=1) + "\n", **excerpts}
+
+
+@pytest.mark.parametrize("case", golden(), ids=lambda path: path.name)
+def test_a_real_run_is_rendered_as_it_was(case: Path, tmp_path: Path) -> None:
+    """Every face has the bytes that were blessed; what differs for a reader is shown before the digests are."""
+    now = expected_of(faces_of(case / "run", tmp_path))
+    if os.environ.get("ONCEPROOF_BLESS") == "1":
+        shutil.rmtree(case / "expected", ignore_errors=True)
+        (case / "expected").mkdir()
+        for name, text in now.items():
+            write_text(case / "expected" / name, text)
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (case / "expected").iterdir()}
+    assert set(now) == set(kept), f"other files than were blessed; if that is meant: {BLESS}"
+    for name in sorted(now, key=lambda each: each == DIGESTS):
+        assert now[name] == kept[name], f"{name} of {case.name} changed; if that is meant: {BLESS}"
+
+
+def test_a_changed_run_is_noticed(tmp_path: Path) -> None:
+    """One sentence of one scenario changes its faces, so that equal faces mean something."""
+    (case,) = (each for each in golden() if each.name.startswith("scenarios"))
+    shutil.copytree(case / "run", tmp_path / "changed")
+    (path, *_) = sorted((tmp_path / "changed" / "runs").glob("*/scenario.json"))
+    path.write_text(path.read_text(encoding="utf-8").replace("3 brokers", "4 brokers"), encoding="utf-8")
+    now = expected_of(faces_of(tmp_path / "changed", tmp_path / "faces"))
+    assert now["report.html.txt"] != (case / "expected" / "report.html.txt").read_text(encoding="utf-8")
+    assert now[DIGESTS] != (case / "expected" / DIGESTS).read_text(encoding="utf-8")
+
+
+def test_every_anomaly_is_told_on_every_face(tmp_path: Path) -> None:
+    """Its name, what it is and why it is wrong are on the page; machines, terminals and summaries get its name."""
+    plans = [
+        Plan(key=f"scenario-{number}", verdict=Verdict.FAIL, findings=(found(anomaly, count=1),))
+        for number, anomaly in enumerate(Anomaly)
+    ]
+    faces = faces_of(make_run(tmp_path / "run", plans), tmp_path / "faces")
+    page = html.unescape(faces.pop("report.html"))
+    # Neither the decision at a glance nor the timeline has room for a name.
+    del faces["badge.json"], faces["trace.json"]
+    for anomaly in Anomaly:
+        assert DEFINITIONS[anomaly].definition in page
+        assert DEFINITIONS[anomaly].why_illegal in page
+        for name, text in faces.items():
+            assert anomaly in text.replace("\\", ""), f"{name} does not say {anomaly}"

@@ -1,0 +1,115 @@
+"""The pages before the judges of others: axe-core finds nothing, the Nu Html Checker neither, a strict parser never.
+
+axe-core looks at every page with everything unfolded, light and dark; what it cannot decide by itself (`incomplete`) is
+not held against a page. Rules that are about good practice alone are looked at as well. What is inside a chart is left out:
+thousands of shapes take it half a minute, and `page_probe.js` judges their texts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from justhtml import JustHTML
+
+from reports import diff
+from reports.comparing.results import dumps
+from reports.formats import track_record_page
+from reports.formats.write import write_all
+from reports.loading.merge import merge
+from reports.loading.run import BASELINE, load_run
+from runner.regressions import matrix
+from runner.regressions.track_record import rows
+from tests.reports.test_report_files import hostile_run
+from tests.support.browser import needs_chromium, told
+from tests.support.page_tools import AXE, faults_of, file_of
+from tests.support.plans import EVERY_VERDICT
+from tests.support.protocol_run_directories import EVERY_SCRIPT, make_sweep
+from tests.support.run_directories import make_run
+
+ASKED = """
+onload = () => {
+    document.querySelectorAll("details").forEach((each) => (each.open = true));
+    axe.run({exclude: [["svg > *"]]}, {...OPTIONS, resultTypes: ["violations"]}).then((found) => {
+        const told = found.violations.map((each) => [each.id, each.nodes.length, each.nodes[0].html.slice(0, 200)]);
+        document.title = "FOUND" + JSON.stringify({passes: found.passes.length, violations: told});
+    });
+};
+"""
+#: axe-core looks for what lies behind every text: five seconds on a quiet core, a minute on one of a busy machine.
+AXE_WITHIN_S = 240.0
+#: Colours and widths change these alone.
+BY_LOOKS = ("color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """One page of each kind."""
+
+    scenarios: Path
+    hostile: Path
+    sweep: Path
+    merged: Path
+    diff: Path
+    track: Path
+
+    @property
+    def all(self) -> list[Path]:
+        """All of them."""
+        return [self.scenarios, self.hostile, self.sweep, self.merged, self.diff, self.track]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    """Runs with every verdict, compared, hostile, swept, merged and apart."""
+    root = tmp_path_factory.mktemp("judged")
+    better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
+    run = make_run(root / "run", EVERY_VERDICT)
+    sweep = make_sweep(root / "sweep", EVERY_SCRIPT)
+    # Kept beside the evidence, so that the merged page tells of it as well.
+    (run / BASELINE).write_text(dumps(better), encoding="utf-8")
+    write_all(load_run(run), run)
+    write_all(load_run(sweep), sweep)
+    write_all(merge([run, sweep, root / "missing"], root / "merged"), root / "merged")
+    track = root / "track-record.html"
+    track.write_text(track_record_page.render(matrix.told(matrix.read(), rows())), encoding="utf-8")
+    return Pages(
+        scenarios=run / "report.html",
+        hostile=hostile_run(root / "hostile")[1] / "report.html",
+        sweep=sweep / "report.html",
+        merged=root / "merged" / "report.html",
+        diff=diff.write(diff.of_paths(root / "before", run), root / "diff"),
+        track=track,
+    )
+
+
+@pytest.mark.browser
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
+@pytest.mark.parametrize("kind", ["scenarios", "hostile", "sweep", "merged", "diff", "track"])
+def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
+    """axe-core has no objection to a page with everything unfolded, and had something to look at."""
+    options = {"runOnly": list(BY_LOOKS)} if dark else {}
+    script = file_of(AXE).decode("utf-8") + ASKED.replace("OPTIONS", json.dumps(options))
+    looks = {"dark": dark, "width": 360 if dark else 1280, "within_s": AXE_WITHIN_S}
+    found = told(getattr(pages, kind), script, tmp_path / "profile", **looks)
+    assert found["passes"] > (0 if dark else 20)
+    assert found["violations"] == []
+
+
+def test_a_validator_finds_nothing(pages: Pages, tmp_path: Path) -> None:
+    """The Nu Html Checker has neither error nor warning about any page, and names a paragraph that stands astray."""
+    wrong = tmp_path / "wrong.html"
+    text = pages.diff.read_text(encoding="utf-8")
+    wrong.write_text(text.replace("</main>", "<ul><p>astray</p></ul></main>"), encoding="utf-8")
+    (fault,) = faults_of([*pages.all, wrong], tmp_path)
+    assert "wrong.html" in fault
+    assert "not allowed as child of element “ul”" in fault
+
+
+def test_every_page_is_parsed_without_an_error(pages: Pages) -> None:
+    """A parser that follows the standard and forgives nothing has no complaint; this needs no network."""
+    for page in pages.all:
+        assert JustHTML(page.read_text(encoding="utf-8"), collect_errors=True, sanitize=False).errors == [], page

@@ -1,0 +1,73 @@
+"""The page of a sweep in a real browser: complete without any style, quiet, readable by everybody, folded and inert."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from tests.reports.test_browser import probed
+from tests.support.browser import JENKINS, needs_chromium, served, told, visit
+from tests.support.protocol_run_directories import EVERY_SCRIPT, PASSED, VIOLATED, make_sweep, said
+
+pytestmark = [pytest.mark.browser, needs_chromium]
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep with every verdict, in which one case says something very long."""
+    long = replace(VIOLATED, case="idempotence-long", statements=(said(2, "the log " * 9, ["a" * 300], ["b" * 300]),))
+    directory = make_sweep(tmp_path_factory.mktemp("browser") / "run", (*EVERY_SCRIPT, long))
+    write_all(load_run(directory), directory)
+    return directory
+
+
+def test_without_any_style_the_page_is_complete_and_ordered(sweep: Path, tmp_path: Path) -> None:
+    """Under the policy of Jenkins only the inline style sheet is refused; the answer, then cases, then requirements."""
+    with served(sweep, JENKINS) as address:
+        seen = visit(f"{address}/report.html", tmp_path / "profile")
+    assert len(seen.console) == 1
+    assert "inline style" in seen.console[0]
+    text = seen.dom
+    assert not re.search(r"\sstyle=|<script|data:", text)
+    order = [text.index(f'id="{name}"') for name in ("cases", "families", "details", "requirements", "passed", "about")]
+    assert order == sorted(order)
+    assert text.index("NO-GO") < order[0]
+
+
+def test_the_page_says_nothing_on_the_console(sweep: Path, tmp_path: Path) -> None:
+    """Opened from a disk, no error and no warning."""
+    assert visit((sweep / "report.html").as_uri(), tmp_path / "profile").console == ()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_has_contrast_and_every_part_a_name(sweep: Path, tmp_path: Path, dark: bool) -> None:
+    """4.5:1 in light and dark with everything unfolded, header cells are named, links can be reached."""
+    found = probed(sweep / "report.html", tmp_path / "profile", dark=dark)
+    assert found["dark"] is dark
+    assert found["texts"] > 500
+    assert found["low"] == []
+    assert found["unnamed"] == 0
+
+
+@pytest.mark.parametrize("width", [360, 1920])
+def test_no_width_scrolls_the_page_sideways(sweep: Path, tmp_path: Path, width: int) -> None:
+    """Scripts scroll in their own box, however long their values are."""
+    assert probed(sweep / "report.html", tmp_path / "profile", width=width)["wide"] is False
+
+
+def test_a_case_that_passed_is_folded_and_a_link_leads_to_it(sweep: Path, tmp_path: Path) -> None:
+    """Its claims are there and closed, its script lies beside; the requirement that it decided links to it."""
+    case = f"document.getElementById('{PASSED.case}')"
+    asked = (
+        f"JSON.stringify([{case}.open, {case}.querySelectorAll('li').length, {case}.querySelectorAll('table').length])"
+    )
+    page = sweep / "report.html"
+    assert told(page, f"onload = () => document.title = 'FOUND' + {asked}", tmp_path / "profile") == [False, 3, 0]
+    text = page.read_text(encoding="utf-8")
+    row = text[text.index('<tr id="IDEMP-07"') :]
+    assert f'href="#{PASSED.case}"' in row[: row.index("</tr>")]

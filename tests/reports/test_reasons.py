@@ -1,0 +1,175 @@
+"""What a decision rests on: one ground per bug however often it shows, with links to the proof."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reports.comparing.baseline import of_results
+from reports.comparing.compare import against
+from reports.comparing.results import results
+from reports.deciding.reasons import Ground, Place, grounds
+from reports.formats import summary, terminal
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.run_record import Acceptance, RunState
+from tests.reports.test_report_files import page_of, rendered
+from tests.support.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
+from tests.support.protocol_run_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_sweep
+from tests.support.run_directories import make_run
+from verification.vocabulary.verdict import Decision, Verdict
+
+AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-transaction", known_bug="KB-16"),))
+UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", count=1),))
+
+
+def of(tmp_path: Path, *plans: Plan, **changes: object) -> tuple[Ground, ...]:
+    """The grounds of a planted run."""
+    return grounds(load_run(make_run(tmp_path, plans, **changes)))
+
+
+def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
+    """With every place where it shows, and what it is in words."""
+    twice = replace(FAILED, findings=(*FAILED.findings, found("torn-transaction", count=2, known_bug="KB-16")))
+    (bug,) = of(tmp_path, SMOKE, twice, AGAIN, CONTROL)
+    assert (bug.name, bug.acceptable, bug.accepted, bug.verdict) == ("KB-16", "KB-16", False, Verdict.FAIL)
+    assert "KAFKA-20734" in bug.text
+    assert bug.places == (
+        Place(key=FAILED.key, what="hidden-committed × 40, torn-transaction × 2"),
+        Place(key=AGAIN.key, what="torn-transaction × 3"),
+    )
+
+
+def test_what_nobody_knows_is_named_by_its_anomaly(tmp_path: Path) -> None:
+    """It is explained by what the anomaly is; what was accepted comes after what counts."""
+    accepted = (Acceptance(id="KB-16"),)
+    first, second = of(tmp_path, FAILED, UNKNOWN, accepted=accepted)
+    assert (first.name, first.acceptable, first.accepted) == ("lost-write", "", False)
+    assert "acks=all" in first.text
+    assert (second.name, second.accepted) == ("KB-16", True)
+
+
+def test_what_is_open_is_gathered_by_how_it_ended(tmp_path: Path) -> None:
+    """A control that escaped, what broke, and what was tried too little; a pass is no ground."""
+    escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
+    assert [(each.verdict, each.places[0].key) for each in of(tmp_path, SMOKE, UNDECIDED, BROKEN, escaped)] == [
+        (Verdict.ERROR, CONTROL.key),
+        (Verdict.ERROR, BROKEN.key),
+        (Verdict.INCONCLUSIVE, UNDECIDED.key),
+    ]
+
+
+def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path) -> None:
+    """Nobody judged it; that a bad subject went unnoticed would be a lie."""
+    unreached = replace(CONTROL, present=False, ended=False)
+    report = load_run(make_run(tmp_path, (FAILED, unreached), state=RunState.INTERRUPTED))
+    assert [(each.verdict, each.places[0].key) for each in grounds(report)] == [
+        (Verdict.FAIL, FAILED.key),
+        (Verdict.INCONCLUSIVE, CONTROL.key),
+    ]
+    assert report.judgement.why.endswith("Besides, the run was interrupted.")
+
+
+def test_a_violation_that_names_nothing_is_a_ground(tmp_path: Path) -> None:
+    """A foreign judgement may say FAIL and no more; the decision rests on it all the same."""
+    (ground,) = of(tmp_path, SMOKE, replace(FAILED, findings=()))
+    assert (ground.verdict, ground.places[0].key, ground.acceptable) == (Verdict.FAIL, FAILED.key, "")
+
+
+def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> None:
+    """A case that violates two sentences stays in the decision when one of them is accepted."""
+    two = replace(UNNAMED, case="transaction-a-case-of-two-sentences", requirements=("TXN-25", "TXN-27"))
+    scripts = (VIOLATED, UNNAMED, two)
+    for each in grounds(load_run(make_sweep(tmp_path / "none", scripts))):
+        accepted = (Acceptance(id=each.acceptable or each.name),)
+        again = grounds(load_run(make_sweep(tmp_path / each.name, scripts, accepted=accepted)))
+        assert {one.accepted for one in again if one.name == each.name} == {bool(each.acceptable)}
+
+
+def test_a_clean_run_has_none(tmp_path: Path) -> None:
+    """And its page no section for them."""
+    assert of(tmp_path / "a", SMOKE, CONTROL) == ()
+    _, run = rendered(tmp_path / "b", (SMOKE, CONTROL))
+    assert "why" not in page_of(run).ids
+
+
+def test_cases_are_gathered_by_the_bug_that_they_are(tmp_path: Path) -> None:
+    """And otherwise by the requirement that they violate, in its words."""
+    names = {each.name: each for each in grounds(load_run(make_sweep(tmp_path, EVERY_SCRIPT)))}
+    bug = names["KB-05"]
+    assert bug.places[0].what.startswith("IDEMP-10")
+    unnamed = [each for each in names.values() if each.verdict is Verdict.FAIL and not each.name.startswith("KB-")]
+    assert unnamed
+    assert all(re.fullmatch(r"[A-Z0-9]+-\d+", each.acceptable) and each.text for each in unnamed)
+
+
+def test_the_answer_links_to_the_first_violation(tmp_path: Path) -> None:
+    """Above everything else, except where a baseline is: then what got worse comes first."""
+    report, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert text.index('id="why"') < text.index("<dt>Subject") < text.index('id="scorecards"')
+    assert f'href="#first-{FAILED.key}"' in text[: text.index("<dt>Subject")]
+    assert f"first-{FAILED.key}" in page_of(run).ids
+    better = load_run(make_run(tmp_path / "before", (SMOKE, replace(FAILED, verdict=Verdict.PASS, findings=()))))
+    write_all(against(report, of_results(results(better))), run)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert (
+        text.index("<dt>Subject") < text.index('id="change"') < text.index('id="why"') < text.index('id="scorecards"')
+    )
+
+
+@pytest.mark.parametrize("render", [summary.render, terminal.render], ids=["summary", "terminal"])
+def test_the_other_faces_say_what_a_bug_is(tmp_path: Path, render: object) -> None:
+    """A CI step and a terminal show its sentence above their tables."""
+    assert callable(render)
+    said = render(load_run(make_run(tmp_path, (SMOKE, FAILED))))
+    assert said.index("dropped when its transaction ends") < said.lower().index("scenarios\n")
+
+
+def test_a_report_that_broke_besides_says_what(tmp_path: Path) -> None:
+    """A violation stays proven; what else is wrong with the run is named beside it."""
+    why = load_run(make_run(tmp_path, (SMOKE, FAILED, BROKEN))).judgement.why
+    assert why.endswith("Besides, 1 of 3 scenarios could not be carried out or judged.")
+
+
+def test_a_go_over_an_accepted_violation_says_so_at_once(tmp_path: Path) -> None:
+    """FAIL beside GO would contradict itself: every face says that it was accepted, guarantees apart from the others."""
+    report, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL), accepted=(Acceptance(id="KB-16", until="2026-12-31"),))
+    assert (report.judgement.decision, report.judgement.accepted) == (Decision.GO, True)
+    page = page_of(run).text
+    assert "FAIL, accepted" in page[: page.index("exit code 0")]
+    assert "FAIL, accepted: Visibility" in page
+    assert "FAIL, accepted" in summary.render(report).splitlines()[0]
+    assert "verdict FAIL, accepted, exit code 0" in terminal.render(report)
+
+
+def test_one_violation_that_counts_is_enough_to_drop_the_word(tmp_path: Path) -> None:
+    """A violation that counts is told without the word."""
+    report = load_run(make_run(tmp_path, (SMOKE, FAILED, UNKNOWN), accepted=(Acceptance(id="KB-16"),)))
+    assert report.judgement.accepted is False
+    assert "accepted" not in summary.render(report).splitlines()[0]
+
+
+def test_what_got_worse_leads_to_its_first_violation(tmp_path: Path) -> None:
+    """The section that an upgrade reads first is one step away from the proof."""
+    better = load_run(make_run(tmp_path / "before", (SMOKE, replace(FAILED, verdict=Verdict.PASS, findings=()))))
+    report, run = rendered(tmp_path, (SMOKE, FAILED))
+    write_all(against(report, of_results(results(better))), run)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    change = text[text.index('id="change"') : text.index('id="why"')]
+    assert f'href="#first-{FAILED.key}"' in change
+
+
+def test_new_cases_that_pass_are_folded_and_a_new_violation_is_not(tmp_path: Path) -> None:
+    """A catalogue that grew must not hide what the release does wrong."""
+    before = load_run(make_run(tmp_path / "before", (SMOKE,)))
+    report, run = rendered(tmp_path, (SMOKE, FAILED, UNDECIDED, CONTROL, replace(SMOKE, key="grown")))
+    write_all(against(report, of_results(results(before))), run)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    change = text[text.index('id="change"') : text.index('id="why"')]
+    shown, folded = change.split("<details>")
+    assert all(each.key in shown for each in (FAILED, UNDECIDED))
+    assert all(key in folded and key not in shown for key in (CONTROL.key, "grown"))

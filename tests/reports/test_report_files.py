@@ -1,0 +1,364 @@
+"""The faces of a report say the same, survive hostile content, and are the same bytes for the same input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import jsonschema
+import pytest
+
+from reports.comparing.baseline import of_results
+from reports.comparing.compare import against
+from reports.comparing.results import dumps
+from reports.formats import summary as summaries
+from reports.formats import terminal
+from reports.formats.write import write_all
+from reports.loading.run import load_run
+from reports.model.report import Report
+from reports.model.run_record import Acceptance, RunState
+from reports.model.wording import scenario_word
+from tests.support.paths import ROOT
+from tests.support.plans import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found
+from tests.support.run_directories import make_run
+from verification.vocabulary.verdict import ExitCode, Verdict
+
+SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+#: Markup, template syntax, escape sequences, control characters, Markdown, a bidirectional override, a lone surrogate.
+HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}{%x%}`|\x1b[31m\x00\x07\u202egnp\ud800]]>"
+
+
+class Page(HTMLParser):
+    """Collects tags, ids, local references and text; complains about tags that do not match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.resources: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep what the tests ask about."""
+        values = dict(attrs)
+        self.tags.add(tag)
+        self.ids += [values["id"]] if values.get("id") else []  # type: ignore[list-item]
+        self.references += [values["href"] or ""] if "href" in values else []
+        self.resources += [values[name] or "" for name in ("src", "srcset", "data", "action") if name in values]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A tag that closes itself, as those of SVG may."""
+        assert not dict(attrs).get("id")
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Every end must match."""
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Visible and invisible text alike."""
+        self.text += data
+
+
+def rendered(tmp_path: Path, plans: tuple[Plan, ...], **changes: object) -> tuple[Report, Path]:
+    """A planted run and the directory that its faces were written to."""
+    run = make_run(tmp_path / "run", plans, **changes)
+    report = load_run(run)
+    write_all(report, run)
+    return report, run
+
+
+def page_of(run: Path) -> Page:
+    """The parsed page."""
+    page = Page()
+    page.feed((run / "report.html").read_text(encoding="utf-8"))
+    page.close()
+    assert not page.open
+    return page
+
+
+def hostile_plan(text: str = HOSTILE) -> Plan:
+    """A scenario in which everything that comes from outside is hostile."""
+    return replace(
+        FAILED,
+        reason=text,
+        claim=text,
+        topic=text,
+        fault=text,
+        release=text,
+        requirements=("TXN-25", text),
+        findings=(found("torn-transaction", topic=text, detail=text, known_bug=text),),
+        noise=text,
+    )
+
+
+def hostile_record(text: str = HOSTILE) -> dict[str, object]:
+    """What a user, a machine or a tool may have put into the record of a run."""
+    return {
+        "command": text,
+        "profile": text,
+        "release": text,
+        "runtime": text,
+        "suite": text,
+        "narrowed_by": text,
+        "clients": (text,),
+        "problems": (text,),
+        "options": {text: text},
+        "machine": {text: text},
+        "versions": {text: text},
+        "digests": {text: text},
+        "accepted": (Acceptance(id=text, reason=text, until=text),),
+    }
+
+
+def hostile_run(tmp_path: Path, text: str = HOSTILE) -> tuple[Report, Path]:
+    """A hostile run against a baseline of another hostile run, of which a hostile case vanished."""
+    gone = replace(hostile_plan(text), key="gone")
+    before = load_run(make_run(tmp_path / "before", (SMOKE, gone), **hostile_record(text)))
+    run = make_run(tmp_path / "run", (SMOKE, hostile_plan(text)), **hostile_record(text))
+    report = against(load_run(run), of_results(json.loads(dumps(before))))
+    write_all(report, run)
+    return report, run
+
+
+def test_every_verdict_is_a_word_on_every_face(tmp_path: Path) -> None:
+    """PASS, FAIL, ERROR, INCONCLUSIVE, NOT APPLICABLE and a convicted control are readable everywhere."""
+    report, run = rendered(tmp_path, EVERY_VERDICT)
+    page = page_of(run).text
+    summary = (run / "summary.md").read_text(encoding="utf-8")
+    printed = terminal.render(report)
+    for scenario in (*report.scenarios, *report.controls):
+        for text in (page, summary, printed):
+            assert scenario_word(scenario) in text
+            assert scenario.key in text.replace("\\", "")
+    assert {each.verdict for each in report.scenarios} == set(Verdict)
+    assert "UNTESTED" in page
+    assert "NO-GO" in page
+    assert "NO-GO" in summary
+    assert "NO-GO" in printed
+
+
+def test_the_page_is_self_contained_and_needs_no_script(tmp_path: Path) -> None:
+    """No script, no external resource; every reference is a fragment that exists or a file of the evidence."""
+    _, run = rendered(tmp_path, EVERY_VERDICT)
+    page = page_of(run)
+    assert not page.tags & {"script", "link", "iframe", "object", "embed", "img"}
+    assert not page.resources
+    assert "@import" not in (run / "report.html").read_text(encoding="utf-8")
+    assert len(page.ids) == len(set(page.ids))
+    for reference in page.references:
+        if reference.startswith("#"):
+            assert reference[1:] in page.ids
+        else:
+            assert (run / reference).exists(), reference
+    assert {"TXN-25", "IDEMP-01", FAILED.key, CONTROL.key} <= set(page.ids)
+
+
+def test_a_page_written_elsewhere_links_to_the_evidence(tmp_path: Path) -> None:
+    """With another target directory the links still lead to the evidence."""
+    report, _ = rendered(tmp_path, (SMOKE, FAILED))
+    target = tmp_path / "other" / "place"
+    write_all(report, target)
+    links = [each for each in page_of(target).references if not each.startswith("#")]
+    assert links
+    assert all((target / link).exists() for link in links)
+
+
+def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
+    """Markup, templates, escape sequences and broken Unicode from outside reach no face as what they are."""
+    report, run = hostile_run(tmp_path)
+    page = page_of(run)
+    assert "script" not in page.tags
+    assert "<script>alert(1)</script>" in page.text
+    assert "{{7*7}}" in page.text
+    summary = (run / "summary.md").read_text(encoding="utf-8")
+    printed = terminal.render(report, colour=False)
+    for text in ((run / "report.html").read_text(encoding="utf-8"), summary, printed):
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ud800-\udfff]", text)
+    # A command stands in inline code, where nothing is interpreted; its fence is longer than any within.
+    assert "<script" not in re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", "", summary)
+    tables = [line for line in summary.splitlines() if line.startswith("| ")]
+    # Four columns, and five where it says what changed.
+    assert {line.count("|") - line.count("\\|") for line in tables} == {5, 6}
+    Xml.parse(run / "junit.xml")  # noqa: S314 - our own file, which must be well-formed
+    jsonschema.validate(json.loads((run / "results.json").read_text(encoding="utf-8")), SCHEMA)
+    for name in ("ctrf.json", "badge.json", "trace.json"):
+        json.loads((run / name).read_text(encoding="ascii"))
+
+
+def test_results_follow_the_published_schema(tmp_path: Path) -> None:
+    """Real output of a run with every verdict validates, and carries the same decision as the report."""
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    report, run = rendered(tmp_path, EVERY_VERDICT, accepted=(Acceptance(id="KB-16", reason="known"),))
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    jsonschema.validate(results, SCHEMA)
+    assert results["decision"] == report.judgement.decision
+    assert results["exit_code"] == report.judgement.exit_code
+    assert [each["id"] for each in results["scenarios"]] == [each.key for each in report.scenarios]
+    assert [each["convicted"] for each in results["controls"]] == [True]
+    assert len(results["requirements"]) == len(report.requirements)
+    assert len(results["scenarios"][1]["findings"][0]["examples"]) == 32
+    del results["decision"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(results, SCHEMA)
+
+
+def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
+    """`interrupted` is true after Ctrl-C, and the file is still valid."""
+    unreached = replace(UNDECIDED, present=False, ended=False)
+    _, run = rendered(tmp_path, (SMOKE, unreached), state=RunState.INTERRUPTED)
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    jsonschema.validate(results, SCHEMA)
+    assert results["interrupted"] is True
+    assert results["exit_code"] == ExitCode.ENVIRONMENT
+    printed = terminal.render(load_run(run))
+    assert "1 scenario or control was not reached" in printed
+    assert "again    " not in printed
+
+
+def test_a_client_of_which_nothing_was_recorded_is_told_in_words(tmp_path: Path) -> None:
+    """On the page and in the summary alike: a run whose only scenario left no evidence."""
+    _, run = rendered(tmp_path, (replace(SMOKE, present=False),))
+    assert "confluent: nothing was recorded of it" in page_of(run).text
+    assert "confluent, of which nothing was recorded" in (run / "summary.md").read_text(encoding="utf-8")
+
+
+def test_junit_counts_are_those_of_its_cases(tmp_path: Path) -> None:
+    """One case per scenario, control and requirement; failures, errors and skipped add up at both levels."""
+    report, run = rendered(tmp_path, EVERY_VERDICT)
+    root = Xml.parse(run / "junit.xml").getroot()  # noqa: S314 - our own file
+    counts = {
+        suite.get("name"): [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
+        for suite in root.iter("testsuite")
+    }
+    # Subjects: one pass, a violation, an error, one open, one not applicable. Sentences: TXN-25 and ISO-01 are
+    # violated, FENCE-01 is open, and nobody decided the others.
+    assert counts["onceproof.scenarios"] == ["5", "1", "2", "1"]
+    assert counts["onceproof.controls"] == ["1", "0", "0", "0"]
+    rows = len(report.requirements)
+    assert counts["onceproof.requirements"] == [str(rows), "2", "1", str(rows - 3)]
+    for element in (root, *root.iter("testsuite")):
+        cases = list(element.iter("testcase"))
+        assert int(element.get("tests", "-1")) == len(cases)
+        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            if element is not root or name != "skipped":
+                assert int(element.get(name, "-1")) == sum(1 for case in cases if case.find(tag) is not None)
+
+
+def test_junit_of_nothing_is_not_green(tmp_path: Path) -> None:
+    """A run of nothing and an interrupted run each have a case that errs."""
+    _, empty = rendered(tmp_path / "a", ())
+    _, stopped = rendered(tmp_path / "b", (SMOKE,), state=RunState.INTERRUPTED)
+    for run in (empty, stopped):
+        assert int(Xml.parse(run / "junit.xml").getroot().get("errors", "0")) >= 1  # noqa: S314 - our own file
+
+
+def test_a_witness_has_at_most_twelve_lines_and_the_command_is_whole(tmp_path: Path) -> None:
+    """However much was found, a witness fits; record, place, transaction, producer and fault are in it."""
+    many = replace(
+        FAILED,
+        reason="long " * 100,
+        findings=tuple(found(name, count=40) for name in ("lost-write", "duplicate", *("torn-transaction",) * 12)),
+    )
+    report, _ = rendered(tmp_path, (SMOKE, FAILED, replace(many, key="many"), UNDECIDED))
+    for scenario in report.scenarios:
+        lines = terminal.witness_lines(scenario)
+        assert len(lines) <= terminal.WITNESS_LINES_MAX
+        assert all(len(line) <= terminal.LINE_MAX for line in lines)
+    told = "\n".join(terminal.witness_lines(report.scenarios[1]))
+    for fact in (
+        "hidden-committed × 40",
+        "KB-16",
+        "process 0, operation 60",
+        "billing-events-0@1042",
+        "id 1000",
+        "step 1",
+    ):
+        assert fact in told
+    printed = terminal.render(report)
+    assert f"again    {report.scenarios[1].replay}" in printed
+
+
+def test_colour_is_for_terminals_and_never_against_no_color(tmp_path: Path) -> None:
+    """NO_COLOR wins; without a terminal there is no escape sequence unless FORCE_COLOR asks for it."""
+    report, run = rendered(tmp_path, EVERY_VERDICT)
+    with (run / "summary.md").open(encoding="utf-8") as stream:
+        assert not terminal.colour_wanted(stream, {})
+        assert terminal.colour_wanted(stream, {"FORCE_COLOR": "1"})
+        assert not terminal.colour_wanted(stream, {"FORCE_COLOR": "1", "NO_COLOR": "1"})
+    assert "\x1b" not in terminal.render(report)
+    assert "\x1b" in terminal.render(report, colour=True)
+
+
+def test_the_summary_stays_below_fifty_kilobytes(tmp_path: Path) -> None:
+    """Hundreds of scenarios with endless reasons are cut, the worst stays, and what is left out is counted."""
+    long = [Plan(key=f"scenario-{number:03d}-{'x' * 80}", error="é|<`" * 2_000, present=False) for number in range(300)]
+    summary = summaries.render(load_run(make_run(tmp_path, (*long, FAILED)))).encode("utf-8")
+    assert len(summary) < 50_000
+    text = summary.decode("utf-8")
+    assert FAILED.key in text.replace("\\", "")
+    assert "left out" in text
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Rendering twice, and rendering a copy elsewhere, changes no byte of any face."""
+    _, run = rendered(tmp_path, EVERY_VERDICT)
+    names = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json")
+    first = [(run / name).read_bytes() for name in names]
+    write_all(load_run(run), run)
+    assert [(run / name).read_bytes() for name in names] == first
+    copy = Path(shutil.copytree(run, tmp_path / "copied" / "run"))
+    write_all(load_run(copy), copy)
+    assert [(copy / name).read_bytes() for name in names] == first
+
+
+def test_the_command_renders_again_and_returns_the_code_of_the_decision(tmp_path: Path) -> None:
+    """`python -m reports` writes the faces without Spark, a Kafka client or Docker, and says 4 for a foreign path."""
+    run = make_run(tmp_path / "run", (SMOKE, FAILED))
+    code = (
+        "import sys, reports.__main__ as m; r = m.main(sys.argv[1:]);"
+        "bad = {'pyspark', 'confluent_kafka', 'docker', 'testcontainers'} & set(sys.modules);"
+        "sys.exit(99 if bad else int(r))"
+    )
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    whole = call(str(run))
+    assert whole.returncode == ExitCode.VIOLATION
+    assert "NO-GO" in whole.stdout
+    assert (run / "report.html").is_file()
+    plain = subprocess.run(
+        [sys.executable, "-m", "reports", str(run)],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert plain.returncode == ExitCode.VIOLATION
+    assert b"NO-GO" in plain.stdout
+    several = call(str(run), str(run / "runs" / SMOKE.key), "--out", str(tmp_path / "out"))
+    assert several.returncode == ExitCode.VIOLATION
+    assert (tmp_path / "out" / "results.json").is_file()
+    foreign = call(str(tmp_path))
+    assert foreign.returncode == ExitCode.USAGE
+    assert len(foreign.stderr.strip().splitlines()) == 1
+    assert call().returncode == ExitCode.USAGE

@@ -1,0 +1,278 @@
+"""What becomes of a wrong answer: it is found, shrunk, named, kept, and written down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.explorer import findings_page
+from runner.explorer.broker import Broker, Lines
+from runner.explorer.describe import lines
+from runner.explorer.execute import perform
+from runner.explorer.finding import Nature
+from runner.explorer.known_findings import NAMED, name_of
+from runner.explorer.moves import Epoch, Send
+from runner.explorer.store import opened, read_plan
+from runner.explorer.walk import Deviation, ModelAnswerer, Walk, step
+from tests.support.explorer_testbed import (
+    FOUND,
+    FRESH,
+    Stand,
+    aborted_data_shown,
+    due_batch_refused,
+    explored,
+    joining,
+    moves,
+    rules,
+    stale_end_accepted,
+    stale_init_aborts,
+)
+from verification.specification.state import Kind, Outcome, Phase, Request, State
+from wire.transaction_versions import Generation
+
+TV1, TV2 = Generation.TV1, Generation.TV2
+Said = dict[str, Any]
+#: A late batch of the first transaction in the middle of the second, and the batch that is due then.
+LATE = moves(
+    (Kind.INIT, FRESH),
+    (Kind.PRODUCE, {}),
+    (Kind.END, {}),
+    (Kind.PRODUCE, {}),
+    (Kind.PRODUCE, {"send": Send.REPLAY, "of": 1}),
+    (Kind.PRODUCE, {}),
+)
+
+
+def test_a_defect_is_named_only_on_the_releases_that_have_it() -> None:
+    """What a late batch does to the open transaction has a name on 4.0, and is a new finding on later releases."""
+    old, new = rules(TV2, "4.0.2"), rules(TV2, "4.3.1")
+    walk = perform(LATE, old, ModelAnswerer(old, due_batch_refused))
+    assert (walk.finding, walk.known) == (None, ["EX-06"])
+    assert lines(walk)[4].startswith(
+        "A: Produce(epoch 0, partition 0, sequence 0, 1 records), the bytes of 2, on another"
+    )
+    walk = perform(LATE, new, ModelAnswerer(new, due_batch_refused))
+    assert walk.finding is not None
+    assert (walk.finding.nature, walk.known) == (Nature.HARMED, [])
+    assert name_of(walk.finding.signature, "4.3.1") == ""
+
+
+def test_a_transaction_that_cannot_end_is_told_by_what_it_took() -> None:
+    """On 3.9 a batch of a future epoch joins, and the transaction that hangs then is named after it."""
+    old = rules(TV1, "3.9.2")
+    signature = "TV1: after EndTxn(current epoch, commit) the coordinator says PrepareCommit"
+    assert name_of(f"{signature} after EX-04", "3.9.2") == "EX-04"
+    assert name_of(f"{signature} after EX-04", "4.3.1") == name_of(signature, "3.9.2") == ""
+    future = moves((Kind.INIT, FRESH), (Kind.ADD, {}), (Kind.PRODUCE, {}), (Kind.PRODUCE, {"epoch": Epoch.FUTURE}))
+    joins = perform(future, old, ModelAnswerer(old, joining))
+    assert (joins.known, joins.state.tainted) == (["EX-04"], "EX-04")
+
+
+def test_a_planted_answer_is_found_and_shrunk_to_its_script(tmp_path: Path) -> None:
+    """A stale EndTxn that is accepted is found, and shrunk to the four requests that it takes."""
+    store = explored(Stand(lambda _: stale_end_accepted), tmp_path)
+    found = next(each for each in store.found.values() if "EndTxn(stale epoch" in each.signature)
+    assert (found.shown, found.tries, found.name) == (10, 10, "")
+    kinds = [each["kind"] for each in found.moves]
+    # Two initialisations make an epoch stale, and a partition opens the transaction.
+    assert sorted(kinds) == sorted([Kind.INIT, Kind.INIT, found.moves[2]["kind"], Kind.END])
+    assert found.moves[2]["kind"] in (Kind.ADD, Kind.ADD_OFFSETS)
+    assert found.script[4].startswith("an answer outside the allowed set: observed NONE (0)")
+    assert found.signature in (tmp_path / "findings.md").read_text(encoding="utf-8")
+    again = read_plan(next((tmp_path / "findings").glob(f"*{found.slug}.json")))
+    walk = perform(again.moves, rules(TV1), ModelAnswerer(rules(TV1), stale_end_accepted))
+    assert found.signature in walk.signatures
+
+
+def test_visible_data_that_the_model_forbids_is_found(tmp_path: Path) -> None:
+    """Aborted data before readers under read_committed is found by the look at the end, whatever was answered."""
+    store = explored(Stand(lambda _: aborted_data_shown), tmp_path)
+    assert {each.nature for each in store.found.values()} - {"an answer that is not lawful"} == {Nature.VISIBLE}
+    found = next(each for each in store.found.values() if "EndTxn" in each.signature)
+    assert found.signature.startswith(
+        "TV1 CompleteAbort: look -> differs in committed after EndTxn(current epoch, abort)"
+    )
+    kinds = [each["kind"] for each in found.moves]
+    assert kinds[0] == Kind.INIT
+    assert kinds[-1] == Kind.LOOK
+    assert Kind.PRODUCE in kinds
+    assert len(kinds) <= 5
+
+
+def test_harm_done_without_a_word_is_found_at_the_owner(tmp_path: Path) -> None:
+    """When somebody else's request is refused and yet takes the owner's epoch, the owner's next request shows it."""
+    store = explored(Stand(lambda _: stale_init_aborts), tmp_path)
+    assert Nature.HARMED in {each.nature for each in store.found.values()}
+
+
+def test_a_signature_has_no_numbers_but_codes_and_one_defect_has_few(tmp_path: Path) -> None:
+    """Walks of different seeds that show one defect share its signature."""
+    store = explored(Stand(lambda _: stale_end_accepted), tmp_path)
+    new = {signature: count for signature, count in store.seen.items() if signature not in NAMED}
+    assert len(new) <= 2  # a commit and an abort
+    assert max(new.values()) > 1
+    assert not any(re.search(r"[0-9]", re.sub(r"\([0-9]+\)|TV[12]", "", signature)) for signature in new)
+
+
+def test_what_does_not_appear_again_is_fleeting(tmp_path: Path) -> None:
+    """A wrong answer that no replay shows is counted and is no finding."""
+    store = explored(Stand(_only_the_first()), tmp_path)
+    assert list(store.fleeting) == [each for each in store.seen if each not in NAMED]
+    assert len(store.fleeting) == 1
+    assert not [each for each in store.found if each not in NAMED]
+
+
+def _only_the_first() -> Callable[[int], Deviation | None]:
+    told: list[int] = []
+
+    def deviation(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+        wrong = None if told else aborted_data_shown(state, request, outcome)
+        if wrong is not None and wrong.answer != outcome.answer:
+            told.append(1)
+            return wrong
+        return None
+
+    return lambda _: deviation
+
+
+def test_an_exploration_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """After an interruption the seeds that are done stay done, and each seed is walked once."""
+
+    def interrupt(walk: int) -> None:
+        if walk == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explored(Stand(lambda _: None, before=interrupt, generations=(TV2,)), tmp_path, range(1, 31))
+    assert opened(tmp_path, "4.3.1").done == set(range(1, 7))
+    stand = Stand(lambda _: None, generations=(TV2,))
+    assert explored(stand, tmp_path, range(1, 31)).walks == 30
+    assert opened(tmp_path, "4.3.1").done == set(range(1, 31))
+    assert stand.walks == 24
+
+
+def test_the_page_keeps_other_entries_and_replaces_its_own(tmp_path: Path) -> None:
+    """An entry is found again by release and signature; entries of other releases stay."""
+    path = tmp_path / "findings.md"
+    for each in (FOUND, replace(FOUND, release="3.9.2"), replace(FOUND, shown=3)):
+        findings_page.write(path, each, "again")
+    text = path.read_text(encoding="utf-8")
+    assert text.count("<!-- finding:") == 2
+    assert text.count("version 0123abcd") == 2
+    assert "shown by 3 of 10" in text
+    assert "2. two" in text
+
+
+def test_the_page_says_how_long_each_release_was_explored(tmp_path: Path) -> None:
+    """Each exploration has one row that grows with its state; other rows, and entries of before, stay."""
+    path = tmp_path / "findings.md"
+    path.write_text(
+        f"{findings_page.HEAD}\n<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n", encoding="utf-8"
+    )
+    stand = Stand(lambda _: None)
+    for seeds in (range(1, 6), range(9, 10)):
+        store = explored(stand, tmp_path, seeds)
+    other = replace(store, release="3.9.2", begun="2026-01-01 00:00:00")
+    for each in (other, replace(other, release="3.10.0"), other):
+        findings_page.explored(path, each)
+    text = path.read_text(encoding="utf-8")
+    lines_of = [each for each in text.splitlines() if re.match(r"\| [0-9]", each)]
+    row = f"| {store.begun} | {store.model} | 6 | 0 | {store.requests} | {store.seconds:.0f} | 1..5, 9 |"
+    assert lines_of[0] == f"| 4.3.1 {row}"
+    assert [each.split()[1] for each in lines_of] == ["4.3.1", "3.10.0", "3.9.2"]
+    assert text.startswith(findings_page.HEAD)
+    assert text.endswith("<!-- finding: 4.3.1 x -->\n### x\n<!-- end of finding -->\n")
+    assert text.count("How long each release") == 1
+
+
+PARTITION = {"ErrorCode": 0, "HighWatermark": 0, "LastStableOffset": 0, "Records": b"", "AbortedTransactions": []}
+#: What a look asks, and lawful answers to it.
+ANSWERS: dict[str, Said] = {
+    "DescribeTransactions": {"TransactionStates": [{"ErrorCode": 0, "TransactionState": "Empty", "ProducerEpoch": 0}]},
+    "Fetch": {"Responses": [{"Partitions": [PARTITION | {"PartitionIndex": index} for index in (0, 1)]}]},
+    "OffsetFetch": {"ErrorCode": 0, "Topics": [{"Partitions": [{"ErrorCode": 0, "CommittedOffset": -1}]}]},
+}
+
+
+@dataclass
+class Eye:
+    """A connection over which looks are answered, in order; the last answer stays."""
+
+    says: dict[str, list[Said]]
+
+    def version_for(self, api: str, *, at_most: int) -> int:
+        """Any."""
+        del api
+        return at_most
+
+    def call(self, api: str, body: object, version: int | None = None) -> Said:
+        """The next answer."""
+        del body, version
+        several = self.says.get(api) or [ANSWERS[api]]
+        return several.pop(0) if len(several) > 1 else several[0]
+
+
+def looked(says: dict[str, list[Said]]) -> Walk:
+    """A walk of an initialisation and a look, which is answered like this."""
+    lines = Lines(client=None, instances=[], other=None, eye=Eye(says))  # type: ignore[arg-type]
+    broker = Broker(lines, rules(TV1), name="x", topic="x", timeout_ms=60_000)
+    walk, answers = Walk(rules(TV1)), ModelAnswerer(rules(TV1))
+    start, look = moves((Kind.INIT, FRESH), (Kind.LOOK, {}))
+    step(walk, start, answers)
+    step(walk, look, broker)
+    return walk
+
+
+def test_a_refused_look_keeps_its_code() -> None:
+    """UNKNOWN_SERVER_ERROR of whatever a look asks is told as such, with its request; no code is taken for silence."""
+    offset: Said = {"ErrorCode": 0, "Topics": [{"Partitions": [{"ErrorCode": -1, "CommittedOffset": -1}]}]}
+    state: Said = {"TransactionStates": [{"ErrorCode": -1}]}
+    assert looked({}).finding is None
+    for says, api in (
+        ({"OffsetFetch": [offset]}, "OffsetFetch"),
+        ({"DescribeTransactions": [state]}, "DescribeTransactions"),
+    ):
+        finding = looked(says).finding
+        assert finding is not None
+        assert finding.nature is Nature.SERVER
+        assert finding.signature == (
+            f"TV1 Empty: look -> UNKNOWN_SERVER_ERROR (-1) to {api} after InitProducerId(fresh) -> NONE (0)"
+        )
+    refused: Said = {"TransactionStates": [{"ErrorCode": 53}]}
+    finding = looked({"DescribeTransactions": [refused]}).finding
+    assert finding is not None
+    assert (finding.nature, finding.observed) == (
+        Nature.OUTSIDE,
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53) to DescribeTransactions",
+    )
+
+
+def test_a_look_that_comes_too_early_is_made_again() -> None:
+    """A coordinator that is still loading says nothing about what is visible."""
+    loading: Said = {"TransactionStates": [{"ErrorCode": 14}]}
+    assert looked({"DescribeTransactions": [loading, ANSWERS["DescribeTransactions"]]}).finding is None
+
+
+def test_what_a_future_epoch_did_does_not_name_what_follows() -> None:
+    """On 3.9 only a transaction that stays in Prepare is EX-04's; other findings behind it are new, and it ends."""
+    for answer in ("UNKNOWN_SERVER_ERROR (-1)", "NONE (0) with another offset"):
+        assert name_of(f"TV1 Ongoing: Produce(current epoch, next) -> {answer} after EX-04", "3.9.2") == ""
+    assert (
+        name_of("TV1 Empty: look -> differs in log after InitProducerId(fresh) -> NONE (0) after EX-04", "3.9.2") == ""
+    )
+    old = rules(TV1, "3.9.2")
+    ended = moves(
+        (Kind.INIT, FRESH),
+        (Kind.ADD, {}),
+        (Kind.PRODUCE, {}),
+        (Kind.PRODUCE, {"epoch": Epoch.FUTURE}),
+        (Kind.INIT, FRESH | {"who": 1}),
+    )
+    assert perform(ended[:4], old, ModelAnswerer(old, joining)).state.tainted == "EX-04"
+    walk = perform(ended, old, ModelAnswerer(old, joining))
+    assert (walk.finding, walk.state.phase, walk.state.tainted) == (None, Phase.EMPTY, "")

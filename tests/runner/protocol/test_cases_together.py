@@ -1,0 +1,134 @@
+"""Cases that share an outage: whose verdict is whose, and what is performed again when the outage does not come off."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from fixtures.clusters.errors import ClusterUnhealthyError
+from runner.protocol.case_runner import Outcome
+from runner.protocol.plugin import _shares
+from runner.protocol.toolkit.case import Needs
+from runner.protocol.toolkit.outage import Moment
+from tests.support.protocol_run_directories import PASSED
+from tests.support.protocol_testbed import bare_sweep, case_of, plugin_of, served_sweep
+from verification.scripts.script import Relation, judge
+from verification.vocabulary.verdict import Verdict
+from wire.transaction_versions import Generation
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_cases_that_share_an_outage_answer_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, returns: bool
+) -> None:
+    """Each has the verdict of its own script; what an outage broke that did not come off is performed again, alone."""
+    brokers: list[str] = []
+
+    def outage() -> None:
+        brokers.append("goes")
+        if not returns and len(brokers) == 1:
+            raise ClusterUnhealthyError("Broker 1 does not come back.")
+
+    def play(observed: int, stage: Any) -> None:
+        stage.together(Moment("outage", outage))
+        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
+
+    sweep = served_sweep(tmp_path, monkeypatch)
+    cases = [
+        replace(
+            case_of(PASSED),
+            key=f"sees-{observed}",
+            requirements=(),
+            generation=Generation.TV1,
+            shares=("stopped",),
+            play=partial(play, observed),
+        )
+        for observed in (48, 0)
+    ]
+    # Another one of them is not for this release, and takes no part.
+    cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=Generation.TV2))
+    sweep.release = "3.9.2"
+    ended = sweep.perform_together(cases)
+    assert [each.verdict and each.verdict.verdict for each in ended] == [
+        Verdict.PASS,
+        Verdict.FAIL,
+        Verdict.NOT_APPLICABLE,
+    ]
+    assert len(brokers) == (1 if returns else 3)
+    assert [bool(each.before) for each in ended] == [not returns, not returns, False]
+    if not returns:
+        assert ended[0].before == "OutageError: outage: Broker 1 does not come back."
+
+
+@pytest.mark.parametrize("shares", ["stopped", "crashed"])
+def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: str) -> None:
+    """What was seen before an outage that did not come off stands, even if it is not seen again; the others begin anew."""
+    sweep, seen, fates = served_sweep(tmp_path, monkeypatch), iter((0, 48)), iter((False, True, True))
+
+    def outage() -> None:
+        if not next(fates):
+            raise ClusterUnhealthyError("Broker 1 does not come back.")
+
+    def violated(stage: Any) -> None:
+        stage.recording.state("a late batch", next(seen), Relation.EQUALS, 48, required=False)
+        stage.together(Moment("outage", outage))
+
+    def other(stage: Any) -> None:
+        stage.together(Moment("outage", outage))
+        stage.recording.state("a late batch", 48, Relation.EQUALS, 48, required=False)
+
+    cases = [
+        replace(case_of(PASSED), key="a", generation=Generation.TV1, shares=("stopped", "crashed"), play=violated),
+        replace(case_of(PASSED), key="b", generation=Generation.TV1, shares=(shares,), play=other),
+    ]
+    ended = sweep.perform_together(cases)
+    assert [each.verdict and each.verdict.verdict for each in ended] == [Verdict.FAIL, Verdict.PASS]
+    assert [bool(each.before) for each in ended] == [False, True]
+    assert next(seen) == 48, "it was performed again"
+
+
+def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Path) -> None:
+    """Of cases that share their outages those that do not apply stay so."""
+
+    def lease(_: object) -> None:
+        raise ClusterUnhealthyError("Broker 1 does not start.")
+
+    sweep = bare_sweep(tmp_path, release="3.9.2")
+    sweep._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
+    cases = [replace(case_of(PASSED), key=key, generation=Generation.TV1, shares=("stopped",)) for key in "ab"]
+    ended = sweep.perform_together([*cases, replace(cases[0], key="c", generation=Generation.TV2)])
+    assert [each.broke for each in ended] == ["Broker 1 does not start."] * 2 + [""]
+    assert ended[2].verdict is not None
+    assert ended[2].verdict.verdict is Verdict.NOT_APPLICABLE
+
+
+def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
+    """A pass at the second attempt has a line that tells of the first."""
+    plugin = plugin_of(tmp_path, PASSED)
+    outcome = Outcome(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
+    plugin._lanes = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
+    item = MagicMock(spec=pytest.Function)
+    item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None
+    item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"generation": None}), None
+    assert plugin.pytest_pyfunc_call(item)
+    assert isinstance(plugin.console.out, io.StringIO)
+    assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
+
+
+@pytest.mark.parametrize("shares", [("stoped",), ("crashed", "stopped"), ()])
+def test_an_outage_that_nobody_goes_through_is_refused(shares: tuple[str, ...]) -> None:
+    """Nobody would begin a case that shares it, or the outages in another order."""
+    item = MagicMock()
+    item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
+    with pytest.raises(
+        pytest.UsageError,
+        match='out of "stopped", "crashed", "controller crashed", "all crashed", "isolated", in this order',
+    ):
+        _shares(item)

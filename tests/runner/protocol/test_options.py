@@ -1,0 +1,75 @@
+"""`pytest suites/protocol`: what it lists and refuses, and that scenarios and cases do not mix."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from verification.requirements.catalogue import load
+
+WITHIN_S = 120.0
+
+
+def pytest_of(place: str, *options: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", place, "--run-dir", str(directory / "run"), *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+
+
+def test_every_case_makes_a_claim_on_known_requirements(tmp_path: Path) -> None:
+    """Each case has a claim and rows of the catalogue; listing them starts nothing, on an old release too."""
+    done = pytest_of("suites/protocol", "--list", "--kafka", "2.8.2", directory=tmp_path)
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    heads = [number for number, line in enumerate(lines) if "  (" in line and not line.startswith(" ")]
+    assert len(heads) >= 12
+    catalogue = load()
+    keys = []
+    for number in heads:
+        key, _, rest = lines[number].partition("  (")
+        ids = rest.partition(")")[0].split(", ")
+        assert set(ids) <= set(catalogue), lines[number]
+        assert lines[number + 1].strip().endswith("."), f"{key} makes no claim"
+        keys.append(key)
+    assert len(set(keys)) == len(keys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_cases_are_no_scenarios(tmp_path: Path) -> None:
+    """A conformance run does not collect protocol cases."""
+    done = pytest_of("suites", "--list", directory=tmp_path)
+    assert "atomicity-leader-crash-while-committing" in done.stdout
+    assert "idempotence-a-gap-is-refused" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--kafka", "2.3.1"], "is older than 2.4.0"),
+        (["--kafka", "banana"], "does not name a release of Kafka"),
+    ],
+)
+def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], sentence: str, tmp_path: Path) -> None:
+    """What cannot be is refused before anything starts."""
+    done = pytest_of("suites/protocol", *options, directory=tmp_path)
+    assert sentence in done.stdout + done.stderr
+    assert done.returncode == 4
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_selection_of_nothing_is_inconclusive(tmp_path: Path) -> None:
+    """Zero cases is not a pass. Nothing follows the closing line, such as a complaint about a file that nobody closed."""
+    # As tox asks for it; what that plugin of pytest keeps alive is never complained about.
+    options = ("-p", "no:hypothesispytest", "-k", "no_such_case")
+    done = pytest_of("suites/protocol", *options, directory=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert not done.stderr

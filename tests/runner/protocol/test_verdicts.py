@@ -1,0 +1,261 @@
+"""What a sweep of protocol cases ends with, and what an answer that never came is worth."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from chaos.frames import Frames, Hold
+from fixtures.clusters.errors import ClusterUnhealthyError
+from fixtures.errors import OnceproofError
+from reports.model.run_record import read as read_record
+from runner.protocol.case_runner import Sweep
+from runner.protocol.plugin import ProtocolPlugin
+from runner.protocol.toolkit import settings
+from runner.protocol.toolkit.case import SECURED
+from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.responses import Answer, NoAnswerError
+from runner.protocol.toolkit.script_recorder import NotApplicableError, Recording, UnmetError
+from runner.protocol.toolkit.tampering import tampered
+from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
+from tests.support.protocol_testbed import bare_sweep, case_of, plugin_of, served_sweep
+from verification.scripts.script import Relation, Script, judge
+from verification.scripts.script import read as read_script
+from verification.vocabulary.verdict import Verdict
+from wire.transaction_versions import Generation
+
+
+def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
+    """The exit code of a sweep, and its closing lines."""
+    option = SimpleNamespace(collectonly=False)
+    session: Any = SimpleNamespace(exitstatus=exitstatus, config=SimpleNamespace(option=option))
+    plugin.pytest_sessionfinish(session, exitstatus)
+    said: list[str] = []
+    plugin.pytest_terminal_summary(SimpleNamespace(write_line=said.append))  # type: ignore[arg-type]
+    return session.exitstatus, "\n".join(said)
+
+
+def ended(
+    directory: Path, planned: tuple[Script, ...], performed: tuple[Script, ...], exitstatus: int = pytest.ExitCode.OK
+) -> tuple[int, str]:
+    """The exit code of a sweep that planned these cases and performed those, and its closing lines."""
+    plugin = plugin_of(directory, *planned)
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in performed:
+        make_case(directory / "runs" / each.case, each)
+        plugin.journal.ended(each.case, 0.1)
+    return finish(plugin, exitstatus)
+
+
+def test_every_planned_case_needs_a_verdict(tmp_path: Path) -> None:
+    """A case that has none, for whatever reason, is named and is an error, not a pass."""
+    code, said = ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,))
+    assert code == 5
+    assert f"runs/{BROKEN.case}: the planned case left no directory" in said
+    assert ended(tmp_path / "b", (VIOLATED, BROKEN), (VIOLATED,))[0] == 1
+    assert ended(tmp_path / "c", (PASSED,), (PASSED,))[0] == 0
+
+
+def test_a_sweep_that_decided_nothing_is_no_pass(tmp_path: Path) -> None:
+    """Nothing but cases that do not apply is inconclusive, as is no case at all."""
+    assert ended(tmp_path / "a", (INAPPLICABLE,), (INAPPLICABLE,))[0] == 2
+    assert ended(tmp_path / "b", (), ())[0] == 2
+    assert ended(tmp_path / "c", (INAPPLICABLE, PASSED), (INAPPLICABLE, PASSED))[0] == 0
+
+
+def test_an_interruption_is_an_error_unless_something_was_proven(tmp_path: Path) -> None:
+    """What was proven before Ctrl-C stays proven; the report says `interrupted`."""
+    assert ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,), pytest.ExitCode.INTERRUPTED)[0] == 5
+    assert json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))["interrupted"] is True
+    assert ended(tmp_path / "b", (VIOLATED, PASSED), (VIOLATED,), pytest.ExitCode.INTERRUPTED)[0] == 1
+
+
+def test_a_failure_of_the_harness_is_an_error(tmp_path: Path) -> None:
+    """Even where every case has passed."""
+    code, said = ended(tmp_path, (PASSED,), (PASSED,), pytest.ExitCode.INTERNAL_ERROR)
+    assert code == 5
+    assert "the harness failed" in said
+
+
+def test_a_sweep_that_cannot_begin_says_why_once(tmp_path: Path) -> None:
+    """One sentence instead of a table of cases that were not begun; the report is there all the same."""
+    plugin = plugin_of(tmp_path / "run", PASSED, VIOLATED)
+    plugin.journal.refuse(OnceproofError("There is no Java."))
+    code, said = finish(plugin)
+    assert code == 5
+    assert said.splitlines() == [
+        "Nothing was started (exit code 5): There is no Java.",
+        f"report: {tmp_path / 'run' / 'report.html'}",
+    ]
+
+
+def test_a_sweep_leaves_every_face_and_its_record(tmp_path: Path) -> None:
+    """Page, results, junit, ctrf, summary, badge; and run.json says what was narrowed and how to repeat it."""
+    plugin = plugin_of(tmp_path, PASSED, keyword="gap")
+    make_case(tmp_path / "runs" / PASSED.case, PASSED)
+    plugin.journal.ended(PASSED.case, 0.1)
+    code, said = finish(plugin)
+    assert code == 0
+    assert "PARTIAL: narrowed by gap" in said
+    assert f"report: {tmp_path / 'report.html'}" in said
+    for name in ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json"):
+        assert (tmp_path / name).is_file(), name
+    record = read_record(tmp_path / "run.json")
+    assert record.command == 'tox -e protocol -- --kafka 4.3.1 --runtime local -k "gap"'
+    assert record.planned[0].case
+    assert record.seed is None
+
+
+def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps lie beside runs, are found through `latest`, and are deleted with them when they are too many."""
+    monkeypatch.setattr("runner.report_files.OUT", tmp_path)
+    for number in range(11):
+        ended(tmp_path / f"2026112{number:02d}-protocol", (PASSED,), (PASSED,))
+        assert (tmp_path / "latest").resolve().name == f"2026112{number:02d}-protocol"
+    assert sum(1 for each in tmp_path.iterdir() if each.name != "latest") == 10
+
+
+def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of old runs has one, links followed: the report is written, its code stands, and one line says what it is."""
+    monkeypatch.setattr("runner.report_files.OUT", tmp_path)
+    (tmp_path / "latest").mkdir()
+    plugin = plugin_of(tmp_path / "20261121-protocol", PASSED)
+    make_case(tmp_path / "20261121-protocol" / "runs" / PASSED.case, PASSED)
+    plugin.journal.ended(PASSED.case, 0.1)
+    assert finish(plugin)[0] == 0
+    assert (tmp_path / "20261121-protocol" / "report.html").is_file()
+    assert isinstance(plugin.console.out, io.StringIO)
+    (note,) = plugin.console.out.getvalue().splitlines()
+    assert "the report is written all the same" in note
+    assert "latest exists and is no symlink" in note
+
+
+def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
+    """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
+    sweep = object.__new__(Sweep)
+    sweep.directory, sweep.release = tmp_path, "4.3.1"
+    recording = Recording()
+    answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
+    recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)
+    client = SimpleNamespace(connection=lambda: SimpleNamespace(features={"transaction.version": 2}))
+    stage: Any = SimpleNamespace(generation=Generation.TV2, client=client, recording=recording)
+    verdict = sweep._judged(sweep._performed(case_of(VIOLATED), stage, "the broker is gone", 0.2))
+    assert verdict.verdict is Verdict.FAIL
+    written = read_script(tmp_path / "runs" / VIOLATED.case / "script.json")
+    assert judge(written) == verdict
+    assert (written.generation, written.features, written.broke) == (
+        "TV2",
+        {"transaction.version": 2},
+        "the broker is gone",
+    )
+    assert [each.api for each in written.exchanges] == ["EndTxn"]
+    inapplicable = sweep._judged(replace(sweep._empty(case_of(PASSED)), inapplicable="nothing of it applies"))
+    assert inapplicable.verdict is Verdict.NOT_APPLICABLE
+    assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
+
+
+@pytest.mark.parametrize(
+    ("release", "runtime", "missing"),
+    [("4.3.1", "docker", "clusters in containers"), ("2.8.2", "local", "there is a metadata quorum")],
+)
+def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, runtime: str, missing: str) -> None:
+    """A case that needs a listener which is not started here is inconclusive, and its requirements with it."""
+    case = replace(case_of(PASSED), needs=SECURED)
+    verdict = bare_sweep(tmp_path, release=release, runtime=runtime).perform(case)
+    assert verdict.verdict is Verdict.INCONCLUSIVE
+    assert missing in verdict.reason
+    assert [(each.id, each.verdict) for each in verdict.requirements] == [("IDEMP-07", Verdict.INCONCLUSIVE)]
+
+
+def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
+    """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
+    case = replace(case_of(PASSED), needs=SECURED, generation=Generation.TV2)
+    assert bare_sweep(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
+    """On a cluster whose links cannot be led through the harness a case about held requests is inconclusive."""
+    recording = Recording()
+    stage = object.__new__(Stage)
+    stage.recording, stage.cluster = recording, MagicMock()
+    with pytest.raises(UnmetError), tampered(stage, Frames(api="Fetch"), Hold()):
+        pytest.fail("nothing can be held")
+    assert [(each.required, each.holds) for each in recording.statements] == [(True, False)]
+
+
+def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that does not stop keeps the setting: the next case must get another cluster."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "broker-1.properties").write_text("", encoding="utf-8")
+    stage = MagicMock()
+    stage.cluster.directory = tmp_path
+    stops = MagicMock(side_effect=[nullcontext(), ClusterUnhealthyError("Broker 1 does not stop.")])
+    monkeypatch.setattr("runner.protocol.toolkit.brokers.stopped", stops)
+    with pytest.raises(ClusterUnhealthyError), settings.restarted(stage, 1, "a.setting", "1"):
+        stage.cluster.close.assert_not_called()
+    stage.cluster.close.assert_called_once_with()
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict"), [(0, Verdict.FAIL), (48, Verdict.NOT_APPLICABLE)], ids=["violated", "held"]
+)
+def test_what_was_violated_before_a_case_proves_inapplicable_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, observed: int, verdict: Verdict
+) -> None:
+    """A case may find out on the way that the release lacks what it is about; what it saw until then is kept."""
+
+    def play(stage: Any) -> None:
+        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
+        raise NotApplicableError("nobody can be asked before 3.0")
+
+    sweep = served_sweep(tmp_path, monkeypatch)
+    case = replace(case_of(PASSED), generation=Generation.TV1, play=play)
+    assert sweep.perform(case).verdict is verdict
+    written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
+    assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
+
+
+def test_an_answer_that_never_came_decides_nothing() -> None:
+    """Its code cannot be taken for a wrong one: a slow machine would refute requirements."""
+    answer = Answer(exchange=3, api="EndTxn", version=4, body=None, error="waited 10 s")
+    for look in (lambda: answer.code, lambda: answer.codes, lambda: answer["ErrorCode"]):
+        with pytest.raises(NoAnswerError, match=r"answer 3 .* never came: waited 10 s"):
+            look()
+
+
+def test_codes_are_told_by_their_place() -> None:
+    """An answer about partitions has a code for each; its own counts when something is wrong as a whole."""
+    topics = [{"Name": "orders", "Partitions": [{"PartitionIndex": 0, "ErrorCode": 48}]}]
+    told = Answer(exchange=1, api="TxnOffsetCommit", version=4, body={"ErrorCode": 0, "Topics": topics})
+    assert (told.codes, told.code) == ({"orders-0": 48}, 48)
+    assert Answer(exchange=1, api="EndTxn", version=4, body={"ErrorCode": 90}).codes == {"": 90}
+
+
+def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:
+    """Brokers learn of a topic one after the other; where there is only one, its leader has answered by then."""
+    asked: list[int] = []
+    unheard = {1: 0, 2: 2}
+
+    def call(api: str, body: Any, *, broker: int) -> Any:
+        assert (api, body["Topics"]) == ("Metadata", [{"Name": "orders"}])
+        asked.append(broker)
+        unheard[broker] -= 1
+        return {"Topics": [{"ErrorCode": 3 if unheard[broker] >= 0 else 0}]}
+
+    stage = object.__new__(Stage)
+    stage.recording = Recording()
+    stage.client = SimpleNamespace(metadata=lambda _: SimpleNamespace(brokers=unheard), call=call)  # type: ignore[assignment]
+    stage.heard_of("orders")
+    assert asked == [1, 2, 2, 2]
+    assert [(each.required, each.holds) for each in stage.recording.statements] == [(True, True)] * 2
+    del unheard[2]
+    stage.heard_of("orders")
+    assert asked == [1, 2, 2, 2]

@@ -1,0 +1,139 @@
+"""Options of a conformance run: what is refused, with which exit code, and what starts nothing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+#: Collecting scenarios takes two seconds; a minute is for a machine that is busy with a cluster.
+WITHIN_S = 120.0
+
+
+def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run `pytest suites` as tox does."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "suites", "--run-dir", str(directory / "run"), *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--kafka", "banana"], "does not name a release of Kafka"),
+        (["--kafka", "2.8.1"], "is older than 3.3.0"),
+        (["--client", "carrier-pigeon"], "--client carrier-pigeon is unknown"),
+        (["--seed", "-1"], "is outside 0"),
+        (["--retain", "0"], "at least 1"),
+        (["--accept", "KB-99"], "neither a known bug nor a requirement"),
+        (["--waivers", "no-such-file.toml"], "cannot be read"),
+        (["--runtime", "abacus"], "invalid choice"),
+        (["--baseline", "no-such-results.json"], "does not exist"),
+    ],
+)
+def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], sentence: str, tmp_path: Path) -> None:
+    """What cannot be is refused before anything starts, and leaves no directory."""
+    done = conformance(*options, directory=tmp_path)
+    assert sentence in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == 4
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_directory_that_holds_files_is_refused(tmp_path: Path) -> None:
+    """Evidence already recorded is never written over."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "precious").write_text("evidence", encoding="utf-8")
+    done = conformance("--list", directory=tmp_path)
+    assert "already holds files" in done.stdout + done.stderr
+    assert done.returncode == 4
+    assert (tmp_path / "run" / "precious").read_text(encoding="utf-8") == "evidence"
+
+
+def test_a_selection_of_nothing_is_inconclusive(tmp_path: Path) -> None:
+    """Zero cases is not a pass."""
+    done = conformance("-k", "no_such_scenario", directory=tmp_path)
+    assert done.returncode == 2, done.stdout
+
+
+def test_a_listing_of_nothing_is_inconclusive(tmp_path: Path) -> None:
+    """Pytest's own code for it means an environment error here."""
+    done = conformance("--list", "-k", "no_such_scenario", directory=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_listing_starts_nothing(tmp_path: Path) -> None:
+    """`--list` shows ids, requirements, claims and estimates, and leaves no trace."""
+    done = conformance("--list", "--kafka", "4.3.1", "--seed", "5", directory=tmp_path)
+    assert "atomicity-leader-crash-while-committing-confluent-5  (TXN-25" in done.stdout
+    assert "no transaction is visible in part" in done.stdout
+    assert re.search(r"\d+ scenarios, \d+ of them controls: about \d+ min", done.stdout)
+    assert done.returncode == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_scenario_makes_a_claim_on_known_requirements(tmp_path: Path) -> None:
+    """Each subject names rows of the catalogue, and only such as the anomalies that a run can show refute."""
+    from verification.requirements.catalogue import load
+
+    catalogue = load()
+    listed = conformance("--list", "--kafka", "4.3.1", "--profile", "nightly", directory=tmp_path).stdout.splitlines()
+    heads = [line for line in listed if "≈" in line]
+    assert len(heads) >= 24
+    for line in heads:
+        ids = [each for each in line[line.index("(") + 1 : line.index(")")].split(", ") if each]
+        assert "control" in line or ids, line
+        assert set(ids) <= set(catalogue), line
+        assert all(catalogue[each].forbids for each in ids), f"nothing that a run shows could refute one of: {line}"
+
+
+def test_every_step_of_a_schedule_must_take_hold() -> None:
+    """One confirmed fault of two says nothing about the other; a control's floors are meant likewise."""
+    from chaos.faults import CrashBroker
+    from chaos.schedule import Step
+    from chaos.targets import Controller
+    from fixtures.workloads import OrderFanOut
+    from runner.scenarios.scenario import THREE_BROKERS, Scenario
+
+    def needed(steps: int) -> dict[str, int]:
+        scenario = Scenario(
+            name="recovery/s",
+            test_name="test_s",
+            claim="c",
+            requirements=(),
+            cluster=THREE_BROKERS,
+            workload=OrderFanOut(partitions=1),
+            schedule=(Step(fault=CrashBroker(Controller())),) * steps,
+        )
+        return {floor.name: floor.need for floor in scenario.floors}
+
+    assert needed(2)["faults_confirmed"] == 2
+    assert needed(1)["faults_confirmed"] == 1
+    assert needed(2)["ok_after"] == needed(1)["ok_after"] == 50
+
+
+def test_every_control_names_known_anomalies() -> None:
+    """A control expects at least one anomaly, by the name that the judge gives it."""
+    from suites.controls import test_known_bad as controls
+    from verification.vocabulary.anomalies import Anomaly
+
+    marks = {
+        name: [mark.args for mark in getattr(each, "pytestmark", []) if mark.name == "convict"]
+        for name, each in vars(controls).items()
+        if name.startswith("test_")
+    }
+    assert len(marks) >= 8
+    for name, (expected,) in marks.items():
+        assert expected, name
+        assert {one for each in expected for one in each.split("|")} <= set(Anomaly), name

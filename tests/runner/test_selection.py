@@ -1,0 +1,91 @@
+"""What narrows a run is told, whatever narrowed it; what only lists ends by the one table of exit codes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from runner.config import SUITES, Profile
+from runner.scenarios.plugin import ConformancePlugin
+from runner.selection import code_of_listing, narrowed_by
+from runner.signals import Requests
+from tests.support.paths import ROOT
+
+
+def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:
+    """Pytest's configuration of a command line."""
+    chosen = {"keyword": keyword, "ignore": None, "ignore_glob": None, **options}
+    return SimpleNamespace(args=[str(ROOT / each) for each in arguments], option=SimpleNamespace(**chosen))
+
+
+@pytest.mark.parametrize(
+    ("config", "deselected", "said"),
+    [
+        (asked("suites/protocol"), 0, ""),
+        (asked("suites/protocol", keyword="gap"), 90, "gap"),
+        (asked("suites/protocol"), 3, "3 cases deselected"),
+        (asked("suites/protocol/test_idempotence.py"), 0, "suites/protocol/test_idempotence.py"),
+        (
+            asked("suites/protocol/test_fencing.py::test_a", keyword="tv1"),
+            1,
+            "suites/protocol/test_fencing.py::test_a, tv1",
+        ),
+        (asked("suites/protocol", ignore=["suites/protocol/a.py"]), 0, "--ignore suites/protocol/a.py"),
+        (asked("suites/protocol", ignore_glob=["*fenc*"]), 0, "--ignore-glob *fenc*"),
+    ],
+)
+def test_what_narrows_a_room_is_told(config: Any, deselected: int, said: str) -> None:
+    """Only the whole directory without any selection is a whole sweep."""
+    assert narrowed_by(config, SUITES / "protocol", deselected, "cases") == said
+
+
+def item(*marks: str) -> Any:
+    """A collected scenario."""
+    path = SUITES / "smoke" / "test_it.py"
+    return SimpleNamespace(path=path, iter_markers=lambda: [SimpleNamespace(name=each) for each in marks])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "deselected", "said"),
+    [
+        (("suites",), 0, ""),
+        (("suites",), 1, "1 scenarios deselected"),
+        (("suites/smoke",), 0, "suites/smoke"),
+    ],
+    ids=["whole", "-m or --deselect", "a part of the room"],
+)
+def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
+    """What the profile leaves out is no narrowing; what an option or a path leaves out is one, also without `-k`."""
+    session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None, narrowed_by="?")
+    plugin = ConformancePlugin(session, Requests())
+    config = asked(*arguments)
+    config.hook = SimpleNamespace(pytest_deselected=plugin.pytest_deselected)
+    items = [item("smoke"), item("smoke"), item(), item("nightly")]
+    plugin.pytest_collection_modifyitems(items, config)
+    plugin.pytest_deselected(items[:deselected])
+    plugin.pytest_collection_finish(SimpleNamespace(config=config, items=items))  # type: ignore[arg-type]
+    assert len(items) == 2
+    assert session.narrowed_by == said
+
+
+@pytest.mark.parametrize(
+    ("exitstatus", "code"),
+    [
+        (pytest.ExitCode.OK, 0),
+        (pytest.ExitCode.NO_TESTS_COLLECTED, 2),
+        (pytest.ExitCode.USAGE_ERROR, 4),
+        (pytest.ExitCode.TESTS_FAILED, 5),
+        (pytest.ExitCode.INTERRUPTED, 5),
+        (pytest.ExitCode.INTERNAL_ERROR, 5),
+    ],
+)
+def test_a_listing_ends_by_the_one_table(exitstatus: pytest.ExitCode, code: int) -> None:
+    """Pytest's own 1 would be a violation and its 2 inconclusive; a listing of nothing is."""
+    assert code_of_listing(exitstatus) == code
+
+
+def test_the_room_of_scenarios_is_where_it_is_looked_for() -> None:
+    """A wrong constant would make every run partial."""
+    assert ROOT / "suites" == SUITES

@@ -1,0 +1,256 @@
+"""A cluster and clients that only keep books, for testing faults without brokers.
+
+The fake has the consequences that a fault is confirmed by: a leader that is killed, paused or isolated loses its
+leadership at the next look, followers that are cut leave the in-sync set, a zombie's commit is fenced once it has
+been succeeded, and where a link is led a client ends producer 0's transaction at once. Switching `reacts` off gives a
+cluster on which no fault ever takes hold.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from chaos.arena import Arena
+from chaos.clients import Answer, ClientProcess, Succession, SyncPoint
+from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site, TopicPartition
+from chaos.routes import Endpoint
+from tests.support.wire_definitions import definitions
+from wire.request import Request
+
+BILLING = TopicPartition(topic="r-billing-events", partition=0)
+BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
+SITES = (Site("app"), Site("zombie"))
+
+
+@cache
+def silent_broker() -> socket.socket:
+    """Accepts connections and says nothing; one for all tests, as long as the process lives."""
+    return socket.create_server(("127.0.0.1", 0), backlog=1000)
+
+
+@dataclass
+class FakeMesh:
+    """Remembers what is cut, mute, slow or led elsewhere."""
+
+    reacts: bool = True
+    led: dict[Link, Endpoint] = field(default_factory=dict)
+    cut_links: set[Link] = field(default_factory=set)
+    mute: set[Link] = field(default_factory=set)
+    slow: dict[Link, int] = field(default_factory=dict)
+    narrow: dict[Link, int] = field(default_factory=dict)
+
+    def links(self) -> tuple[Link, ...]:
+        peers = [
+            Link(source=str(i), target=j, plane=plane) for i in BROKERS for j in BROKERS if i != j for plane in Plane
+        ]
+        return tuple(sorted(peers + [Link(source=site, target=broker) for site in SITES for broker in BROKERS]))
+
+    def cut(self, *links: Link) -> None:
+        self.cut_links.update(links)
+
+    def restore(self, *links: Link) -> None:
+        for link in links:
+            self.cut_links.discard(link)
+            self.mute.discard(link)
+            self.slow.pop(link, None)
+            self.narrow.pop(link, None)
+
+    def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
+        self.slow[link] = latency_ms - jitter_ms
+        if rate_kb_s is not None:
+            self.narrow[link] = rate_kb_s
+
+    def drop_responses(self, *links: Link) -> None:
+        self.mute.update(links)
+
+    def destination(self, link: Link) -> Endpoint:
+        host, port = silent_broker().getsockname()[:2]
+        return Endpoint(host=host, port=port)
+
+    def redirect(self, link: Link, to: Endpoint) -> None:
+        self.led[link] = to
+        if self.reacts:
+            body = {"TransactionalId": "r-0", "ProducerId": 17, "ProducerEpoch": 0, "Committed": True}
+            with socket.create_connection((to.host, to.port), timeout=20) as client:
+                client.sendall(Request.of(definitions(), "EndTxn", 4, body).frame)
+                client.recv(1)
+
+    def direct(self, *links: Link) -> None:
+        for link in links:
+            self.led.pop(link, None)
+
+    def heal(self) -> None:
+        self.restore(*self.links())
+        self.led.clear()
+
+    def is_healed(self) -> bool:
+        return not (self.cut_links or self.mute or self.slow or self.narrow or self.led)
+
+
+@dataclass
+class FakeCluster:
+    """Three brokers; broker 1 leads everything, coordinates everything and is the controller, until it cannot."""
+
+    reacts: bool = True
+    links: FakeMesh = field(default_factory=FakeMesh)
+    dead: set[BrokerId] = field(default_factory=set)
+    stopped_cleanly: set[BrokerId] = field(default_factory=set)
+    paused: set[BrokerId] = field(default_factory=set)
+    brokers: tuple[BrokerId, ...] = BROKERS
+    sites: tuple[Site, ...] = SITES
+    written: int = 0
+    usual_ms: float = 3.0
+    unreachable: set[Link] = field(default_factory=set)
+    single_replica: bool = False
+
+    def crash(self, *brokers: BrokerId) -> None:
+        self.dead.update(brokers)
+
+    def stop(self, broker: BrokerId) -> None:
+        self.dead.add(broker)
+        self.stopped_cleanly.add(broker)
+
+    def pause(self, broker: BrokerId) -> None:
+        self.paused.add(broker)
+
+    def resume(self, broker: BrokerId) -> None:
+        self.paused.discard(broker)
+
+    def start(self, broker: BrokerId) -> None:
+        self.dead.discard(broker)
+
+    def is_running(self, broker: BrokerId) -> bool:
+        return broker not in self.dead
+
+    def _fit(self) -> list[BrokerId]:
+        if not self.reacts:
+            return list(BROKERS)
+        isolated = {
+            broker
+            for broker in BROKERS
+            if all(
+                link in self.links.cut_links
+                for link in self.links.links()
+                if link.source.isdigit() and str(broker) in (link.source, str(link.target))
+            )
+        }
+        return [each for each in BROKERS if each not in self.dead | self.paused | isolated]
+
+    def _holder(self) -> BrokerId | None:
+        return next(iter(self._fit()), None)
+
+    def view(self) -> ClusterView:
+        fit = self._fit()
+        leader = fit[0] if fit else None
+        cut_off = {int(link.source) for link in self.links.cut_links if link.source.isdigit() and link.target == leader}
+        in_sync = tuple(each for each in fit if not (self.reacts and each in cut_off))
+        replicas = BROKERS
+        if self.single_replica:
+            replicas, in_sync = (BROKERS[0],), tuple(each for each in fit if each == BROKERS[0])
+            leader = BROKERS[0] if in_sync else None
+        seen = PartitionView(leader=leader, leader_epoch=0, replicas=replicas, in_sync=in_sync)
+        return ClusterView(
+            taken_ns=0, alive=frozenset(fit), controller=self._holder(), controller_epoch=1, partitions={BILLING: seen}
+        )
+
+    def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
+        self.written += 10 if self.reacts else 0
+        position = Position(leader=1, high_watermark=self.written, last_stable_offset=self.written)
+        return dict.fromkeys(partitions, position)
+
+    def accepts(self, link: Link) -> bool:
+        return link not in self.links.cut_links
+
+    def round_trip_ms(self, link: Link, *, padding_kb: int = 0) -> float:
+        if link in self.unreachable:
+            return math.inf
+        rate = self.links.narrow.get(link)
+        slower = 2.0 * self.links.slow.get(link, 0) + (0.0 if rate is None else 2_000 * padding_kb / rate)
+        return self.usual_ms + (slower if self.reacts else 0.0)
+
+    def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
+        return BROKERS[1] if self.single_replica else self._holder()
+
+    def group_coordinator(self, group: str) -> BrokerId | None:
+        return self._holder()
+
+
+@dataclass
+class FakeClients:
+    """One producer per site, and a copier; remembers what was done to whom."""
+
+    reacts: bool = True
+    living: list[ClientProcess] = field(
+        default_factory=lambda: [
+            ClientProcess(process=0, role="producer", site=Site("app"), transactional_id="r-0"),
+            ClientProcess(process=1, role="producer", site=Site("zombie"), transactional_id="r-1"),
+            ClientProcess(process=2, role="copier", site=Site("app"), transactional_id="r-2"),
+        ]
+    )
+    held: dict[int, SyncPoint] = field(default_factory=dict)
+    asked_for_deciding: int = 0
+    stopped: set[int] = field(default_factory=set)
+    succeeded: set[int] = field(default_factory=set)
+    dismissed: set[int] = field(default_factory=set)
+    killed: list[int] = field(default_factory=list)
+
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        return ("r-0", "r-1", "r-2")
+
+    def alive(self, role: str | None = None) -> tuple[ClientProcess, ...]:
+        return tuple(each for each in self.living if role in (None, each.role))
+
+    def hold(self, point: SyncPoint, *, processes: tuple[ClientProcess, ...], timeout_s: float) -> None:
+        self.held.update({each.process: point for each in processes})
+
+    def release(self, processes: tuple[ClientProcess, ...]) -> None:
+        for each in processes:
+            self.held.pop(each.process, None)
+
+    def await_deciding(self, processes: tuple[ClientProcess, ...], *, timeout_s: float) -> bool:
+        self.asked_for_deciding += 1
+        end_s = time.monotonic() + timeout_s
+        while self.held and time.monotonic() < end_s:
+            time.sleep(0.001)
+        return not self.held
+
+    def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
+        self.dismissed.update(each.process for each in processes)
+
+    def pause(self, process: ClientProcess) -> None:
+        self.stopped.add(process.process)
+
+    def resume(self, process: ClientProcess) -> None:
+        self.stopped.discard(process.process)
+
+    def kill(self, process: ClientProcess) -> None:
+        self.killed.append(process.process)
+        self.living.remove(process)
+        self.held.pop(process.process, None)
+
+    def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
+        heir = replace(process, process=10 + process.process, site=site)
+        self.living.append(heir)
+        self.succeeded.add(process.process)
+        return Succession(successor=heir, initialised_ns=1_000, producer_id=7, producer_epoch=2)
+
+    def answers(self, process: ClientProcess) -> tuple[Answer, ...]:
+        if not self.reacts or process.process not in self.succeeded:
+            return ()
+        return (Answer(at_ns=2_000_001_000, operation=3, code=90, name="PRODUCER_FENCED", reason="fenced"),)
+
+
+def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
+    """An arena of fakes."""
+    return Arena(
+        cluster=FakeCluster(reacts=reacts, links=FakeMesh(reacts=reacts), single_replica=single_replica),
+        clients=FakeClients(reacts=reacts),
+        topics={"billing-events": BILLING.topic},
+        group="r-copiers",
+        definitions=definitions(),
+    )

@@ -1,0 +1,63 @@
+"""Planted histories → Spark frames → violations, many runs in one job; transaction logs are walked beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tests.support.planted.histories import Plant
+from verification.checks.transaction_log import illegal_transitions
+from verification.vocabulary.violations import RawViolation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from verification.fingerprints.inputs import Evidence
+    from verification.spark.dataframes import Frames
+
+
+def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
+    """The frames of several planted runs, without files."""
+    from verification.spark.dataframes import FRAME_SCHEMAS, Frames, local
+
+    every = list(plants)
+    held = {}
+    for name, schema in FRAME_SCHEMAS.items():
+        columns = set(schema.names)
+        rows = [
+            {column: value for column, value in row.items() if column in columns}
+            for plant in every
+            for row in plant.rows[name]
+        ]
+        held[name] = local(spark, rows, schema)
+    return Frames(**held)
+
+
+def evidence_of_frames(held: Frames) -> Evidence:
+    """What fingerprints are taken of, of frames that need no files."""
+    from verification.fingerprints.ack_sums import Answers
+    from verification.fingerprints.inputs import Evidence
+    from verification.fingerprints.workers.blocks import copying_of
+
+    runs = held.runs.toArrow().to_pylist()
+    plain = held.operations.where("plain").select("run", "process").distinct()
+    return Evidence(
+        frames=held,
+        answers=Answers(spark=held.acks.sparkSession, frame=lambda *_: held.acks),
+        claimed=frozenset(row["run"] for row in runs if row["order_claimed"]),
+        plain=frozenset((row["run"], row["process"]) for row in plain.toArrow().to_pylist()),
+        copying=copying_of(runs, held.group_offsets.toArrow().to_pylist()),
+    )
+
+
+def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:
+    """Every violation that the Spark checks and the walk of transaction logs find, by run."""
+    from verification.checks import CHECKS
+    from verification.checks.facts import derive
+    from verification.judge.run_checks import collect
+
+    every = list(plants)
+    found = collect(derive(frames(spark, every)), CHECKS)
+    for plant in every:
+        found.setdefault(plant.experiment.run, []).extend(illegal_transitions(plant.rows.get("transaction_log", ())))
+    return found

@@ -1,0 +1,53 @@
+"""`python -m tests.support.planted.tox -e conformance -- OPTIONS`: what tox would do.
+
+A planted run stands in place of a cluster's.
+
+PLANTED says as a JSON object what each release does (`tests.support.workflows`); one that it does not name leaves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reports import __main__ as command
+from reports.retention import point_latest
+from runner.config import OUT, ROOT, add_options
+from tests.support.plans import CONTROL, FAILED, SMOKE, STARTED
+from tests.support.run_directories import make_run
+from tests.support.workflows import CLEAN, VIOLATING
+from verification.vocabulary.verdict import ExitCode, Verdict
+
+#: What a run takes that names no release.
+NEWEST = "4.4.0"
+_PASSED = replace(FAILED, verdict=Verdict.PASS, reason="nothing was found", findings=())
+SUBJECTS = {CLEAN: (SMOKE, _PASSED, CONTROL), VIOLATING: (SMOKE, FAILED, CONTROL)}
+
+
+def main(arguments: list[str]) -> int:
+    """Leave a run and its report where the options say; the exit code is that of the decision."""
+    assert arguments[:3] == ["-e", "conformance", "--"], arguments
+    parser = pytest.Parser(_ispytest=True)
+    add_options(parser)
+    options = parser.parse(arguments[3:])
+    release = options.kafka or ""
+    does = json.loads(os.environ["PLANTED"]).get(release)
+    if does is None:
+        return int(ExitCode.ENVIRONMENT)
+    out = Path.cwd() / OUT.relative_to(ROOT)
+    directory = Path(options.run_dir) if options.run_dir else out / f"{STARTED}-7"
+    plans = [replace(each, release=release or NEWEST) for each in SUBJECTS[does]]
+    make_run(directory, plans, release=release or NEWEST, profile=options.profile)
+    if not options.run_dir:
+        point_latest(out, directory)
+    compared = ["--baseline", options.baseline] if options.baseline else []
+    return int(command.main([str(directory), *compared]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,172 @@
+"""Starts whole commands in a prepared environment, and finds what they leave behind.
+
+Each command gets a mark in its environment, which everything that it starts inherits: processes that are left are
+found by it, never by name. Temporary files have a directory of their own, which must be empty in the end. A command
+runs in a session of its own, so that a signal to its process group is what Ctrl-C in a terminal is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+#: The only scenario of the smoke profile that is not a control.
+FLOOR = ("--profile", "smoke", "--seed", "1", "-k", "without_faults")
+NOWHERE = "http://127.0.0.1:9"
+#: Passed on by tox, as everything that begins like it.
+MARK = "ONCEPROOF_TEST_MARK"
+#: A start takes seconds, fetching gives up after as many; the rest is for a machine that is busy with clusters.
+WITHIN_S = 180.0
+#: Spark's JVM and its Python workers end when they read that the command's pipe is closed: within a second, measured.
+GONE_WITHIN_S = 15.0
+_LOOK_EVERY_S = 0.1
+# What tox and pytest tell their children. A tox inside a tox would take TOX_WORK_DIR for its own.
+_NOT_INHERITED = re.compile(r"TOX_|PYTEST_|VIRTUAL_ENV$")
+#: A cache elsewhere and no network: the variables that whoever runs the tests may have set are set to nothing.
+BARE = {
+    "ONCEPROOF_MAVEN_REPOSITORY": NOWHERE,
+    "PIP_INDEX_URL": NOWHERE,
+    "PIP_FIND_LINKS": "",
+    "PIP_CONSTRAINT": "",
+    "PIP_RETRIES": "0",
+    "PIP_CONFIG_FILE": os.devnull,
+    "GOPROXY": "off",
+    "NO_PROXY": "*",
+    "no_proxy": "*",
+}
+
+
+class Command:
+    """A running command, with its mark, its temporary directory and its output in a file."""
+
+    def __init__(self, place: Path, arguments: tuple[str, ...], variables: dict[str, str]) -> None:
+        self.mark = uuid.uuid4().hex
+        self.temporary = place / "tmp"
+        self.temporary.mkdir()
+        self._said = place / "output"
+        inherited = {name: value for name, value in os.environ.items() if not _NOT_INHERITED.match(name)}
+        with self._said.open("wb") as output:
+            self._process = subprocess.Popen(
+                arguments,
+                cwd=ROOT,
+                # Spark's JVM does not read TMPDIR.
+                env={
+                    **inherited,
+                    "TMPDIR": str(self.temporary),
+                    "SPARK_LOCAL_DIRS": str(self.temporary),
+                    # SIGABRT prints the stacks of all threads: see `end`.
+                    "PYTHONFAULTHANDLER": "1",
+                    **variables,
+                    MARK: self.mark,
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        """What it said so far."""
+        return self._said.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for(self, seen: Callable[[], bool], what: str, *, within_s: float) -> None:
+        """Wait until something is seen while the command runs."""
+        deadline = time.monotonic() + within_s
+        while not seen():
+            assert self._process.poll() is None, f"it ended before {what}:\n{self.output}"
+            assert time.monotonic() < deadline, f"{what} was not seen within {within_s:.0f} s:\n{self.output}"
+            time.sleep(_LOOK_EVERY_S)
+
+    def interrupt(self) -> None:
+        """SIGINT to the process group, as Ctrl-C in a terminal."""
+        os.killpg(self._process.pid, signal.SIGINT)
+
+    def end(self, *, within_s: float = WITHIN_S) -> Ended:
+        """Wait for its end. One that does not come says where every thread of the command stands."""
+        try:
+            code = self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            running = "\n".join(self.processes().values())
+            self._process.send_signal(signal.SIGABRT)
+            self._process.wait(GONE_WITHIN_S)
+            pytest.fail(f"no end within {within_s:.0f} s, running:\n{running}\nand said:\n{self.output}")
+        deadline = time.monotonic() + GONE_WITHIN_S
+        while self.processes() and time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY_S)
+        return Ended(
+            code=code, output=self.output, left=tuple(self.processes().values()), files=tuple(self.temporary.iterdir())
+        )
+
+    def processes(self) -> dict[int, str]:
+        """Command lines of the processes that carry the mark, by process id."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                        command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                        found[int(entry.name)] = command.decode(errors="replace")
+                except OSError:
+                    continue  # it ended while it was looked at, or belongs to another user
+        return found
+
+    def close(self) -> None:
+        """End what a failed test left, and nobody else's."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(WITHIN_S)
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a command ended. `left` are the processes, `files` the temporary files that outlived it."""
+
+    code: int
+    output: str
+    left: tuple[str, ...]
+    files: tuple[Path, ...]
+
+    def refused(self, sentence: str, *, code: int) -> None:
+        """It said the sentence (a regular expression) in one line, once, ended with the code, and left nothing."""
+        lines = [line for line in self.output.splitlines() if re.search(sentence, line)]
+        assert len(lines) == 1, self.output
+        assert "Traceback" not in self.output
+        assert "INTERNALERROR" not in self.output
+        assert self.code == code, self.output
+        self.left_nothing()
+
+    def left_nothing(self) -> None:
+        """No process and no temporary file is left."""
+        assert self.left == ()
+        assert self.files == ()
+
+
+def python(*arguments: str, patch: str = "") -> tuple[str, ...]:
+    """`python -m …` with this interpreter; `patch` is code that comes first and stands in for a part of the world."""
+    if not patch:
+        return (sys.executable, "-m", *arguments)
+    module, *rest = arguments
+    code = f"{patch}\nimport runpy, sys\nsys.argv[1:] = {rest!r}\nrunpy.run_module({module!r}, run_name='__main__')"
+    return (sys.executable, "-c", code)
+
+
+def conformance(place: Path, *options: str, patch: str = "") -> tuple[str, ...]:
+    """A conformance run of one scenario, as tox starts it; its directory is `run` below the place."""
+    return python("pytest", "suites", *FLOOR, "--run-dir", str(place / "run"), *options, patch=patch)

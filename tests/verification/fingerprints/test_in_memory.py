@@ -1,0 +1,230 @@
+"""Small runs in which everything agrees are acquitted unread; whatever is wrong with one leaves it in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.judge_mutants.base import RUNS
+from benchmarks.judge_mutants.in_memory_rows import held
+from tests.support.generated import generated
+from tests.support.planted.busy import A0, A1, B0, busy
+from tests.support.planted.cases import planted_all
+from tests.support.planted.histories import MS, Plant
+from tests.support.planted.programs import build
+from verification.evidence.rows import small_rows
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
+from verification.fingerprints.in_memory import case_of, work
+from verification.fingerprints.in_memory import held as held_of_files
+from verification.fingerprints.inputs import files
+from verification.fingerprints.strategy import is_small
+from verification.fingerprints.workers.agreement import doubt
+from verification.reference import judge_rows
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Outcome
+from verification.vocabulary.violations import RawViolation
+
+REAL = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
+GENERATED = 400
+#: What is found beside records: of ends, operations and coordinators; and of leaders, who name no record.
+BESIDE = (Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION)
+
+
+def _of_records(found: list[RawViolation]) -> list[RawViolation]:
+    by_leader = (Anomaly.HUNG_TRANSACTION, None)
+    return [each for each in found if each.anomaly not in BESIDE and (each.anomaly, each.process) != by_leader]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_runs_with_faults_are_acquitted(name: str) -> None:
+    """Crashed leaders, zombies and killed copiers included, with what their live observers were given."""
+    run = read_run(RunDirectory(RUNS / name))
+    case = case_of(run, small_rows(run), files([run]))
+    mine = held_of_files(case)
+    assert sum(len(each.offset) for each in mine.polled) > mine.captures["log"].num_rows
+    assert doubt(mine) is None
+    (said,) = [row for batch in work([_numbers(0)], [case]) for row in batch.to_pylist()]
+    assert said == {"run": run.run, "doubt": None, "broke": None}
+
+
+def _numbers(*numbers: int) -> pa.RecordBatch:
+    return pa.record_batch({"id": list(numbers)})
+
+
+def test_what_cannot_be_read_is_in_doubt_and_harms_nobody_else() -> None:
+    """A file that is gone by the time that a worker looks is left to whoever looks at every record."""
+    runs = [read_run(RunDirectory(RUNS / name)) for name in REAL[:2]]
+    cases = [case_of(run, small_rows(run), files([run])) for run in runs]
+    gone = case_of(runs[0], small_rows(runs[0]), {**files([runs[0]]), "committed": ("/nowhere/part-0.parquet",)})
+    said = [row for batch in work([_numbers(0, 1)], [gone, cases[1]]) for row in batch.to_pylist()]
+    assert said[0]["broke"].startswith("FileNotFoundError")
+    assert (said[1]["doubt"], said[1]["broke"]) == (None, None)
+
+
+def test_who_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is held in memory by what its readers would read of the log, each of them for itself."""
+    run = read_run(RunDirectory(RUNS / REAL[0]))
+    rows = run.captured.count("log") * (1 + len(run.experiment.observers))
+    assert rows > run.captured.count("log")
+    monkeypatch.setattr("verification.fingerprints.strategy.ROWS_MIN", rows)
+    assert not is_small(run)
+    monkeypatch.setattr("verification.fingerprints.strategy.ROWS_MIN", rows + 1)
+    assert is_small(run)
+    assert not is_small(replace(run, experiment=replace(run.experiment, has_log=False)))
+
+
+def _dropped(plant: Plant, *place: int, observer: int) -> None:
+    plant.rows["observations"] = [
+        row
+        for row in plant.rows["observations"]
+        if (row["topic_index"], row["partition"], row["offset"], row["observer_index"]) != (*place, observer)
+    ]
+
+
+def _skipped(plant: Plant) -> None:
+    _dropped(plant, *A0, 0, observer=0)
+
+
+def _again(plant: Plant) -> None:
+    row = plant.at("observations", *A0, 1)
+    plant.rows["observations"].append({**row, "poll": 1_000})
+
+
+def _exchanged(plant: Plant) -> None:
+    one, other = plant.at("observations", *A0, 0), plant.at("observations", *A0, 1)
+    one["position"], other["position"] = other["position"], one["position"]
+
+
+def _another_content(plant: Plant) -> None:
+    plant.at("observations", *A0, 0)["identity_digest"] += 1
+
+
+def _without_identity(plant: Plant) -> None:
+    plant.at("observations", *A0, 0).update(identity_digest=None, valid=False)
+
+
+def _early(plant: Plant) -> None:
+    plant.at("observations", *A0, 0)["received_ns"] = MS
+
+
+def _aborted(plant: Plant) -> None:
+    mine = [row for row in plant.rows["observations"] if row["observer_index"] == 0]
+    aborted = next(row for row in plant.rows["observations"] if row["offset"] not in {each["offset"] for each in mine})
+    aborted.update(observer_index=0, committed_reader=True)
+
+
+def _beyond(plant: Plant) -> None:
+    row = plant.at("observations", *B0, 0)
+    plant.rows["observations"].append({**row, "offset": 1_000, "poll": 1_000})
+
+
+def _of_no_log(plant: Plant) -> None:
+    for name in ("log", "uncommitted", "committed", "operations", "acks"):
+        plant.rows[name] = []
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [_skipped, _again, _exchanged, _another_content, _without_identity, _early, _aborted, _beyond, _of_no_log],
+)
+def test_what_observers_were_given_is_held_against_the_log(tamper: Callable[[Plant], None]) -> None:
+    """Each record of the log for their isolation level, once, in its order, as it is there, and not too early."""
+    plant = busy("observed").finish()
+    assert doubt(held(plant.rows)) is None
+    tamper(plant)
+    assert doubt(held(plant.rows)) in ("what an observer was given", "an observer of an empty log")
+
+
+def test_an_observer_may_have_stopped_anywhere() -> None:
+    """What it was not given after the last record that it was given says nothing about anybody."""
+    plant = busy("stopped").finish()
+    last = max(row["offset"] for row in plant.rows["observations"] if (row["topic_index"], row["partition"]) == A0)
+    for observer in (0, 1):
+        _dropped(plant, *A0, last, observer=observer)
+    assert doubt(held(plant.rows)) is None
+    plant.rows["observations"] = []
+    assert doubt(held(plant.rows)) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("committed", "values that are not of this run in committed"),
+        ("log", "values that are not of this run"),
+        ("order", "records that do not stand in the order in which they were sent"),
+        ("epoch", "a producer's epoch that goes back"),
+        ("sequence", "a producer's numbers that do not follow"),
+        ("acknowledgement", "1 operations"),
+    ],
+)
+def test_what_is_in_doubt_is_said(wrong: str, said: str) -> None:
+    """The first thing that does not agree, for the log."""
+    planted = busy("said")
+    if wrong == "log":
+        planted.append(planted.client(), A1, b"foreign", transactional=False)
+    plant = planted.finish()
+    row = plant.at("log", *A0, 1)
+    if wrong == "committed":
+        plant.at("committed", *A0, 0)["valid"] = False
+    elif wrong == "order":
+        row["send_order"] = plant.at("log", *A0, 0)["send_order"]
+    elif wrong == "epoch":
+        row["producer_epoch"] += 1
+    elif wrong == "sequence":
+        row["sequence"] += 5
+    elif wrong == "acknowledgement":
+        plant.rows["acks"].pop()
+    assert doubt(held(plant.rows)) == said
+
+
+def test_nothing_planted_or_generated_is_acquitted_of_what_its_records_show() -> None:
+    """Of all planted histories, and of hundreds that were generated and tampered with; of the innocent most are."""
+    plants = [plant for plant, _ in planted_all().values()]
+    plants += [build(program, f"g{number:06d}") for number, program in enumerate(generated(GENERATED, 23))]
+    quiet = 0
+    for plant in (each for each in plants if each.experiment.has_log):
+        if doubt(held(plant.rows)) is None:
+            quiet += 1
+            assert _of_records(judge_rows(plant.rows)) == [], plant.experiment.run
+    assert quiet > GENERATED // 8
+
+
+def test_equal_times_count_for_the_operation() -> None:
+    """A successor that completed its initialisation at the very moment of a decision came after it."""
+    planted = busy("superseded")
+    old = planted.client("tx-9")
+    told, _ = planted.transaction(old, (A0, B0))
+    planted.client("tx-9")
+    plant = planted.finish()
+    (init,) = [each for each in plant.operations if each.transactional_id == "tx-9" and each.process > old.process]
+    assert told.decided_ns is not None
+    for at, expected in ((told.decided_ns, None), (told.decided_ns - 1, "1 operations")):
+        (mine,) = [each for each in plant.operations if each.process == init.process]
+        plant.retell(mine, invoked_ns=at - 1, completed_ns=at)
+        assert doubt(held(plant.rows)) == expected
+    (mine,) = [each for each in plant.operations if each.process == init.process]
+    plant.retell(mine, outcome=Outcome.FAIL)
+    assert doubt(held(plant.rows)) is None
+
+
+def test_a_capture_may_lie_in_several_files(tmp_path: Path) -> None:
+    """Texts are numbered in each file by itself, and the first one need not have all of them."""
+    run = read_run(RunDirectory(RUNS / REAL[0]))
+    found = files([run])
+    (path,) = found["log"]
+    rows = pq.read_table(path)
+    first = pc.index(rows["control"].is_valid(), value=True).as_py()
+    parts = [rows.slice(0, first), rows.slice(first)]
+    paths = [str(tmp_path / f"part-{number}.parquet") for number in range(len(parts))]
+    for part, each in zip(parts, paths, strict=True):
+        pq.write_table(part, each)
+    assert first
+    assert doubt(held_of_files(case_of(run, small_rows(run), {**found, "log": tuple(paths)}))) is None
+    assert doubt(held_of_files(case_of(run, small_rows(run), {**found, "log": tuple(paths[1:])})))

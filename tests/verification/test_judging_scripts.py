@@ -1,0 +1,118 @@
+"""`python -m verification` on saved scripts: the same judgement as the first one, without Spark, and nothing is dropped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.plans import SMOKE
+from tests.support.protocol_run_directories import (
+    EVERY_SCRIPT,
+    INAPPLICABLE,
+    PASSED,
+    UNDECIDED,
+    VIOLATED,
+    make_case,
+    make_sweep,
+)
+from tests.support.run_directories import make_run
+from verification.__main__ import main
+from verification.evidence.run_directory import case_directories
+from verification.scripts.judging import judge_scripts
+from verification.scripts.script import judge
+from verification.vocabulary.verdict import ExitCode
+
+
+def test_judging_again_says_what_was_said_first(tmp_path: Path) -> None:
+    """From disk every script gets the verdict, the reason and the requirements that it got when it was performed."""
+    sweep = make_sweep(tmp_path / "run", EVERY_SCRIPT)
+    again = {each.directory.name: each.verdict for each in judge_scripts(case_directories(sweep))}
+    assert again == {script.case: judge(script) for script in EVERY_SCRIPT}
+
+
+@pytest.mark.parametrize(
+    ("scripts", "code"),
+    [
+        ((PASSED,), ExitCode.CONFORMANT),
+        ((PASSED, INAPPLICABLE), ExitCode.CONFORMANT),
+        ((PASSED, UNDECIDED), ExitCode.INCONCLUSIVE),
+        ((INAPPLICABLE,), ExitCode.INCONCLUSIVE),
+        (EVERY_SCRIPT, ExitCode.VIOLATION),
+    ],
+)
+def test_the_exit_code_is_that_of_the_table(tmp_path: Path, scripts: tuple[object, ...], code: ExitCode) -> None:
+    """A violation wins, what could not be decided is inconclusive, and so is a sweep in which nothing applied."""
+    assert main([str(make_sweep(tmp_path / "run", scripts))]) == code  # type: ignore[arg-type]
+
+
+def test_a_sweep_is_judged_again_without_spark(tmp_path: Path) -> None:
+    """Neither pyspark nor a Kafka client is imported, and every case has a line."""
+    sweep = make_sweep(tmp_path / "run", EVERY_SCRIPT)
+    code = (
+        "import sys, verification.__main__ as m; r = m.main(sys.argv[1:]);"
+        "bad = {'pyspark', 'confluent_kafka', 'docker', 'pyarrow'} & set(sys.modules);"
+        "sys.exit(99 if bad else int(r))"
+    )
+    command = [sys.executable, "-c", code, str(sweep)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == ExitCode.VIOLATION
+    assert len(done.stdout.splitlines()) == len(EVERY_SCRIPT)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}'])
+def test_an_unfit_script_is_named_and_the_others_are_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """One sentence with the file, exit code 5, and a line for every other case; a violation beside it is still 1."""
+    sweep = make_sweep(tmp_path / "run", (PASSED, UNDECIDED))
+    path = sweep / "runs" / UNDECIDED.case / "script.json"
+    path.write_text(text, encoding="utf-8")
+    assert main([str(sweep)]) == ExitCode.ENVIRONMENT
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert sum(str(path) in line and line.startswith("ERROR") for line in lines) == 1
+    assert any(line.startswith("PASS") and PASSED.case in line for line in lines)
+    make_case(sweep / "runs" / VIOLATED.case, VIOLATED)
+    assert main([str(sweep)]) == ExitCode.VIOLATION
+
+
+def test_an_edited_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An observation that was changed after the sweep does not turn a violation into a pass."""
+    case = make_case(tmp_path / VIOLATED.case, VIOLATED)
+    path = case / "script.json"
+    assert main([str(case)]) == ExitCode.VIOLATION
+    edited = path.read_text(encoding="utf-8").replace('"observed": "NONE (0)"', '"observed": "x"')
+    path.write_text(edited, encoding="utf-8")
+    assert main([str(case)]) == ExitCode.ENVIRONMENT
+    assert "is not what was written" in capsys.readouterr().out
+
+
+def test_scripts_and_scenarios_are_judged_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run, a sweep and a case in one command; here with the plain judge, who finds the planted run unfit."""
+    run = make_run(tmp_path / "run", (SMOKE,))
+    sweep = make_sweep(tmp_path / "sweep", (PASSED,))
+    case = make_case(tmp_path / "mailed", UNDECIDED)
+    assert main(["--reference", str(run), str(sweep), str(case)]) == ExitCode.ENVIRONMENT
+    printed = capsys.readouterr().out
+    for name in (SMOKE.key, PASSED.case, UNDECIDED.case):
+        assert name in printed
+
+
+def test_a_directory_of_both_kinds_is_read_as_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cases below the same runs/ as scenarios are found, and scenarios beside cases."""
+    run = make_run(tmp_path / "run", (SMOKE,))
+    make_case(run / "runs" / PASSED.case, PASSED)
+    assert main(["--reference", str(run)]) == ExitCode.ENVIRONMENT
+    printed = capsys.readouterr().out
+    assert SMOKE.key in printed
+    assert PASSED.case in printed
+
+
+def test_a_path_that_holds_nothing_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence that says what was looked for."""
+    assert main([str(tmp_path)]) == ExitCode.USAGE
+    assert "no script.json" in capsys.readouterr().err

@@ -1,0 +1,186 @@
+"""Questions are asked again where that is harmless and only there, and silence ends in what was seen last."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.support.wire_definitions import definitions
+from tests.support.wire_peer import PATIENT_S, Peer, broker
+from wire.client import Client
+from wire.codes import ErrorCode
+from wire.errors import AbandonedError, BrokerError, DeadlineError, DisconnectedError
+from wire.values import Producer, TopicPartition
+
+# Long enough to be sure that nothing comes, short enough to wait for it.
+BRIEF_S = 0.3
+
+
+def metadata_of(peer: Peer, address: tuple[str, int], leader: int, error: int = 0) -> None:
+    """Answer ApiVersions and Metadata as broker 1 at the address, with one topic."""
+    _, version, correlation = peer.take()
+    offered = [{"ApiKey": 3, "MinVersion": 0, "MaxVersion": 8}, {"ApiKey": 2, "MinVersion": 1, "MaxVersion": 3}]
+    peer.answer(correlation, "ApiVersionsResponse", version, {"ApiKeys": offered})
+    answer_metadata(peer, address, leader, error)
+
+
+def answer_metadata(peer: Peer, address: tuple[str, int], leader: int, error: int = 0) -> None:
+    _, version, correlation = peer.take()
+    partition = {"ErrorCode": error, "PartitionIndex": 0, "LeaderId": leader, "ReplicaNodes": [1], "IsrNodes": [1]}
+    body = {
+        "Brokers": [{"NodeId": 1, "Host": address[0], "Port": address[1]}],
+        "ControllerId": 1,
+        "Topics": [{"ErrorCode": 0, "Name": "orders", "Partitions": [partition]}],
+    }
+    peer.answer(correlation, "MetadataResponse", version, body)
+
+
+def answer_offset(peer: Peer, error: int, offset: int) -> None:
+    _, version, correlation = peer.take()
+    partition = {"PartitionIndex": 0, "ErrorCode": error, "Offset": offset, "Timestamp": -1}
+    body = {"Topics": [{"Name": "orders", "Partitions": [partition]}]}
+    peer.answer(correlation, "ListOffsetsResponse", version, body)
+
+
+def client(address: tuple[str, int], **options: Any) -> Client:
+    return Client(f"{address[0]}:{address[1]}", definitions(), **{"timeout_s": PATIENT_S, **options})
+
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def test_a_question_is_asked_again_while_leadership_moves() -> None:
+    """LEADER_NOT_AVAILABLE and NOT_LEADER_OR_FOLLOWER mean look again; the answer after them counts."""
+    where: list[tuple[str, int]] = []
+
+    def script(peer: Peer) -> None:
+        metadata_of(peer, where[0], leader=-1, error=5)
+        answer_metadata(peer, where[0], leader=1)
+        answer_offset(peer, 6, -1)
+        answer_metadata(peer, where[0], leader=1)
+        answer_offset(peer, 0, 42)
+
+    with broker(script) as address:
+        where.append(address)
+        with client(address) as asking:
+            assert asking.list_offsets([ORDERS]) == {ORDERS: 42}
+
+
+def test_a_lost_connection_is_replaced_for_a_question() -> None:
+    """A question that changes nothing survives a broker that closes the connection."""
+    where: list[tuple[str, int]] = []
+
+    def dying(peer: Peer) -> None:
+        metadata_of(peer, where[0], leader=1)
+        peer.take()
+
+    def living(peer: Peer) -> None:
+        metadata_of(peer, where[0], leader=1)
+        answer_offset(peer, 0, 7)
+
+    with broker(dying, living) as address:
+        where.append(address)
+        with client(address) as asking:
+            assert asking.list_offsets([ORDERS]) == {ORDERS: 7}
+
+
+def test_a_definite_refusal_is_not_asked_again() -> None:
+    """A code outside the retriable ones comes out at once, as the code it is."""
+    where: list[tuple[str, int]] = []
+
+    def script(peer: Peer) -> None:
+        metadata_of(peer, where[0], leader=1)
+        answer_offset(peer, 29, -1)
+
+    with broker(script) as address:
+        where.append(address)
+        with client(address) as asking, pytest.raises(BrokerError) as caught:
+            asking.list_offsets([ORDERS])
+    assert caught.value.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert "ListOffsets of orders-0" in str(caught.value)
+
+
+def test_a_question_without_answer_names_the_last_observation() -> None:
+    """When the time is up, the error says what was waited for, how long, and what was seen last."""
+    where: list[tuple[str, int]] = []
+
+    def script(peer: Peer) -> None:
+        metadata_of(peer, where[0], leader=-1, error=5)
+        while True:
+            answer_metadata(peer, where[0], leader=-1, error=5)
+
+    with broker(script) as address:
+        where.append(address)
+        with (
+            client(address, timeout_s=BRIEF_S) as asking,
+            pytest.raises(
+                DeadlineError, match=r"waited 0\.3 s for the leaders of orders-0; .*LEADER_NOT_AVAILABLE\(5\)"
+            ),
+        ):
+            asking.leader_of("orders", 0)
+
+
+def test_a_silent_bootstrap_broker_is_passed_over() -> None:
+    """A paused first bootstrap broker costs one attempt; the second one answers."""
+    where: list[tuple[str, int]] = []
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,  # never accepts; the kernel completes handshakes
+        broker(lambda peer: metadata_of(peer, where[0], leader=1)) as address,
+    ):
+        where.append(address)
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]},{address[0]}:{address[1]}"
+        with Client(bootstrap, definitions(), timeout_s=PATIENT_S, attempt_s=BRIEF_S) as asking:
+            assert asking.leader_of("orders", 0) == 1
+
+
+def test_whoever_waits_for_a_broker_that_is_taken_away_can_be_told() -> None:
+    """An abandoned client's question ends at once and not at its deadline; nothing is sent any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+    asking = client(address, timeout_s=60.0)
+    with asking, ThreadPoolExecutor(1) as other:
+        answer = other.submit(asking.leader_of, "orders", 0)
+        with pytest.raises(TimeoutError):
+            answer.result(BRIEF_S)
+        asking.abandon()
+        with pytest.raises(AbandonedError):
+            answer.result(PATIENT_S)
+
+
+@pytest.mark.parametrize("text", ["nowhere", "host:", ":9092", "host:port"])
+def test_a_bad_bootstrap_is_one_sentence(text: str) -> None:
+    """An address without host or port is refused with the form that is expected."""
+    with pytest.raises(ValueError, match="host:port is expected"):
+        Client(text, definitions())
+
+
+def test_a_producer_id_is_asked_for_once() -> None:
+    """InitProducerId bumps an epoch: after a lost connection it is not sent again, the caller is told."""
+
+    def script(peer: Peer) -> None:
+        _, version, correlation = peer.take()
+        offered = [{"ApiKey": 22, "MinVersion": 0, "MaxVersion": 4}]
+        peer.answer(correlation, "ApiVersionsResponse", version, {"ApiKeys": offered})
+        assert peer.take()[0] == 22
+
+    with broker(script) as address, client(address) as asking, pytest.raises(DisconnectedError):
+        asking.init_producer_id()
+
+
+def test_a_producer_id_is_asked_for_again_when_nothing_was_done() -> None:
+    """CONCURRENT_TRANSACTIONS says that the transaction before is still being completed: asking again is right."""
+
+    def script(peer: Peer) -> None:
+        _, version, correlation = peer.take()
+        offered = [{"ApiKey": 22, "MinVersion": 0, "MaxVersion": 4}]
+        peer.answer(correlation, "ApiVersionsResponse", version, {"ApiKeys": offered})
+        for error in (51, 0):
+            _, version, correlation = peer.take()
+            body = {"ErrorCode": error, "ProducerId": 7, "ProducerEpoch": 3}
+            peer.answer(correlation, "InitProducerIdResponse", version, body)
+
+    with broker(script) as address, client(address) as asking:
+        assert asking.init_producer_id() == Producer(id=7, epoch=3)
