@@ -32,7 +32,7 @@ from tests.support.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended
 Run = Callable[..., Ended]
 LOCAL = ("--runtime", "local")
 #: An address that refuses is asked four times all the same; the pauses between are tried elsewhere.
-WITHOUT_PAUSES = "import fixtures.downloads.download\nfixtures.download._BACKOFF_S = 0.0"
+WITHOUT_PAUSES = "import fixtures.downloads.download\nfixtures.downloads.download._BACKOFF_S = 0.0"
 #: Takes from the superuser what others do not have: reading and writing whatever the mode says (capabilities 1 and 2).
 AS_EVERYBODY = """import ctypes, os, sys
 if os.geteuid() == 0:

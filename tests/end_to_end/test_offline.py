@@ -17,7 +17,7 @@ from fixtures.clusters.locks.releases import default_release
 from tests.support.cut_off import CUT, can_cut
 from tests.support.paths import ROOT
 
-GOLDEN = ROOT / "tests" / "golden" / "scenarios-4.3.1" / "run"
+GOLDEN = ROOT / "tests" / "reports" / "golden" / "scenarios-4.3.1" / "run"
 #: The first start fetches what is missing, and builds Toxiproxy where the machine has none.
 WITHIN_S = 900.0
 needs_namespaces = pytest.mark.skipif(not can_cut(), reason="no network namespaces here: the network was not cut")

@@ -21,6 +21,7 @@ BUGS = load()
 SAID_LEAST = 8
 LISTED = [(bug.id, case) for bug in BUGS.values() for case in bug.cases]
 PROTOCOL = ROOT / "suites" / "protocol"
+TOOLKIT = ROOT / "runner" / "protocol" / "toolkit"
 
 
 def known(script: Script) -> list[tuple[str, bool]]:
@@ -56,7 +57,7 @@ def _keys() -> set[str]:
 def _wordings() -> list[re.Pattern[str]]:
     """What may be said in a case, read from the files: every text, with something in each place that is filled in."""
     found = []
-    for path in PROTOCOL.glob("*.py"):
+    for path in (*PROTOCOL.glob("*.py"), *TOOLKIT.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = [re.escape(str(each.value)) if isinstance(each, ast.Constant) else ".+" for each in node.values]
