@@ -12,7 +12,7 @@ from chaos.errors import InjectionError
 from chaos.frames import Answer, Cut, Delay, Direction, Drop, Duplicate, Fate, FrameLinks, Frames, Hold, Met
 from chaos.routes import Endpoint
 from runner.protocol.toolkit.tampering import Tampered
-from tests.support.frame_broker import (
+from tests.support.servers.frame_broker import (
     END,
     FrameBroker,
     client,
@@ -23,8 +23,8 @@ from tests.support.frame_broker import (
     request,
     sound,
 )
+from tests.support.servers.wire_peer import PATIENT_S
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S
 from wire.codes import code_name
 from wire.deadline import Deadline
 from wire.errors import CorrelationError, DeadlineError, DisconnectedError

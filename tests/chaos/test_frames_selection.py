@@ -12,9 +12,18 @@ import pytest
 from chaos.cluster import TopicPartition
 from chaos.frames import Answer, Delay, Direction, Fate, FrameLinks, Frames
 from chaos.routes import Endpoint
-from tests.support.frame_broker import FrameBroker, client, end_txn, frame_broker, heartbeat, produce, request, sound
+from tests.support.servers.frame_broker import (
+    FrameBroker,
+    client,
+    end_txn,
+    frame_broker,
+    heartbeat,
+    produce,
+    request,
+    sound,
+)
+from tests.support.servers.wire_peer import PATIENT_S
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S
 from wire.primitives import Raw
 from wire.request import Request
 

@@ -19,9 +19,9 @@ from chaos.frames import Answer, Delay, Direction, Fate, FrameLinks, Frames, Hol
 from chaos.frames.framing import SIZE_MAX, Framer, Whole
 from chaos.routes import Endpoint
 from tests.chaos.test_links import EchoServer, free_endpoint
-from tests.support.frame_broker import client, end_txn, frame_broker, heartbeat, sound
+from tests.support.servers.frame_broker import client, end_txn, frame_broker, heartbeat, sound
+from tests.support.servers.wire_peer import PATIENT_S, Peer, broker
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S, Peer, broker
 
 TLS_HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(range(256)) * 2
 SILENCE_S = 0.3

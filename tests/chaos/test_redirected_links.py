@@ -27,7 +27,7 @@ from fixtures.processes.keeper import Keeper
 from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from tests.chaos.test_links import PATIENCE_S, ended, free_endpoint, refuses
 from tests.support.fake_cluster import FakeCluster, arena
-from tests.support.frame_broker import FrameBroker, client, end_txn, frame_broker, heartbeat, produce
+from tests.support.servers.frame_broker import FrameBroker, client, end_txn, frame_broker, heartbeat, produce
 from tests.support.wire_definitions import definitions
 from wire.deadline import Deadline
 from wire.errors import DeadlineError, DisconnectedError

@@ -24,9 +24,9 @@ from fixtures.clusters.network import ports
 from fixtures.downloads.cache import cache_dir
 from fixtures.tools.java import find_java
 from fixtures.tools.toxiproxy_build import fetch_toxiproxy
-from tests.support.local_server import LocalServer
 from tests.support.plans import FAILED, SMOKE
 from tests.support.run_directories import make_run
+from tests.support.servers.local_server import LocalServer
 from tests.support.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended, conformance, python
 
 Run = Callable[..., Ended]

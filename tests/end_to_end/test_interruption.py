@@ -20,9 +20,9 @@ import pytest
 from fixtures.clusters.locks import lockfile
 from fixtures.clusters.locks.releases import LOCKS, default_release
 from tests.support.engines import answering, standing_on
-from tests.support.local_server import LocalServer, Page
 from tests.support.planted import writes
 from tests.support.planted.files import write
+from tests.support.servers.local_server import LocalServer, Page
 from tests.support.whole_commands import BARE, Command, Ended, conformance, python
 
 Start = Callable[..., Command]

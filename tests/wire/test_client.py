@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.wire_peer import PATIENT_S, Peer, broker
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S, Peer, broker
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.errors import AbandonedError, BrokerError, DeadlineError, DisconnectedError

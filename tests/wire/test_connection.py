@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.wire_peer import PATIENT_S, Peer, Script, broker
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S, Peer, Script, broker
 from wire.answers import Answers
 from wire.codes import ErrorCode
 from wire.connection import Connection

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.wire_peer import PATIENT_S, Peer, Script, broker
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S, Peer, Script, broker
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.connection import Connection

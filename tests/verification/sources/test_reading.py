@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.log_broker import LogBroker, log_broker
 from tests.support.planted import log as planted_log
+from tests.support.servers.log_broker import LogBroker, log_broker
 from tests.support.wire_definitions import definition_jars
 from verification.evidence.row_types import Row
 from verification.reference.run_index import Case

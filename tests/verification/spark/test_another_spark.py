@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.log_broker import LogBroker, log_broker
 from tests.support.paths import ROOT
 from tests.support.planted import files as planted_files
 from tests.support.planted import log
 from tests.support.planted.cases import MIXED, anomalies, mixed
-from tests.support.spark_servers import connect_server, standalone, temporary
+from tests.support.servers.log_broker import LogBroker, log_broker
+from tests.support.servers.spark_servers import connect_server, standalone, temporary
 from tests.support.wire_definitions import definition_jars
 from tests.verification.fingerprints.test_fingerprints import torn
 from tests.verification.sources.test_reading import END, PARTS, TOPIC, options, whole

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from reports.__main__ import main as report
-from tests.support.hdfs_server import hdfs
 from tests.support.paths import ROOT
 from tests.support.planted.cases import CASES, MIXED, anomalies, mixed
 from tests.support.planted.files import write
+from tests.support.servers.hdfs_server import hdfs
 from verification.__main__ import main
 from verification.evidence.run_directory import RunDirectory, scenario_directories
 from verification.spark import remote_evidence

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.planted.cases import MIXED, anomalies, mixed
-from tests.support.s3_server import s3
+from tests.support.servers.s3_server import s3
 from tests.verification.spark.test_remote_evidence import kept
 from verification.vocabulary.verdict import ExitCode
 

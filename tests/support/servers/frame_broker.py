@@ -15,8 +15,8 @@ from typing import Any
 from chaos.frames import FrameLinks
 from chaos.frames.request_fields import Reader
 from chaos.routes import Endpoint
+from tests.support.servers.wire_peer import PATIENT_S, Peer
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import PATIENT_S, Peer
 from wire.connection import Connection
 from wire.records import encode
 from wire.request import Request, decode_request

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tests.support.servers.wire_peer import Peer
 from tests.support.wire_definitions import definitions
-from tests.support.wire_peer import Peer
 from wire.records import Batch, Marker, decode
 from wire.request import decode_request
 
