@@ -38,7 +38,7 @@ _SHOWN = (
     "operation",
     "index",
     "count",
-    "sendorder",
+    "send_order",
     "source_partition",
     "source_offset",
     "told",
