@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from verification.checks import examples
+from verification.checks.examples import AROUND, wanted
 from verification.checks.facts import Facts
 from verification.checks.operations import operations
 from verification.checks.places import PARTITION, places
@@ -56,7 +56,7 @@ class Doubts:
 
     def around(self, spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
-        found = narrowed(self.evidence, self.folds.steps, _near(self, examples.wanted(spark, folded)))
+        found = narrowed(self.evidence, self.folds.steps, _near(self, wanted(spark, folded)))
         met = _met(found, self.operations)
         with interpreted(spark, found.rows):
             return places(found.frames, met).localCheckpoint()
@@ -69,9 +69,9 @@ def _near(doubts: Doubts, examples: DataFrame) -> Sought:
     here = copied.copies(overlapping(at.selectExpr(*PARTITION, "at as lowest", "at as highest")))
     alike = copied.copies(Named(By.SOURCE, sought(By.SOURCE, here))).where("process is not null")
     named = examples.where("process is not null and operation is not null").select(*OPERATION)
-    ends = (place_block(f"at {sign} {examples.AROUND}") for sign in "-+")
+    ends = (place_block(f"at {sign} {AROUND}") for sign in "-+")
     blocks = f"explode(array_distinct(array({', '.join(ends)}))) as block"
-    spans = at.selectExpr(*PARTITION, f"at - {examples.AROUND} as lowest", f"at + {examples.AROUND} as highest")
+    spans = at.selectExpr(*PARTITION, f"at - {AROUND} as lowest", f"at + {AROUND} as highest")
     return Sought(
         operations=named.unionByName(alike.select(*OPERATION)).distinct().localCheckpoint(),
         steps=doubts.folds.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
