@@ -28,7 +28,7 @@ from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
 from runner.config import SUITES, add_options, from_options
 from runner.console import Console
-from runner.signals import Requests
+from runner.signals import StopRequests
 from runner.waivers import acceptances
 
 pytest_plugins = ["runner.scenarios.fixture"]
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
     # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without healing anything.
-    requests = Requests()
+    requests = StopRequests()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, requests)
     console = _console(config)

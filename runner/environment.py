@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
+class Environment:
     """Jars, Java and a way to run brokers, and where clusters keep their files."""
 
     brokers: ClusterRuntime
@@ -85,7 +85,7 @@ class Equipment:
         return self.brokers.launch(spec, self.clusters_directory / f"cluster-{number}", keep_data=self.keep_data)
 
 
-def look_around(config: RunConfig, console: Console) -> dict[str, str]:
+def describe_machine(config: RunConfig, console: Console) -> dict[str, str]:
     """What is on this machine, by name; printed before anything is fetched or started."""
     found = {fact.name: fact.value for fact in machine_report(config.release)}
     for name, value in found.items():
@@ -93,7 +93,7 @@ def look_around(config: RunConfig, console: Console) -> dict[str, str]:
     return found
 
 
-def prepare(config: RunConfig, console: Console) -> Equipment:
+def prepare(config: RunConfig, console: Console) -> Environment:
     """Fetch and find everything; raises fixtures.errors with one sentence for what cannot be had."""
     check_machine(evidence=config.directory)
     downloads = Downloads(stream=console.out)
@@ -109,7 +109,7 @@ def prepare(config: RunConfig, console: Console) -> Equipment:
     for group in dict.fromkeys(item.group for item in downloads.items):
         items = [item for item in downloads.items if item.group == group]
         console.say(f"  {group}: {len(items)} files, {readable(sum(item.size_bytes for item in items))}")
-    return Equipment(
+    return Environment(
         brokers=brokers,
         files=files,
         java=java,

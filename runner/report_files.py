@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reports.model.report import Report
 
 
-def leave_faces(config: RunConfig, say: Callable[[str], None]) -> Report:
+def write_report(config: RunConfig, say: Callable[[str], None]) -> Report:
     """Read the run's directory and write every face of its report into it; `latest` points there.
 
     The report is there before older runs are looked at: what is wrong with those is said, and is no error of this run.

@@ -18,7 +18,7 @@ from fixtures.clusters.pool import ClusterPool
 from fixtures.errors import OnceproofError
 from runner.config import RunConfig
 from runner.console import Console
-from runner.environment import Equipment
+from runner.environment import Environment
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.verdict import ScenarioVerdict
 
@@ -32,7 +32,7 @@ JUDGE_NICENESS = 10
 JUDGED_TOGETHER = 4
 
 
-class Laboratory:
+class RunResources:
     """Owns clusters, Spark and the judge for the length of a run."""
 
     def __init__(
@@ -40,12 +40,12 @@ class Laboratory:
         config: RunConfig,
         console: Console,
         *,
-        equipment: Equipment,
+        environment: Environment,
     ) -> None:
         self.config = config
         self.console = console
-        self.equipment = equipment
-        self.clusters = ClusterPool(equipment.launch)
+        self.environment = environment
+        self.clusters = ClusterPool(environment.launch)
         self.seconds: dict[str, float] = {}
         self.spark_log = config.directory / "spark.log"
         self._abandoned = False
@@ -59,7 +59,7 @@ class Laboratory:
         from verification.spark.session import start
 
         began = time.monotonic()
-        session = start(java_home=self.equipment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
+        session = start(java_home=self.environment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
         self.seconds["spark start-up"] = time.monotonic() - began
         self._stack.callback(self._stop_spark, session)
         return session
@@ -130,11 +130,11 @@ class Laboratory:
         if self._abandoned or os.environ.get("CI"):
             return
         try:
-            keep_classes(self.equipment.java, say=self.console.say)
+            keep_classes(self.environment.java, say=self.console.say)
         except (OnceproofError, OSError) as error:
             self.console.say(f"There will be no class archive of Spark: {error}")
 
-    def __enter__(self) -> Laboratory:
+    def __enter__(self) -> RunResources:
         return self
 
     def __exit__(

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 
-class Requests:
+class StopRequests:
     """The signal handler of a run: counts how often it was asked to end, and raises KeyboardInterrupt.
 
     The exception alone can get lost: Python drops what a finalizer raises, and handlers run wherever the main thread is.
@@ -34,7 +34,7 @@ OBEYED_AT = 4
 
 
 @dataclass
-class Interrupts:
+class DeferredSignals:
     """How often somebody asked the run to end; `again` is called each time but the first."""
 
     again: Callable[[], None]
@@ -50,9 +50,9 @@ class Interrupts:
 
 
 @contextmanager
-def deferred(*, asked: int = 0, again: Callable[[], None] = lambda: None) -> Iterator[Interrupts]:
+def deferred(*, asked: int = 0, again: Callable[[], None] = lambda: None) -> Iterator[DeferredSignals]:
     """Note SIGINT and SIGTERM instead of raising KeyboardInterrupt; `asked` is how often that was done before."""
-    interrupts = Interrupts(again=again, asked=asked)
+    interrupts = DeferredSignals(again=again, asked=asked)
     handlers = {number: signal.signal(number, interrupts.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupts

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 
-class Generation(StrEnum):
+class TransactionVersion(StrEnum):
     """A transaction protocol."""
 
     TV1 = "TV1"
@@ -20,12 +20,12 @@ class Generation(StrEnum):
 
 #: The highest version of each request that belongs to a generation; requests that are not named are of both.
 #: Produce ends at 12 because 13 names topics by id and says nothing else.
-AT_MOST: Mapping[Generation, Mapping[str, int]] = {
-    Generation.TV1: {"Produce": 11, "AddPartitionsToTxn": 3, "TxnOffsetCommit": 4, "EndTxn": 4},
-    Generation.TV2: {"Produce": 12, "AddPartitionsToTxn": 3, "TxnOffsetCommit": 5, "EndTxn": 5},
+AT_MOST: Mapping[TransactionVersion, Mapping[str, int]] = {
+    TransactionVersion.TV1: {"Produce": 11, "AddPartitionsToTxn": 3, "TxnOffsetCommit": 4, "EndTxn": 4},
+    TransactionVersion.TV2: {"Produce": 12, "AddPartitionsToTxn": 3, "TxnOffsetCommit": 5, "EndTxn": 5},
 }
 #: The lowest ones; a broker that does not offer them does not have the generation.
-AT_LEAST: Mapping[Generation, Mapping[str, int]] = {
-    Generation.TV1: {},
-    Generation.TV2: {"Produce": 12, "TxnOffsetCommit": 5, "EndTxn": 5},
+AT_LEAST: Mapping[TransactionVersion, Mapping[str, int]] = {
+    TransactionVersion.TV1: {},
+    TransactionVersion.TV2: {"Produce": 12, "TxnOffsetCommit": 5, "EndTxn": 5},
 }

@@ -24,8 +24,8 @@ from fixtures.clusters.locks.releases import default_release, parse_release
 from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, RunConfig, Runtime, unreported
 from runner.console import Console
-from runner.environment import Equipment, prepare
-from runner.resources import Laboratory
+from runner.environment import Environment, prepare
+from runner.resources import RunResources
 from runner.scenarios.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
@@ -57,14 +57,14 @@ class Request:
 class Bench:
     """The parts of one run and what they share; the laboratory opens when the first part needs it."""
 
-    def __init__(self, request: Request, config: RunConfig, equipment: Equipment, console: Console) -> None:
+    def __init__(self, request: Request, config: RunConfig, environment: Environment, console: Console) -> None:
         self.request = request
         self.config = config
-        self.equipment = equipment
+        self.environment = environment
         self.console = console
         self.problems: list[str] = []
         self._stack = ExitStack()
-        self._laboratory: Laboratory | None = None
+        self._laboratory: RunResources | None = None
 
     def measure(self) -> list[Ratio]:
         """Every ratio that could be had; what could not is said and kept in `problems`."""
@@ -100,13 +100,15 @@ class Bench:
 
     @property
     def _runtime(self) -> LocalRuntime:
-        assert isinstance(self.equipment.brokers, LocalRuntime), "the configuration asks for processes of this machine"
-        return self.equipment.brokers
+        assert isinstance(self.environment.brokers, LocalRuntime), (
+            "the configuration asks for processes of this machine"
+        )
+        return self.environment.brokers
 
-    def _open(self) -> Laboratory:
+    def _open(self) -> RunResources:
         if self._laboratory is None:
             self._laboratory = self._stack.enter_context(
-                Laboratory(self.config, self.console, equipment=self.equipment)
+                RunResources(self.config, self.console, environment=self.environment)
             )
         return self._laboratory
 
@@ -134,11 +136,11 @@ def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitC
         parts=tuple(part for part in PARTS if part in chosen), records=options.records, pairs=options.pairs
     )
     config = unreported(parse_release(options.kafka), directory, runtime=Runtime.LOCAL)
-    equipment = prepare(config, console)
-    circumstances = look(release=config.release.version, java=equipment.java.major, root=ROOT)
+    environment = prepare(config, console)
+    circumstances = look(release=config.release.version, java=environment.java.major, root=ROOT)
     for line in circumstances.lines():
         console.say(line)
-    bench = Bench(request, config, equipment, console)
+    bench = Bench(request, config, environment, console)
     ratios = bench.measure()
     console.say("")
     console.say(render(ratios) if ratios else "no ratio could be measured")

@@ -18,10 +18,10 @@ from chaos.faults import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut
-from runner.resources import Laboratory
+from runner.resources import RunResources
 from runner.scenarios.phases import conduct
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, Scenario
-from runner.scenarios.scenario_run import Trial
+from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.history_file import read as read_history
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.history import Phase
@@ -42,12 +42,12 @@ class Timed:
     second_s: float
 
 
-def measure(laboratory: Laboratory, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+def measure(resources: RunResources, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Conduct and judge; raises WorthlessJudgementError, and what a run raises."""
     # Neither the cluster's start nor Spark's is part of what is measured.
-    laboratory.clusters.lease(THREE_BROKERS(release=laboratory.config.release.version))
-    laboratory.spark()
-    runs = [_timed(laboratory, seed, say) for seed in range(1, RUNS + 1)]
+    resources.clusters.lease(THREE_BROKERS(release=resources.config.release.version))
+    resources.spark()
+    runs = [_timed(resources, seed, say) for seed in range(1, RUNS + 1)]
     against = "the run itself, without capture"
 
     def ratio(subject: str, pairs: list[tuple[float, float]]) -> Ratio:
@@ -60,39 +60,39 @@ def measure(laboratory: Laboratory, say: Callable[[str], None]) -> tuple[Ratio, 
     )
 
 
-def _timed(laboratory: Laboratory, seed: int, say: Callable[[str], None]) -> Timed:
-    trial = Trial(leader_crash(seed), laboratory)
-    directory = conducted(trial, laboratory)
+def _timed(resources: RunResources, seed: int, say: Callable[[str], None]) -> Timed:
+    scenario_run = ScenarioRun(leader_crash(seed), resources)
+    directory = conducted(scenario_run, resources)
     phases = {each.name: (each.ended_ns - each.began_ns) / 1e9 for each in read_history(directory.history).of(Phase)}
     capture_s = phases.pop(CAPTURE)
     timed = Timed(
         run_s=sum(phases.values()),
         capture_s=capture_s,
-        first_s=judged(laboratory, directory)[1],
-        second_s=judged(laboratory, directory)[1],
+        first_s=judged(resources, directory)[1],
+        second_s=judged(resources, directory)[1],
     )
     say(
-        f"run {seed} of {RUNS} ({trial.scenario.name}): itself {timed.run_s:.1f} s, capture {timed.capture_s:.1f} s, "
+        f"run {seed} of {RUNS} ({scenario_run.scenario.name}): itself {timed.run_s:.1f} s, capture {timed.capture_s:.1f} s, "
         f"judged in {timed.first_s:.1f} s, again in {timed.second_s:.1f} s"
     )
     return timed
 
 
-def conducted(trial: Trial, laboratory: Laboratory) -> RunDirectory:
+def conducted(scenario_run: ScenarioRun, resources: RunResources) -> RunDirectory:
     """Conduct a trial while the console shows how it stands. Raises what a run raises."""
-    laboratory.console.follow(trial.status)
+    resources.console.follow(scenario_run.status)
     try:
-        return conduct(trial)
+        return conduct(scenario_run)
     finally:
-        laboratory.console.unfollow()
+        resources.console.unfollow()
 
 
-def judged(laboratory: Laboratory, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
+def judged(resources: RunResources, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
     """Judge evidence that must be acquitted; the verdict and the seconds. Raises WorthlessJudgementError."""
     from verification.judge.judge import judge
 
     began = time.monotonic()
-    (verdict,) = judge(laboratory.spark(), [directory])
+    (verdict,) = judge(resources.spark(), [directory])
     seconds = time.monotonic() - began
     if verdict.verdict is not Verdict.PASS:
         raise WorthlessJudgementError(f"{verdict.scenario} was judged {verdict.verdict.name}: {verdict.reason}.")

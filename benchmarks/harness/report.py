@@ -19,8 +19,8 @@ from benchmarks.measuring.errors import WorthlessReportError
 from benchmarks.measuring.ratio import Ratio, Unit
 from benchmarks.measuring.report_cost import Weighed, weigh
 from reports.loading.run import load_run
-from runner.resources import Laboratory
-from runner.scenarios.scenario_run import Trial
+from runner.resources import RunResources
+from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.run_directory import RunDirectory
 
 COPIES = 200
@@ -29,11 +29,11 @@ PAGE_MAX_BYTES = 2_000_000
 READ = ("scenario.json", "history.jsonl", "verdicts.json")
 
 
-def measure(laboratory: Laboratory, place: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+def measure(resources: RunResources, place: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Conduct, judge and report; raises what a run raises, WorthlessJudgementError and WorthlessReportError."""
-    trial = Trial(leader_crash(3), laboratory)
-    evidence = conducted(trial, laboratory)
-    judged(laboratory, evidence)
+    scenario_run = ScenarioRun(leader_crash(3), resources)
+    evidence = conducted(scenario_run, resources)
+    judged(resources, evidence)
     return ratios(evidence, place, pairs=pairs, say=say)
 
 

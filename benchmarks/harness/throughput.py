@@ -21,10 +21,10 @@ from benchmarks.measuring.ratio import Ratio, Unit
 from fixtures.clients.plain_reader import read_all
 from fixtures.waiting import await_until
 from fixtures.workloads import OrderFanOut
-from runner.resources import Laboratory
+from runner.resources import RunResources
 from runner.scenarios.phases import come_to_rest
 from runner.scenarios.scenario import THREE_BROKERS, Scenario
-from runner.scenarios.scenario_run import Trial
+from runner.scenarios.scenario_run import ScenarioRun
 from verification.spark.capture import capture
 from verification.vocabulary.experiment import Floor
 from verification.vocabulary.verdict import ScenarioVerdict
@@ -52,27 +52,27 @@ class Round:
     judging_s: float
 
 
-def measure(laboratory: Laboratory, say: Callable[[str], None], *, records: int) -> tuple[Ratio, ...]:
+def measure(resources: RunResources, say: Callable[[str], None], *, records: int) -> tuple[Ratio, ...]:
     """Write, then read, capture and judge by turns; raises WorthlessJudgementError, and what a run raises."""
-    laboratory.spark()
-    trial = Trial(_scenario(records), laboratory)
-    laboratory.console.follow(trial.status)
+    resources.spark()
+    scenario_run = ScenarioRun(_scenario(records), resources)
+    resources.console.follow(scenario_run.status)
     try:
         began = time.monotonic()
-        _fill(trial, records)
-        written = sum(end.high_watermark - end.start for end in trial.captures.ends)
+        _fill(scenario_run, records)
+        written = sum(end.high_watermark - end.start for end in scenario_run.captures.ends)
         say(f"{records} records wanted: {written} offsets written and at rest in {time.monotonic() - began:.0f} s")
         rounds, count = [], 0
         for number in range(1, ROUNDS + 1):
-            each, count = _round(trial)
+            each, count = _round(scenario_run)
             rounds.append(each)
             say(
                 f"round {number} of {ROUNDS}, {count} records: read in {each.reading_s:.1f} s, "
                 f"captured in {each.capture_s:.1f} s, judged PASS in {each.judging_s:.1f} s"
             )
     finally:
-        laboratory.console.unfollow()
-        trial.close()
+        resources.console.unfollow()
+        scenario_run.close()
     return _ratios(rounds, count)
 
 
@@ -110,36 +110,36 @@ def _scenario(records: int) -> Scenario:
     )
 
 
-def _fill(trial: Trial, records: int) -> None:
+def _fill(scenario_run: ScenarioRun, records: int) -> None:
     """The phases of a run without faults, until everything is written, at rest and pinned."""
     within_s = FILL_SLACK_S + records / SLOWEST_PER_S
-    with trial.phase("set up"):
-        trial.set_up()
-    with trial.phase("write"):
-        trial.start_workload()
+    with scenario_run.phase("set up"):
+        scenario_run.set_up()
+    with scenario_run.phase("write"):
+        scenario_run.start_workload()
         await_until(
-            lambda: trial.workload.progress().records >= records * MARGIN,
+            lambda: scenario_run.workload.progress().records >= records * MARGIN,
             f"{records} acknowledged records",
             timeout_s=within_s,
-            last=lambda: str(trial.workload.progress()),
+            last=lambda: str(scenario_run.workload.progress()),
         )
-    come_to_rest(trial, drain_within_s=within_s)
-    trial.pin()
+    come_to_rest(scenario_run, drain_within_s=within_s)
+    scenario_run.pin()
     # Evidence is complete; what follows is done to it again and again.
-    trial.recorder.seal()
+    scenario_run.recorder.seal()
 
 
-def _round(trial: Trial) -> tuple[Round, int]:
+def _round(scenario_run: ScenarioRun) -> tuple[Round, int]:
     """Read, capture and judge once; the times and the number of records that all of them saw."""
     began = time.monotonic()
     read = read_all(
-        trial.cluster.witness_bootstrap,
-        {(end.topic, end.partition): (end.start, end.high_watermark) for end in trial.captures.ends},
+        scenario_run.cluster.witness_bootstrap,
+        {(end.topic, end.partition): (end.start, end.high_watermark) for end in scenario_run.captures.ends},
     )
     read_at = time.monotonic()
-    capture(trial.laboratory.spark(), trial.directory, **trial.capture_arguments())
+    capture(scenario_run.resources.spark(), scenario_run.directory, **scenario_run.capture_arguments())
     captured_at = time.monotonic()
-    verdict, judging_s = judged(trial.laboratory, trial.directory)
+    verdict, judging_s = judged(scenario_run.resources, scenario_run.directory)
     require_all(verdict, read)
     return Round(reading_s=read_at - began, capture_s=captured_at - read_at, judging_s=judging_s), read
 

@@ -29,7 +29,7 @@ from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, Runtime, unreported
 from runner.console import Console
-from runner.environment import Equipment, prepare
+from runner.environment import Environment, prepare
 from runner.scenarios.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.spark.session import ARROW_OPTIONS
@@ -68,25 +68,25 @@ def _options(arguments: list[str] | None) -> Request:
     return Request(records=options.records, turns=options.turns)
 
 
-def measure(request: Request, equipment: Equipment, place: Path, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+def measure(request: Request, environment: Environment, place: Path, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Write and read; raises UnequalError, and what a cluster, a reader or Spark raises."""
     from verification.spark.session import start
     from verification.spark.worker_code import ship
 
     jars = connector_jars()
-    brokers = equipment.brokers
+    brokers = environment.brokers
     assert isinstance(brokers, LocalRuntime), "the configuration asks for processes of this machine"
     release = str(brokers.files.release)
     spec = ClusterSpec(release=release, brokers=1, replicas=1, min_in_sync=1, sites=(Site("app"),))
     cluster = brokers.launch(spec, place / "broker", keep_data=False)
     try:
-        definitions = equipment.witness_definitions
+        definitions = environment.witness_definitions
         with Client(cluster.witness_bootstrap, Definitions.load(*definitions), client_id="bench") as asking:
             ends = fill(asking, cluster.witness_bootstrap, request.records)
         say(f"{sum(ends.values())} offsets written")
         cores = len(os.sched_getaffinity(0))
         settings = {**SETTINGS, "spark.master": f"local[{cores}]", "spark.jars": ",".join(map(str, jars))}
-        spark = start(java_home=equipment.spark_java_home, options=settings)
+        spark = start(java_home=environment.spark_java_home, options=settings)
         try:
             ship(spark)
             log = Log(bootstrap=cluster.witness_bootstrap, definitions=definitions, ends=ends)
@@ -101,11 +101,11 @@ def measure(request: Request, equipment: Equipment, place: Path, say: Callable[[
 def run(request: Request, console: Console, place: Path) -> ExitCode:
     """Measure everything and say it; the exit code. Raises what preparing and measuring raise."""
     config = unreported(default_release(), place, runtime=Runtime.LOCAL)
-    equipment = prepare(config, console)
-    here = look(release=config.release.version, java=equipment.java.major, root=ROOT)
+    environment = prepare(config, console)
+    here = look(release=config.release.version, java=environment.java.major, root=ROOT)
     for line in here.lines():
         console.say(line)
-    found = measure(request, equipment, place, console.say)
+    found = measure(request, environment, place, console.say)
     console.say("")
     console.say(render(found))
     for bound in bounds(found):

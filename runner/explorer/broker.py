@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fixtures.waiting import LOOK_EVERY_S
 from runner.explorer.observe import Looks
 from runner.protocol.toolkit.responses import Answer as Answered
-from runner.protocol.toolkit.script_recorder import Recording
+from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.specification.state import NO_EPOCH, Answer, Kind, Request, Rules
 from wire.client import Client
 from wire.codes import ErrorCode as Code
@@ -79,7 +79,7 @@ class Broker:
     """One walk's requests; `name` is its transactional id and group, `topic` has its two partitions."""
 
     def __init__(self, lines: Lines, rules: Rules, *, name: str, topic: str, timeout_ms: int) -> None:
-        self.recording = Recording()
+        self.recording = ScriptRecorder()
         self.slow = False
         self._lines, self._rules, self._name, self._topic = lines, rules, name, topic
         self._timeout_ms = timeout_ms

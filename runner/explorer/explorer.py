@@ -21,7 +21,7 @@ from runner.explorer.generate import plan
 from runner.explorer.known_findings import name_of
 from runner.explorer.moves import Move, Plan
 from runner.explorer.replay import followed
-from runner.explorer.shared_state import EndedError, Share
+from runner.explorer.shared_state import EndedError, SharedState
 from runner.explorer.store import Fleeting, Found, Store, UnfitPlanError, slug, write_plan
 from runner.explorer.walk import Recorded, Testbed, Walk
 
@@ -42,13 +42,13 @@ class Explorer:
         field: Testbed,
         store: Store,
         *,
-        share: Share | None = None,
+        share: SharedState | None = None,
         page_at: Path | None,
         say: Callable[[str], None],
     ) -> None:
         self.field = field
         self.store = store
-        self.share = share or Share()
+        self.share = share or SharedState()
         self.page_at = page_at
         self.walks = 0
         self._say = say

@@ -13,7 +13,7 @@ from typing import Any
 from runner.explorer.moves import INSTANCES, LONG_MS, SHORT_MS, Epoch, Move, Plan, Send, Sequence
 from runner.explorer.walk import ModelAnswerer, Walk, step
 from verification.specification.state import NO_EPOCH, Kind, Phase, Rules
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 #: A walk is short enough to be read and long enough for two or three transactions.
 MOVES_LEAST, MOVES_MOST = 8, 18
@@ -55,8 +55,8 @@ _OPEN: Mapping[Kind, float] = {
     Kind.INIT: 2,
     Kind.LOOK: 0.7,
 }
-_CLOSED: Mapping[Generation, Mapping[Kind, float]] = {
-    Generation.TV1: {
+_CLOSED: Mapping[TransactionVersion, Mapping[Kind, float]] = {
+    TransactionVersion.TV1: {
         **_OPEN,
         Kind.PRODUCE: 1.5,
         Kind.COMMIT_OFFSET: 1,
@@ -64,7 +64,7 @@ _CLOSED: Mapping[Generation, Mapping[Kind, float]] = {
         Kind.ADD_OFFSETS: 2,
         Kind.END: 1.5,
     },
-    Generation.TV2: {**_OPEN, Kind.PRODUCE: 5, Kind.ADD: 0.5, Kind.ADD_OFFSETS: 0.5, Kind.END: 2},
+    TransactionVersion.TV2: {**_OPEN, Kind.PRODUCE: 5, Kind.ADD: 0.5, Kind.ADD_OFFSETS: 0.5, Kind.END: 2},
 }
 _ABSENT: Mapping[Kind, float] = {Kind.INIT: 12, Kind.PRODUCE: 1, Kind.ADD: 1, Kind.END: 1, Kind.COMMIT_OFFSET: 1}
 REPLAYS, HOLDS, EXPIRIES, HURRIED, FOREIGN = 2.5, 0.07, 4.0, 0.25, 0.03

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from verification.specification.state import REMEMBERED, Kind, State
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 #: Rival instances of the transactional id; one more takes over at the end.
 INSTANCES = 3
@@ -106,7 +106,7 @@ class Plan(NamedTuple):
     """The moves of a seed."""
 
     seed: int
-    generation: Generation
+    generation: TransactionVersion
     timeout_ms: int
     moves: tuple[Move, ...]
 

@@ -14,7 +14,7 @@ class EndedError(Exception):
     """The exploration was ended during a walk, of which nothing is kept."""
 
 
-class Share:
+class SharedState:
     """`lock` guards the store and its page; `following` holds the signatures, and their names, that a walker follows up.
 
     `left` are walks of such signatures by others, as `Explorer` follows them up: whoever is done looks at them.

@@ -19,7 +19,7 @@ from typing import Any
 from fixtures.errors import OnceproofError, UsageError
 from runner.explorer.moves import Move, Plan, move_of
 from verification import specification
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 #: Of state.json, and of a list of moves.
 FORMAT, PLAN_FORMAT = 2, 1
@@ -205,7 +205,7 @@ def read_plan(path: Path) -> Plan:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         moves: tuple[Move, ...] = tuple(move_of(each) for each in body["moves"])
-        planned = Plan(int(body["seed"]), Generation(body["generation"]), int(body["timeout_ms"]), moves)
+        planned = Plan(int(body["seed"]), TransactionVersion(body["generation"]), int(body["timeout_ms"]), moves)
         planned.check()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnfitPlanError(f"{path} is no list of moves ({error}).") from error

@@ -15,7 +15,7 @@ from verification.specification.state import Rules
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions
-from wire.transaction_versions import AT_LEAST, Generation
+from wire.transaction_versions import AT_LEAST, TransactionVersion
 from wire.values import CoordinatorType
 
 #: Topics are made and deleted so many at a time: one request instead of many, and few enough partitions on the broker. On
@@ -37,7 +37,7 @@ def spec(release: str) -> ClusterSpec:
     )
 
 
-class Field(Closing):
+class BrokerTestbed(Closing):
     """A cluster's client and connections; `broker` gives each walk a topic and a name of its own."""
 
     def __init__(self, cluster: RunningCluster, definitions: Definitions, release: str) -> None:
@@ -54,15 +54,15 @@ class Field(Closing):
         self._lines = Lines.open(self.client, broker)
         connection = self._lines.eye
         self.level = connection.features.get("transaction.version", 0)
-        self.generations = tuple(each for each in Generation if self._offers(each))
+        self.generations = tuple(each for each in TransactionVersion if self._offers(each))
 
-    def _offers(self, generation: Generation) -> bool:
+    def _offers(self, generation: TransactionVersion) -> bool:
         """Whether the brokers have its requests, and the cluster's level allows them."""
         versions, keys = self._lines.eye.versions, self.client.definitions.api_key
         offered = all(versions.get(keys(api), (0, -1))[1] >= least for api, least in AT_LEAST[generation].items())
-        return offered and (generation is Generation.TV1 or self.level >= 2)
+        return offered and (generation is TransactionVersion.TV1 or self.level >= 2)
 
-    def rules(self, generation: Generation) -> Rules:
+    def rules(self, generation: TransactionVersion) -> Rules:
         """What the model must know."""
         return Rules(release=self.release, generation=generation, level=self.level)
 

@@ -26,8 +26,8 @@ from wire.codes import code_name
 
 if TYPE_CHECKING:
     from runner.explorer.moves import Move
-    from runner.protocol.toolkit.script_recorder import Recording
-    from wire.transaction_versions import Generation
+    from runner.protocol.toolkit.script_recorder import ScriptRecorder
+    from wire.transaction_versions import TransactionVersion
 
 #: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
 TELLABLE = 4
@@ -59,16 +59,16 @@ class Answerer(Protocol):
 class Recorded(Answerer, Protocol):
     """Who answers one walk, with every exchange; `slow` says that time may have changed what the walk relies on."""
 
-    recording: Recording
+    recording: ScriptRecorder
     slow: bool
 
 
 class Testbed(Protocol):
     """Where walks are performed: each gets an answerer of its own. A field of a real broker is one."""
 
-    generations: tuple[Generation, ...]
+    generations: tuple[TransactionVersion, ...]
 
-    def rules(self, generation: Generation) -> Rules:
+    def rules(self, generation: TransactionVersion) -> Rules:
         """What the model must know."""
 
     def broker(self, rules: Rules, *, timeout_ms: int) -> Recorded:

@@ -25,12 +25,12 @@ from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.errors import OnceproofError
 from fixtures.processes.keeper import ProcessError
-from runner.environment import Equipment
+from runner.environment import Environment
 from runner.protocol import shared_outages
 from runner.protocol.open_clients import Clients
-from runner.protocol.shared_outages import Member, OutageError
+from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.toolkit.context import QUORUM_SINCE, Stage
+from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext
 from runner.protocol.toolkit.outage import alone
 from runner.protocol.toolkit.script_recorder import NotApplicableError, UnmetError
 from verification.evidence.run_directory import SCRIPT
@@ -42,7 +42,7 @@ from verification.vocabulary.releases import within
 from wire.client import Client
 from wire.errors import WireError
 from wire.messages import Definitions
-from wire.transaction_versions import AT_LEAST, Generation
+from wire.transaction_versions import AT_LEAST, TransactionVersion
 
 #: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it, and the
 #: first whose brokers take the requests of TV2.
@@ -58,12 +58,12 @@ class Case:
     key: str
     claim: str
     requirements: tuple[str, ...]
-    generation: Generation | None
+    generation: TransactionVersion | None
     needs: Needs
-    play: Callable[[Stage], None]
+    play: Callable[[CaseContext], None]
     replay: str
     shares: tuple[str, ...] = ()
-    hurried: bool = False
+    time_critical: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +82,14 @@ class Outcome:
 class Sweep:
     """Performs cases of one release; `close` ends its cluster."""
 
-    def __init__(self, equipment: Equipment, directory: Path, *, release: str) -> None:
-        self.equipment = equipment
+    def __init__(self, environment: Environment, directory: Path, *, release: str) -> None:
+        self.environment = environment
         self.directory = directory
         self.release = release
-        self._definitions = Definitions.load(*definition_jars(equipment.files))
-        self._defined = Definitions.load(clients_jar(equipment.files))
-        self._runtime = equipment.runtime
-        self._pool = ClusterPool(equipment.launch)
+        self._definitions = Definitions.load(*definition_jars(environment.files))
+        self._defined = Definitions.load(clients_jar(environment.files))
+        self._runtime = environment.runtime
+        self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
         self._clients = Clients()
 
@@ -120,7 +120,8 @@ class Sweep:
         """How each of several cases ended, by key. Raises what a cluster that does not start raises."""
         cluster = self._pool.lease(cases[0].needs.spec(self.release))
         members = {
-            case.key: Member(case.shares, partial(self._played, case, cluster), hurried=case.hurried) for case in cases
+            case.key: Participant(case.shares, partial(self._played, case, cluster), time_critical=case.time_critical)
+            for case in cases
         }
         shared_outages.perform([*members.values()])
         return {case.key: self._ended(case, members[case.key]) for case in cases}
@@ -133,9 +134,9 @@ class Sweep:
             return Outcome(seconds=time.monotonic() - began, broke=str(error))
         return Outcome(seconds=time.monotonic() - began, verdict=verdict)
 
-    def _ended(self, case: Case, member: Member[Script]) -> Outcome:
+    def _ended(self, case: Case, member: Participant[Script]) -> Outcome:
         """How a case in a company ended; performed again, alone, where it was let down before it had proven anything."""
-        again = member.let_down and not self._clients.abandoned
+        again = member.outage_failed and not self._clients.abandoned
         try:
             script = member.ended.result()
         except (OutageError, *ENVIRONMENT_ERRORS) as error:
@@ -162,13 +163,13 @@ class Sweep:
             return replace(self._empty(case), statements=grounds)
         return case
 
-    def _played(self, case: Case, cluster: RunningCluster, member: Member[Script] | None = None) -> Script:
+    def _played(self, case: Case, cluster: RunningCluster, member: Participant[Script] | None = None) -> Script:
         """The script of a case on its cluster, in a company or alone."""
         with self._clients.opened(cluster.witness_bootstrap, self._definitions) as client:
             missing = _missing(client, case.generation)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
-            stage = Stage(
+            stage = CaseContext(
                 client,
                 generation=case.generation or newest(client),
                 release=self.release,
@@ -187,7 +188,7 @@ class Sweep:
 
     def _level(self, case: Case) -> int | None:
         """The transaction.version that a case's requirements are asked about: that of the requests it sends."""
-        return 2 if case.generation is Generation.TV2 else case.needs.level
+        return 2 if case.generation is TransactionVersion.TV2 else case.needs.level
 
     def _unsecured(self) -> tuple[Statement, ...]:
         """The ground that a case with a secured listener does not have here; empty where it has it."""
@@ -212,7 +213,7 @@ class Sweep:
             replay=case.replay,
         )
 
-    def _performed(self, case: Case, stage: Stage, broke: str, seconds: float) -> Script:
+    def _performed(self, case: Case, stage: CaseContext, broke: str, seconds: float) -> Script:
         features: dict[str, int] = {}
         with contextlib.suppress(WireError):
             features = dict(stage.client.connection().features)
@@ -243,7 +244,7 @@ class Sweep:
         self._pool.close()
 
 
-def _play(case: Case, stage: Stage) -> str:
+def _play(case: Case, stage: CaseContext) -> str:
     """Perform it to its end; why it broke, empty when it did not."""
     try:
         case.play(stage)
@@ -262,12 +263,12 @@ def _ground(what: str, expected: object, observed: object) -> Statement:
     return Statement(after=0, what=what, relation=Relation.EQUALS, expected=expected, observed=observed, required=True)
 
 
-def newest(client: Client) -> Generation:
+def newest(client: Client) -> TransactionVersion:
     """The newest generation that the brokers offer."""
-    return Generation.TV1 if _missing(client, Generation.TV2) else Generation.TV2
+    return TransactionVersion.TV1 if _missing(client, TransactionVersion.TV2) else TransactionVersion.TV2
 
 
-def _missing(client: Client, generation: Generation | None) -> str:
+def _missing(client: Client, generation: TransactionVersion | None) -> str:
     if generation is None:
         return ""
     connection = client.connection()

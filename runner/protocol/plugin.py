@@ -15,17 +15,17 @@ import pytest
 from fixtures.errors import OnceproofError
 from runner.config import SUITES, RunConfig
 from runner.console import Console
-from runner.environment import Equipment, look_around, prepare
+from runner.environment import Environment, describe_machine, prepare
 from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Sweep
-from runner.protocol.progress_record import Journal
+from runner.protocol.progress_record import ProgressRecord
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.workers import Lanes, queues
+from runner.protocol.workers import WorkerPool, queues
 from runner.report_files import written_to
 from runner.selection import code_of_listing, narrowed_by, only_lists
-from runner.signals import Interrupts, Requests, deferred
+from runner.signals import DeferredSignals, StopRequests, deferred
 from verification.vocabulary.verdict import Verdict
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,16 +42,16 @@ class ProtocolPlugin:
         self,
         config: RunConfig,
         console: Console,
-        requests: Requests,
+        requests: StopRequests,
         acceptances: tuple[Acceptance, ...] = (),
     ) -> None:
         self.config = config
         self.console = console
-        self.journal = Journal(config, acceptances)
+        self.journal = ProgressRecord(config, acceptances)
         self.listing = False
         self._requests = requests
         self._deselected = 0
-        self._lanes: Lanes | None = None
+        self._lanes: WorkerPool | None = None
         self._closing: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -72,7 +72,7 @@ class ProtocolPlugin:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Cases are told of in the order in which they are begun, those of the longest queue last.
 
-        Lanes help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
+        WorkerPool help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
         ended long before, to tell of when there is nothing left to wait for.
         """
         found = queues([case_of(item, self.config) for item in items])
@@ -100,21 +100,23 @@ class ProtocolPlugin:
             return True
         if session.testsfailed or not session.items:
             return None
-        self.journal.machine = look_around(self.config, self.console)
+        self.journal.machine = describe_machine(self.config, self.console)
         try:
             with written_to(self.config.directory):
                 self.config.directory.mkdir(parents=True, exist_ok=True)
-            equipment = prepare(self.config, self.console)
-            self.journal.begin(equipment)
+            environment = prepare(self.config, self.console)
+            self.journal.begin(environment)
         except OnceproofError as error:
             self.journal.refuse(error)
             return True
-        self._lanes = Lanes([case_of(item, self.config) for item in session.items], partial(self._sweep, equipment))
+        self._lanes = WorkerPool(
+            [case_of(item, self.config) for item in session.items], partial(self._sweep, environment)
+        )
         return None
 
-    def _sweep(self, equipment: Equipment, lane: int) -> Sweep:
+    def _sweep(self, environment: Environment, lane: int) -> Sweep:
         """What a lane performs with: clusters have directories of their own."""
-        own = replace(equipment, clusters_directory=equipment.clusters_directory / f"lane-{lane}")
+        own = replace(environment, clusters_directory=environment.clusters_directory / f"lane-{lane}")
         return Sweep(own, self.config.directory, release=self.config.release.version)
 
     def _list(self, items: Sequence[pytest.Item]) -> None:
@@ -155,7 +157,7 @@ class ProtocolPlugin:
         with deferred(asked=int(before)) as interrupts:
             self._finish(session, exitstatus, interrupts)
 
-    def _finish(self, session: pytest.Session, exitstatus: int, interrupts: Interrupts) -> None:
+    def _finish(self, session: pytest.Session, exitstatus: int, interrupts: DeferredSignals) -> None:
         try:
             if self._lanes is not None:
                 self._lanes.close()
@@ -196,11 +198,11 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
     """The case that a collected function is."""
     assert isinstance(item, pytest.Function)
     generation = item.callspec.params["generation"]
-    assert generation is None or isinstance(generation, Generation)
+    assert generation is None or isinstance(generation, TransactionVersion)
     family = item.path.stem.removeprefix("test_").replace("_", "-")
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
-    shares, hurried = _shares(item)
+    shares, time_critical = _shares(item)
     return Case(
         key="-".join([family, name, *([] if generation is None else [generation.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),
@@ -208,7 +210,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
         generation=generation,
         needs=_needs(item),
         shares=shares,
-        hurried=hurried,
+        time_critical=time_critical,
         play=item.function,
         replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
     )

@@ -13,20 +13,20 @@ from fixtures.errors import OnceproofError, RunDirectoryError
 from reports.formats import terminal
 from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from runner.config import RunConfig
-from runner.report_files import download, keep_baseline, leave_faces, written_to
+from runner.report_files import download, keep_baseline, write_report, written_to
 from verification.vocabulary.verdict import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from runner.console import Console
-    from runner.environment import Equipment
+    from runner.environment import Environment
     from runner.protocol.case_runner import Case
 
 PROFILE = "protocol"
 
 
-class Journal:
+class ProgressRecord:
     """Remembers a sweep on disk; `narrowed_by` says what left cases out, empty for a whole one."""
 
     def __init__(self, config: RunConfig, acceptances: tuple[Acceptance, ...] = ()) -> None:
@@ -35,7 +35,7 @@ class Journal:
         self.machine: dict[str, str] = {}
         self.unequipped: OnceproofError | None = None
         self._acceptances = acceptances
-        self._equipment: Equipment | None = None
+        self._equipment: Environment | None = None
         self._planned: tuple[Planned, ...] = ()
         self._ended: list[Ended] = []
         self._problems: list[str] = []
@@ -62,9 +62,9 @@ class Journal:
             for each in cases
         )
 
-    def begin(self, equipment: Equipment) -> None:
+    def begin(self, environment: Environment) -> None:
         """Everything is there. Raises RunDirectoryError."""
-        self._equipment = equipment
+        self._equipment = environment
         with written_to(self.config.directory):
             keep_baseline(self.config)
             self._write(RunState.RUNNING)
@@ -92,7 +92,7 @@ class Journal:
             with written_to(self.config.directory):
                 self.config.directory.mkdir(parents=True, exist_ok=True)
                 self._write(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
-                report = leave_faces(self.config, console.say)
+                report = write_report(self.config, console.say)
         except RunDirectoryError as error:
             return ExitCode.ENVIRONMENT, [f"There is no report: {self.unequipped or error}"]
         page, code = self.config.directory / "report.html", report.judgement.exit_code

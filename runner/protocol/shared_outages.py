@@ -7,7 +7,7 @@ end. Never are two of them performed at a time, and what one finds of the others
 that others have used: topics, ids and groups of other names.
 
 A case is written as if it were alone, and alone it is performed in the very same way. `@shares("stopped")` above it says
-that others may go through its outage with it, `hurried=True` that its time runs from its first request on: it begins
+that others may go through its outage with it, `time_critical=True` that its time runs from its first request on: it begins
 last and goes on first. Where what the outage is about changes while others are waited for nothing is shared; what the
 cleaner must keep it must keep that long as well. Should an outage not come off, or brokers not come back, nobody knows
 whose fault that is, and whoever it broke is performed alone.
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from runner.protocol.toolkit.outage import Moment
+from runner.protocol.toolkit.outage import OutageEvent
 
 #: The outages that cases share, in the order in which a company goes through them. Who shares a later one begins when
 #: those before it are over: a broker that is to be killed has not been stopped cleanly on the way.
@@ -37,16 +37,18 @@ class OutageError(Exception):
     """What was to happen to all members of a company together did not."""
 
 
-class Member(Generic[Result]):
+class Participant(Generic[Result]):
     """A case in a company: a thread of its own performs it, and stands still while it is not the member's turn."""
 
-    def __init__(self, shares: Sequence[str], play: Callable[[Member[Result]], Result], *, hurried: bool) -> None:
-        self.shares, self.hurried = tuple(shares), hurried
+    def __init__(
+        self, shares: Sequence[str], play: Callable[[Participant[Result]], Result], *, time_critical: bool
+    ) -> None:
+        self.shares, self.time_critical = tuple(shares), time_critical
         self.ended: Future[Result] = Future()
-        self.wanted: Moment | None = None
+        self.wanted: OutageEvent | None = None
         """What it waits for; None before it begins, while it is performed, and when it has ended."""
         self.waited_s = 0.0
-        self.let_down = False
+        self.outage_failed = False
         """Whether something that was to happen to all did not, so that it was not begun or could not go on."""
         self._failure: Exception | None = None
         self._away = False
@@ -66,7 +68,7 @@ class Member(Generic[Result]):
 
     def refuse(self, failure: Exception) -> None:
         """Let it end before it begins, because something that was to happen to the others failed for this reason."""
-        self.let_down = True
+        self.outage_failed = True
         self.ended.set_exception(OutageError(f"not begun: {failure}"))
 
     def go_on(self, failure: Exception | None) -> None:
@@ -75,12 +77,12 @@ class Member(Generic[Result]):
             self._gone += self._away
             self._away = not self._away
         else:
-            self.let_down = True
+            self.outage_failed = True
         self.wanted, self._failure = None, failure
         self._turn.release()
         self._rest.acquire()
 
-    def meet(self, moment: Moment) -> None:
+    def meet(self, moment: OutageEvent) -> None:
         """Wait until a moment has come for everybody; asked by the member itself. Raises OutageError."""
         began = time.monotonic()
         self.wanted = moment
@@ -90,7 +92,7 @@ class Member(Generic[Result]):
         if self._failure is not None:
             raise OutageError(f"{moment.what}: {self._failure}") from self._failure
 
-    def _run(self, play: Callable[[Member[Result]], Result]) -> None:
+    def _run(self, play: Callable[[Participant[Result]], Result]) -> None:
         try:
             self.ended.set_result(play(self))
         except BaseException as error:  # noqa: BLE001 - whoever asks for the result must learn of it
@@ -99,10 +101,10 @@ class Member(Generic[Result]):
             self._rest.release()
 
 
-def perform(members: Sequence[Member[Result]]) -> None:
-    """Perform the members to their ends; those whose ends are not their own are `let_down`."""
+def perform(members: Sequence[Participant[Result]]) -> None:
+    """Perform the members to their ends; those whose ends are not their own are `outage_failed`."""
     failure: Exception | None = None
-    members = sorted(members, key=lambda each: each.hurried)
+    members = sorted(members, key=lambda each: each.time_critical)
     for outage in OUTAGES:
         for each in [each for each in members if each.shares[:1] == (outage,)]:
             if failure is None:
@@ -116,7 +118,7 @@ def perform(members: Sequence[Member[Result]]) -> None:
         failure = _met(left[:1], failure)
 
 
-def _met(members: Sequence[Member[Result]], failure: Exception | None) -> Exception | None:
+def _met(members: Sequence[Participant[Result]], failure: Exception | None) -> Exception | None:
     """Let happen what the members wait for, once, and let all of them go on, the last one first; why it did not.
 
     Nothing happens any more after a `failure`.

@@ -87,7 +87,7 @@ def _when(together: Sequence[Case]) -> tuple[int, bool]:
     return -len(together), not together[0].shares
 
 
-class Lanes:
+class WorkerPool:
     """Performs cases ahead of whoever asks for their outcomes; `sweep` makes what a lane performs with, by its number."""
 
     def __init__(self, cases: Sequence[Case], sweep: Callable[[int], Asked], *, lanes: int = LANES) -> None:

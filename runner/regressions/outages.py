@@ -14,7 +14,7 @@ from chaos import cluster as chaos
 from chaos.cluster import BrokerId
 from fixtures.clusters.errors import ClusterError
 from runner.protocol.toolkit import brokers
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from wire.values import TopicPartition
 
 #: A session of 3 s must end; where the controller itself went, an election comes first.
@@ -22,39 +22,39 @@ MISSED_WITHIN_S = 30.0
 
 
 @contextmanager
-def whole_afterwards(stage: Stage) -> Iterator[None]:
+def whole_afterwards(case: CaseContext) -> Iterator[None]:
     """Brokers may be gone inside; behind it all of them run and the cluster is whole."""
     try:
         yield
     finally:
-        for broker in stage.cluster.brokers:
-            if not stage.cluster.is_running(broker):
-                stage.cluster.start(broker)
-        brokers.whole(stage)
+        for broker in case.cluster.brokers:
+            if not case.cluster.is_running(broker):
+                case.cluster.start(broker)
+        brokers.whole(case)
 
 
-def leader(stage: Stage, at: TopicPartition) -> BrokerId | None:
+def leader(case: CaseContext, at: TopicPartition) -> BrokerId | None:
     """Who leads a partition, None when nobody does; -1 while nobody can be asked."""
     with contextlib.suppress(ClusterError, KeyError):
-        return _seen(stage, at)
+        return _seen(case, at)
     return BrokerId(-1)
 
 
-def _seen(stage: Stage, at: TopicPartition) -> BrokerId | None:
-    return stage.cluster.view().partitions[chaos.TopicPartition(topic=at.topic, partition=at.partition)].leader
+def _seen(case: CaseContext, at: TopicPartition) -> BrokerId | None:
+    return case.cluster.view().partitions[chaos.TopicPartition(topic=at.topic, partition=at.partition)].leader
 
 
-def await_leaderless(stage: Stage, at: TopicPartition) -> None:
+def await_leaderless(case: CaseContext, at: TopicPartition) -> None:
     """Set up: the brokers know that a partition has no leader."""
-    seen = stage.until(lambda: leader(stage, at), lambda each: each is None, within_s=MISSED_WITHIN_S)
-    stage.require(f"the leader of {at}", seen, None)
+    seen = case.until(lambda: leader(case, at), lambda each: each is None, within_s=MISSED_WITHIN_S)
+    case.require(f"the leader of {at}", seen, None)
     # Each broker has its own copy of the metadata; the one that was asked is not the one that matters.
-    for broker in stage.cluster.responsive():
-        seen = stage.until(partial(_leader_to, stage, at, broker), lambda each: each < 0, within_s=MISSED_WITHIN_S)
-        stage.require(f"the leader of {at} to broker {broker}", seen < 0, True)
+    for broker in case.cluster.responsive():
+        seen = case.until(partial(_leader_to, case, at, broker), lambda each: each < 0, within_s=MISSED_WITHIN_S)
+        case.require(f"the leader of {at} to broker {broker}", seen < 0, True)
 
 
-def _leader_to(stage: Stage, at: TopicPartition, broker: int) -> int:
+def _leader_to(case: CaseContext, at: TopicPartition, broker: int) -> int:
     body = {"Topics": [{"Name": at.topic}], "AllowAutoTopicCreation": False}
-    answer = stage.client.call("Metadata", body, broker=broker)
+    answer = case.client.call("Metadata", body, broker=broker)
     return int(answer["Topics"][0]["Partitions"][at.partition]["LeaderId"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import plain
 from wire.codes import ErrorCode
 from wire.values import TopicPartition
@@ -17,27 +17,27 @@ UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
 STABLE_SINCE = "2.5.0"
 
 
-def readable_to(stage: Stage, at: TopicPartition) -> bool:
+def readable_to(case: CaseContext, at: TopicPartition) -> bool:
     """Whether the last stable offset reaches the end of the log within a second, behind one more plain record."""
-    plain(stage, at, "later")
-    end = stage.see.end(at)
-    return bool(stage.until(partial(stage.see.stable, at), lambda seen: seen == end, within_s=STANDS_S) == end)
+    plain(case, at, "later")
+    end = case.inspect.end(at)
+    return bool(case.until(partial(case.inspect.stable, at), lambda seen: seen == end, within_s=STANDS_S) == end)
 
 
-def pending_partitions(stage: Stage) -> list[TopicPartition]:
+def pending_partitions(case: CaseContext) -> list[TopicPartition]:
     """The partitions of `__consumer_offsets` on which a transaction stays open for a second."""
-    indexes = stage.client.metadata([OFFSETS_TOPIC]).topics[OFFSETS_TOPIC].partitions
+    indexes = case.client.metadata([OFFSETS_TOPIC]).topics[OFFSETS_TOPIC].partitions
     places = [TopicPartition(OFFSETS_TOPIC, index) for index in sorted(indexes)]
 
     def look() -> list[TopicPartition]:
-        return [at for at in places if stage.see.stable(at) < stage.see.end(at)]
+        return [at for at in places if case.inspect.stable(at) < case.inspect.end(at)]
 
-    found: list[TopicPartition] = stage.until(look, lambda seen: not seen, within_s=STANDS_S)
+    found: list[TopicPartition] = case.until(look, lambda seen: not seen, within_s=STANDS_S)
     return found
 
 
-def stable_offset(stage: Stage, group: str, at: TopicPartition) -> int | str:
+def stable_offset(case: CaseContext, group: str, at: TopicPartition) -> int | str:
     """What OffsetFetch with RequireStable answers once it is stable, or for a second."""
-    look = partial(stage.see.offset, group, at, stable=True)
-    found: int | str = stage.until(look, lambda seen: seen != UNSTABLE, within_s=STANDS_S)
+    look = partial(case.inspect.offset, group, at, stable=True)
+    found: int | str = case.until(look, lambda seen: seen != UNSTABLE, within_s=STANDS_S)
     return found

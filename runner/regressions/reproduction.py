@@ -16,13 +16,13 @@ from enum import StrEnum
 from typing import Any
 
 from runner.protocol.toolkit.case import HASTY, Needs
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from verification.known_bugs.catalogue import KnownBugId
 from verification.scripts.script import Relation
 from verification.vocabulary.releases import within
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
-Play = Callable[[Stage], None]
+Play = Callable[[CaseContext], None]
 #: The oldest release that scripted requests are for.
 OLDEST = "2.4.0"
 
@@ -52,7 +52,7 @@ class Row:
     until: str | None
     only: tuple[str, ...]
     race: bool
-    generation: Generation | None
+    generation: TransactionVersion | None
     needs: Needs
     play: Play
 
@@ -96,7 +96,7 @@ def shows(
     until: str | None = None,
     only: Sequence[str] = (),
     race: bool = False,
-    generation: Generation | None = Generation.TV1,
+    generation: TransactionVersion | None = TransactionVersion.TV1,
     needs: Needs = HASTY,
 ) -> Callable[[Play], Play]:
     """Declare a row above its script; several of them share a script that depends on the generation only."""
@@ -122,7 +122,7 @@ def shows(
 
 
 def decide(
-    stage: Stage, what: str, observed: Mapping[str, Any], *, held: Mapping[str, Any], violated: Mapping[str, Any]
+    case: CaseContext, what: str, observed: Mapping[str, Any], *, held: Mapping[str, Any], violated: Mapping[str, Any]
 ) -> None:
     """The claim of a row: what was observed is what is lawful. Where it is neither that nor the bug, nothing is said.
 
@@ -130,10 +130,10 @@ def decide(
     """
     is_lawful, is_bug = (all(observed[name] == value for name, value in each.items()) for each in (held, violated))
     seen = "the lawful answer" if is_lawful else "the bug" if is_bug else "neither"
-    stage.require(
+    case.require(
         f"{what}: {dict(observed)} is the lawful answer or the bug",
         seen,
         ["the lawful answer", "the bug"],
         Relation.ONE_OF,
     )
-    stage.expect(what, dict(observed), {**observed, **held})
+    case.expect(what, dict(observed), {**observed, **held})

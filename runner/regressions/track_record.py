@@ -29,7 +29,7 @@ from fixtures.errors import OnceproofError
 from fixtures.machine import check_machine
 from fixtures.tools.java import find_java
 from runner.config import OUT, ROOT, SUITES
-from runner.environment import Equipment
+from runner.environment import Environment
 from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Sweep
 from runner.regressions import matrix
 from runner.regressions.matrix import Cell
@@ -126,8 +126,8 @@ def perform(plan: Plan, record: Record) -> None:
     java = find_java(downloads=downloads)
     files = fetch_release(parse_release(plan.release, oldest=OLDEST_SCRIPTED), downloads=downloads)
     brokers = LocalRuntime.prepare(files, java, downloads=downloads)
-    equipment = Equipment(brokers=brokers, files=files, java=java, clusters_directory=directory / "clusters")
-    sweep = Sweep(equipment, directory, release=plan.release)
+    environment = Environment(brokers=brokers, files=files, java=java, clusters_directory=directory / "clusters")
+    sweep = Sweep(environment, directory, release=plan.release)
     try:
         for row in missing:
             if record.stopped.is_set():

@@ -18,14 +18,14 @@ from fixtures.recording.recorder import Recorder
 from fixtures.recording.transaction_log_reader import unavailable
 from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
-from runner.scenarios.scenario_run import Trial
+from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence import transaction_log_file
 from verification.vocabulary.experiment import Experiment, Topic
 from verification.vocabulary.quiescent_state import Captures, PartitionEnd
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalCluster:
+class NoBrokerAccess:
     """A subject of which nothing is known but its address; faults of clients are all that can be done to it."""
 
     brokers: tuple[BrokerId, ...] = ()
@@ -71,7 +71,7 @@ def _refuse(what: str) -> NoReturn:
     raise InjectionError(f"an external subject has no brokers or links of ours: cannot {what}")
 
 
-class ExternalTrial(Trial):
+class MockScenarioRun(ScenarioRun):
     """A trial of the mock cluster."""
 
     mock: MockCluster | None = None
@@ -98,7 +98,7 @@ class ExternalTrial(Trial):
             client=self.scenario.client,
         )
         self.arena = Arena(
-            cluster=ExternalCluster(), clients=self.workload, topics=names(plan, self.run), group=plan.group(self.run)
+            cluster=NoBrokerAccess(), clients=self.workload, topics=names(plan, self.run), group=plan.group(self.run)
         )
 
     def recover(self, *, timeout_s: float) -> None:
@@ -125,7 +125,7 @@ class ExternalTrial(Trial):
             "bootstrap": self.mock.witness_bootstrap,
             "captures": self.captures,
             "experiment": self.experiment(),
-            "definitions": [self.laboratory.equipment.definitions],
+            "definitions": [self.resources.environment.definitions],
             # The mock's control batches carry no checksum; a reader that insists on one stops at the first of them.
             "settings": {"check.crcs": "false"},
         }

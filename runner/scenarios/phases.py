@@ -20,7 +20,7 @@ from fixtures.waiting import await_until
 from verification.spark.capture import capture
 
 if TYPE_CHECKING:
-    from runner.scenarios.scenario_run import Trial
+    from runner.scenarios.scenario_run import ScenarioRun
     from verification.evidence.run_directory import RunDirectory
 
 #: Clients connect, initialise and answer 50 operations within seconds; a minute is for a machine under heavy load.
@@ -37,33 +37,33 @@ STOP_WITHIN_S = 30.0
 DRAIN_WITHIN_S = 30.0
 
 
-def conduct(trial: Trial) -> RunDirectory:
+def conduct(scenario_run: ScenarioRun) -> RunDirectory:
     """Run one scenario and return its evidence. Errors are about the environment or us, never about the subject."""
     try:
-        with trial.phase("set up"):
-            trial.set_up()
-        with trial.phase("start the workload"):
-            trial.start_workload()
-        with trial.phase("await steady"):
-            await_steady(trial)
-        with trial.phase("nemesis"):
-            strike(trial)
-        with trial.phase("await recovery"):
-            trial.recover(timeout_s=RECOVERY_WITHIN_S)
-        with trial.phase("after-window"):
-            await_after_window(trial)
-        come_to_rest(trial)
+        with scenario_run.phase("set up"):
+            scenario_run.set_up()
+        with scenario_run.phase("start the workload"):
+            scenario_run.start_workload()
+        with scenario_run.phase("await steady"):
+            await_steady(scenario_run)
+        with scenario_run.phase("nemesis"):
+            strike(scenario_run)
+        with scenario_run.phase("await recovery"):
+            scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
+        with scenario_run.phase("after-window"):
+            await_after_window(scenario_run)
+        come_to_rest(scenario_run)
         # Not while the next scenario begins: beside its load the first capture took 70 s instead of 15 s.
-        with trial.phase("capture"):
-            trial.pin()
-            capture(trial.laboratory.spark(), trial.directory, **trial.capture_arguments())
-            trial.clear()
+        with scenario_run.phase("capture"):
+            scenario_run.pin()
+            capture(scenario_run.resources.spark(), scenario_run.directory, **scenario_run.capture_arguments())
+            scenario_run.clear()
     except BaseException as error:
         with _beside(error):
-            trial.close()
+            scenario_run.close()
         raise
-    trial.close()
-    return trial.directory
+    scenario_run.close()
+    return scenario_run.directory
 
 
 @contextmanager
@@ -75,66 +75,68 @@ def _beside(first: BaseException) -> Iterator[None]:
         first.add_note(f"closing: {error}")
 
 
-def await_steady(trial: Trial) -> None:
+def await_steady(scenario_run: ScenarioRun) -> None:
     """Wait until clients work and the before-window is full, so that the fault strikes something that runs."""
-    need = trial.floor("ok_before")
+    need = scenario_run.floor("ok_before")
     began = time.monotonic()
     await_until(
-        lambda: trial.workload.progress().ok >= need and time.monotonic() - began >= trial.scenario.observe_s,
+        lambda: (
+            scenario_run.workload.progress().ok >= need and time.monotonic() - began >= scenario_run.scenario.observe_s
+        ),
         f"{need} operations answered ok before the first fault",
         timeout_s=STEADY_WITHIN_S,
-        last=lambda: str(trial.workload.progress()),
+        last=lambda: str(scenario_run.workload.progress()),
     )
 
 
-def strike(trial: Trial) -> None:
+def strike(scenario_run: ScenarioRun) -> None:
     """Let the nemesis run the schedule; links are healed whatever happens."""
     nemesis = Nemesis(
-        arena=trial.arena,
-        record=trial.record_fault,
-        tell=trial.tell,
+        arena=scenario_run.arena,
+        record=scenario_run.record_fault,
+        tell=scenario_run.tell,
         wait=time.sleep,
-        attempted=lambda: trial.workload.progress().attempted,
-        ended=lambda: trial.workload.progress().ended,
-        meets=trial.floor("attempted_during"),
-        await_whole=lambda: trial.recover(timeout_s=RECOVERY_WITHIN_S),
+        attempted=lambda: scenario_run.workload.progress().attempted,
+        ended=lambda: scenario_run.workload.progress().ended,
+        meets=scenario_run.floor("attempted_during"),
+        await_whole=lambda: scenario_run.recover(timeout_s=RECOVERY_WITHIN_S),
     )
     try:
-        nemesis.run(trial.scenario.schedule)
+        nemesis.run(scenario_run.scenario.schedule)
     finally:
-        trial.arena.cluster.links.heal()
+        scenario_run.arena.cluster.links.heal()
 
 
-def come_to_rest(trial: Trial, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
+def come_to_rest(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
     """End the writers, see whether readers are held back, fence, and let the observers read what is left."""
-    with trial.phase("stop"):
-        trial.workload.stop(timeout_s=STOP_WITHIN_S)
-    with trial.phase("await LSO = high watermark"):
-        trial.settle(before_fencing=True)
-    with trial.phase("fence"):
-        trial.fence()
-    with trial.phase("drain"):
-        trial.drain(timeout_s=drain_within_s)
+    with scenario_run.phase("stop"):
+        scenario_run.workload.stop(timeout_s=STOP_WITHIN_S)
+    with scenario_run.phase("await LSO = high watermark"):
+        scenario_run.settle(before_fencing=True)
+    with scenario_run.phase("fence"):
+        scenario_run.fence()
+    with scenario_run.phase("drain"):
+        scenario_run.drain(timeout_s=drain_within_s)
 
 
-def await_after_window(trial: Trial) -> None:
+def await_after_window(scenario_run: ScenarioRun) -> None:
     """Run on until every floor is met, or the bound has passed: too little coverage is for the judge to say.
 
     Copiers must also have come past the inputs that stood there when the fault was healed: only then have successors
     taken over every partition.
     """
-    healed = trial.workload.progress()
+    healed = scenario_run.workload.progress()
     began = time.monotonic()
-    marks = trial.input_ends()
+    marks = scenario_run.input_ends()
     while time.monotonic() - began < AFTER_WINDOW_WITHIN_S:
-        now = trial.workload.progress()
+        now = scenario_run.workload.progress()
         if (
-            time.monotonic() - began >= trial.scenario.observe_s
-            and now.ok - healed.ok >= trial.floor("ok_after")
-            and now.records >= trial.floor("records") * ACKNOWLEDGED_PER_COUNTED
-            and now.transactions >= trial.floor("transactions")
-            and now.transactions - healed.transactions >= trial.floor("transactions_after")
-            and not trial.input_lag(marks)
+            time.monotonic() - began >= scenario_run.scenario.observe_s
+            and now.ok - healed.ok >= scenario_run.floor("ok_after")
+            and now.records >= scenario_run.floor("records") * ACKNOWLEDGED_PER_COUNTED
+            and now.transactions >= scenario_run.floor("transactions")
+            and now.transactions - healed.transactions >= scenario_run.floor("transactions_after")
+            and not scenario_run.input_lag(marks)
         ):
             return
         # The condition is looked at ten times a second; the loop is bounded above.

@@ -23,7 +23,7 @@ from runner.scenarios.planning import in_order, in_profile
 from runner.scenarios.planning import variants as variants_of
 from runner.scenarios.session import ConformanceSession
 from runner.selection import code_of_listing, narrowed_by, only_lists
-from runner.signals import Requests, deferred
+from runner.signals import StopRequests, deferred
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Awaiting:
 class ConformancePlugin:
     """Registered when pytest is asked to run `suites`."""
 
-    def __init__(self, session: ConformanceSession, requests: Requests) -> None:
+    def __init__(self, session: ConformanceSession, requests: StopRequests) -> None:
         self.session = session
         self._requests = requests
         self._outside: list[pytest.Item] = []

@@ -36,18 +36,18 @@ from wire.messages import Definitions
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
-    from runner.resources import Laboratory
+    from runner.resources import RunResources
     from runner.scenarios.scenario import Scenario
 
 
-class Trial:
+class ScenarioRun:
     """One scenario, being executed."""
 
-    def __init__(self, scenario: Scenario, laboratory: Laboratory) -> None:
+    def __init__(self, scenario: Scenario, resources: RunResources) -> None:
         self.scenario = scenario
-        self.laboratory = laboratory
+        self.resources = resources
         self.run = secrets.token_hex(6)
-        self.directory = RunDirectory(laboratory.config.directory / "runs" / scenario.directory_name)
+        self.directory = RunDirectory(resources.config.directory / "runs" / scenario.directory_name)
         self.phase_name = "set up"
         self.fault_text = ""
         self.began = time.monotonic()
@@ -96,8 +96,8 @@ class Trial:
         """Lease a healthy cluster, create the topics, say what will be tried."""
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
-        self.cluster = self.laboratory.clusters.lease(self.spec())
-        self._rest = Rest(self.cluster, *self.laboratory.equipment.witness_definitions)
+        self.cluster = self.resources.clusters.lease(self.spec())
+        self._rest = Rest(self.cluster, *self.resources.environment.witness_definitions)
         self._features = self._rest.features()
         self._rest.create_topics(self.topics(), self.scenario.topic_settings)
         self._written_log = self._rest.written_log()
@@ -113,14 +113,14 @@ class Trial:
             directory=self.directory,
             recorder=self.recorder,
             client=self.scenario.client,
-            release=self.laboratory.config.release.version,
+            release=self.resources.config.release.version,
         )
         self.arena = Arena(
             cluster=self.cluster,
             clients=self.workload,
             topics=names(self.scenario.workload, self.run),
             group=self.scenario.workload.group(self.run),
-            definitions=Definitions.load(self.laboratory.equipment.definitions),
+            definitions=Definitions.load(self.resources.environment.definitions),
         )
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
         self._sampler.start()
@@ -194,7 +194,7 @@ class Trial:
             "bootstrap": self.cluster.witness_bootstrap,
             "captures": self.captures,
             "experiment": self.experiment(),
-            "definitions": [self.laboratory.equipment.definitions],
+            "definitions": [self.resources.environment.definitions],
         }
 
     def clear(self) -> None:
@@ -202,7 +202,7 @@ class Trial:
 
         Not when the user wants the brokers' data. What cannot be deleted is for the next health check to judge.
         """
-        if self._rest is not None and not self.laboratory.config.keep:
+        if self._rest is not None and not self.resources.config.keep:
             with suppress(WireError):
                 self._rest.delete_topics(self.topics())
 
@@ -248,7 +248,7 @@ class Trial:
 
     def spec(self) -> ClusterSpec:
         """The cluster that the scenario asks for, of the release under test."""
-        return self.scenario.cluster(release=self.laboratory.config.release.version)
+        return self.scenario.cluster(release=self.resources.config.release.version)
 
     def topics(self) -> tuple[Topic, ...]:
         """The run's topics, in the order of their indexes."""
@@ -265,7 +265,7 @@ class Trial:
 
     def experiment(self) -> Experiment:
         """The record of what is tried, with the protocols that clients really spoke once they are known."""
-        config, scenario = self.laboratory.config, self.scenario
+        config, scenario = self.resources.config, self.scenario
         workload = scenario.workload
         return Experiment(
             run=self.run,
@@ -275,7 +275,7 @@ class Trial:
             seed=scenario.seed,
             started=config.started,
             release=config.release.version,
-            runtime=self.laboratory.equipment.runtime,
+            runtime=self.resources.environment.runtime,
             client=scenario.client,
             topics=self.topics(),
             observers=observers(workload),
@@ -287,7 +287,7 @@ class Trial:
             control_expects=scenario.expects,
             workload=workload.describe(),
             schedule=tuple(step.describe() for step in scenario.schedule),
-            cluster=self.laboratory.equipment.describe(self.spec()),
+            cluster=self.resources.environment.describe(self.spec()),
             transaction_timeout_s=workload.transaction_timeout_s,
             replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
             versions=self.versions(),
@@ -307,12 +307,12 @@ class Trial:
         # KIP-890's second protocol is what transaction.version 2 stands for; its requirements apply to who speaks it.
         said |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
         said |= {f"{FEATURE}{name}": str(level) for name, level in self._features.items()}
-        return {**self.laboratory.equipment.versions, **{name: value for name, value in said.items() if value}}
+        return {**self.resources.environment.versions, **{name: value for name, value in said.items() if value}}
 
     def tell(self, text: str) -> None:
         """Show one sentence of the nemesis."""
         self.fault_text = text
-        self.laboratory.console.detail(text)
+        self.resources.console.detail(text)
 
     def status(self, expected_s: float = 0.0) -> str:
         """The live line: what changes comes first, because a narrow terminal cuts the end."""

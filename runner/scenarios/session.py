@@ -22,9 +22,9 @@ from reports.formats import terminal
 from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from runner.config import RunConfig, Runtime
 from runner.console import Console
-from runner.environment import Equipment, look_around, prepare
-from runner.report_files import download, keep_baseline, leave_faces, written_to
-from runner.resources import Laboratory
+from runner.environment import Environment, describe_machine, prepare
+from runner.report_files import download, keep_baseline, write_report, written_to
+from runner.resources import RunResources
 from runner.scenarios.phases import conduct
 from runner.scenarios.planning import LOCAL_ONLY, Variant, listed, planned_of, summed_up
 from runner.scenarios.scenario import Scenario
@@ -35,7 +35,7 @@ from wire.errors import WireError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from runner.signals import Interrupts
+    from runner.signals import DeferredSignals
 
 #: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
 JUDGED_WITHIN_S = 600.0
@@ -58,8 +58,8 @@ class ConformanceSession:
         self._broken: dict[str, str] = {}
         self._problems: list[str] = []
         self._acceptances = acceptances
-        self._laboratory: Laboratory | None = None
-        self._equipment: Equipment | None = None
+        self._laboratory: RunResources | None = None
+        self._equipment: Environment | None = None
         self._unequipped: OnceproofError | None = None
         self._closing: list[str] = []
 
@@ -112,24 +112,24 @@ class ConformanceSession:
         return run
 
     def _conduct(self, key: str, scenario: Scenario) -> Future[ScenarioVerdict]:
-        from runner.scenarios.mock_run import ExternalTrial
-        from runner.scenarios.scenario_run import Trial
+        from runner.scenarios.mock_run import MockScenarioRun
+        from runner.scenarios.scenario_run import ScenarioRun
 
         began = time.monotonic()
         place = f"[{len(self._ended) + 1}/{len(self._planned)}]"
         self.console.detail(f"{place} {key}", indent=0)
         error = ""
-        trial: Trial | None = None
+        scenario_run: ScenarioRun | None = None
         try:
-            laboratory = self._open()
-            trial = (ExternalTrial if scenario.mock else Trial)(scenario, laboratory)
-            shown = trial.status
+            resources = self._open()
+            scenario_run = (MockScenarioRun if scenario.mock else ScenarioRun)(scenario, resources)
+            shown = scenario_run.status
             expected_s = self._planned[key].expected_s
             self.console.follow(lambda: f"{place} {shown(expected_s)}")
-            directory = conduct(trial)
-            return laboratory.judge_later(directory)
+            directory = conduct(scenario_run)
+            return resources.judge_later(directory)
         except ENVIRONMENT_ERRORS as problem:
-            where = trial.phase_name if trial else "opening the laboratory"
+            where = scenario_run.phase_name if scenario_run else "opening the laboratory"
             error = "; ".join([f"{where}: {problem}", *getattr(problem, "__notes__", ())])
             self._broken[key] = error
             raise
@@ -148,7 +148,7 @@ class ConformanceSession:
         cannot be met as it was written, which leaves no directory behind.
         """
         directory = self.config.directory
-        self.machine = look_around(self.config, self.console)
+        self.machine = describe_machine(self.config, self.console)
         try:
             with written_to(directory):
                 directory.mkdir(parents=True, exist_ok=True)
@@ -177,10 +177,10 @@ class ConformanceSession:
         self.console.say(f"NOT APPLICABLE {key}: {reason}")
         return True
 
-    def _open(self) -> Laboratory:
+    def _open(self) -> RunResources:
         if self._laboratory is None:
             assert self._equipment is not None, "scenarios are run once everything that they need is there"
-            self._laboratory = Laboratory(self.config, self.console, equipment=self._equipment)
+            self._laboratory = RunResources(self.config, self.console, environment=self._equipment)
         return self._laboratory
 
     def judge_now(self) -> None:
@@ -233,7 +233,7 @@ class ConformanceSession:
                 self._laboratory.keep_classes()
             self._laboratory = None
 
-    def finish(self, exitstatus: int, interrupts: Interrupts) -> int:
+    def finish(self, exitstatus: int, interrupts: DeferredSignals) -> int:
         """Close everything, write every face of the report, and return the exit code."""
         if interrupts.asked and self._laboratory is not None:
             self.console.say("interrupted: what is being judged is finished, then the brokers are stopped")
@@ -260,7 +260,7 @@ class ConformanceSession:
         directory = self.config.directory
         directory.mkdir(parents=True, exist_ok=True)
         self._write(state)
-        report = leave_faces(self.config, self.console.say)
+        report = write_report(self.config, self.console.say)
         page = directory / "report.html"
         if self._unequipped is None:
             colour = terminal.colour_wanted(self.console.out)

@@ -26,9 +26,9 @@ from runner.explorer.explorer import Explorer
 from runner.explorer.known_findings import NAMED, name_of
 from runner.explorer.moves import Plan
 from runner.explorer.parallel import explore
-from runner.explorer.shared_state import Share
+from runner.explorer.shared_state import SharedState
 from runner.explorer.store import Store, opened, read_plan
-from runner.explorer.testbed import Field, spec
+from runner.explorer.testbed import BrokerTestbed, spec
 from runner.scenarios.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.releases import within
@@ -76,15 +76,19 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 @contextmanager
-def _fields(options: argparse.Namespace, directory: Path, console: Console, *, walkers: int) -> Iterator[list[Field]]:
+def _fields(
+    options: argparse.Namespace, directory: Path, console: Console, *, walkers: int
+) -> Iterator[list[BrokerTestbed]]:
     """A broker of the release with the connections of so many walkers, and its end."""
     config = unreported(parse_release(options.kafka), directory, runtime=Runtime(options.runtime))
-    equipment = prepare(config, console)
-    cluster = equipment.launch(spec(config.release.version))
+    environment = prepare(config, console)
+    cluster = environment.launch(spec(config.release.version))
     try:
-        definitions = Definitions.load(*definition_jars(equipment.files))
+        definitions = Definitions.load(*definition_jars(environment.files))
         with ExitStack() as stack:
-            fields = [stack.enter_context(Field(cluster, definitions, config.release.version)) for _ in range(walkers)]
+            fields = [
+                stack.enter_context(BrokerTestbed(cluster, definitions, config.release.version)) for _ in range(walkers)
+            ]
             offered = ", ".join(fields[0].generations)
             console.say(f"Kafka {fields[0].release}, transaction.version {fields[0].level}, requests of {offered}")
             yield fields
@@ -139,7 +143,7 @@ def run(options: argparse.Namespace, console: Console) -> ExitCode:
         seeds = range(first, first + SEEDS)
     alone = options.seed is not None or planned is not None
     with _fields(options, directory, console, walkers=1 if alone else options.walkers) as fields:
-        share = Share()
+        share = SharedState()
         explorers = [Explorer(each, store, share=share, page_at=_page(options), say=console.say) for each in fields]
         if alone:
             return _one(explorers[0], planned or explorers[0].plan(options.seed), console)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runner.protocol.toolkit.case import BOTH, generations, requirement
-from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Answer
@@ -47,61 +47,61 @@ BEGUN = {"DescribeProducers": "2.8.0", "DescribeTransactions": "3.0.0", "ListTra
 STRANGE_EACH = 40
 
 
-def offered(stage: Stage, api: str, *, first: int = 0, last: int = 0x7FFF) -> range:
+def offered(case: CaseContext, api: str, *, first: int = 0, last: int = 0x7FFF) -> range:
     """The versions of an API between two that the broker offers and somebody can speak."""
-    connection = stage.client.connection()
-    lowest, highest = connection.versions.get(stage.client.definitions.api_key(api), (0, -1))
-    known = stage.client.definitions.versions(f"{api}Request")
+    connection = case.client.connection()
+    lowest, highest = connection.versions.get(case.client.definitions.api_key(api), (0, -1))
+    known = case.client.definitions.versions(f"{api}Request")
     return range(max(first, lowest, known[0]), min(last, highest, known[-1]) + 1)
 
 
 @requirement("ERR-02")
-def test_abortable_goes_only_to_versions_that_know_it(stage: Stage) -> None:
+def test_abortable_goes_only_to_versions_that_know_it(case: CaseContext) -> None:
     """What a transaction does not hold is refused with 120 from Produce v11 and TxnOffsetCommit v4 on, with 48 below."""
-    added, at = stage.topic(partitions=2)
-    producer = ScriptedProducer(stage, f"{stage.name}-owner").ready()
+    added, at = case.topic(partitions=2)
+    producer = ScriptedProducer(case, f"{case.name}-owner").ready()
     # An addition at v3 and nothing of TV2: the transaction is open, but neither the partition nor the group is in it.
-    stage.set_up("another partition is added", lambda: producer.add(added))
-    for version in offered(stage, "Produce", first=3, last=11):
+    case.set_up("another partition is added", lambda: producer.add(added))
+    for version in offered(case, "Produce", first=3, last=11):
         wanted = Code.TRANSACTION_ABORTABLE if version >= 11 else Code.INVALID_TXN_STATE
-        stage.expect_code(f"a batch at v{version}", producer.produce(at, ["a"], version=version), wanted)
-    for version in offered(stage, "TxnOffsetCommit", last=4):
+        case.expect_code(f"a batch at v{version}", producer.produce(at, ["a"], version=version), wanted)
+    for version in offered(case, "TxnOffsetCommit", last=4):
         wanted = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
-        answer = producer.commit_offsets(stage.name, {at: 1}, version=version)
-        stage.expect_code(f"an offset at v{version}", answer, wanted)
-    stage.expect("the log", stage.see.values(at), [])
-    stage.set_up("the abort", lambda: producer.end(commit=False, version=3))
-    stage.see.complete(producer.transactional_id)
+        answer = producer.commit_offsets(case.name, {at: 1}, version=version)
+        case.expect_code(f"an offset at v{version}", answer, wanted)
+    case.expect("the log", case.inspect.values(at), [])
+    case.set_up("the abort", lambda: producer.end(commit=False, version=3))
+    case.inspect.complete(producer.transactional_id)
 
 
 @requirement("ERR-03")
-def test_fenced_goes_only_to_versions_that_know_it(stage: Stage) -> None:
+def test_fenced_goes_only_to_versions_that_know_it(case: CaseContext) -> None:
     """A producer that was replaced gets 90 where a version knows that code, 47 below, and 47 from every Produce."""
-    (at,) = stage.topic()
-    zombie = ScriptedProducer(stage, f"{stage.name}-owner").ready().writes(at)
+    (at,) = case.topic()
+    zombie = ScriptedProducer(case, f"{case.name}-owner").ready().writes(at)
     successor = zombie.copy().ready()
-    stage.require("the successor's epoch", successor.now.epoch, zombie.now.epoch, Relation.DIFFERS)
+    case.require("the successor's epoch", successor.now.epoch, zombie.now.epoch, Relation.DIFFERS)
     told: dict[str, tuple[int, int, Callable[[int], Answer]]] = {
         "InitProducerId": (3, 4, lambda version: zombie.copy().init(continues=zombie.now, version=version)),
         "AddPartitionsToTxn": (0, 2, lambda version: zombie.add(at, version=version)),
-        "AddOffsetsToTxn": (0, 2, lambda version: zombie.add_offsets(stage.name, version=version)),
+        "AddOffsetsToTxn": (0, 2, lambda version: zombie.add_offsets(case.name, version=version)),
         "EndTxn": (0, 2, lambda version: zombie.end(commit=True, version=version)),
     }
     for api, (first, since, ask) in told.items():
         # From AddPartitionsToTxn v4 on brokers speak among themselves, and v6 of InitProducerId is not released.
-        for version in offered(stage, api, first=first, last=3 if api == "AddPartitionsToTxn" else 5):
+        for version in offered(case, api, first=first, last=3 if api == "AddPartitionsToTxn" else 5):
             wanted = Code.PRODUCER_FENCED if version >= since else Code.INVALID_PRODUCER_EPOCH
-            stage.expect_code(f"{api} v{version}", ask(version), wanted)
-    for version in offered(stage, "Produce", first=3, last=NAMED_MAX):
+            case.expect_code(f"{api} v{version}", ask(version), wanted)
+    for version in offered(case, "Produce", first=3, last=NAMED_MAX):
         answer = zombie.produce(at, ["z"], version=version)
-        stage.expect_code(f"Produce v{version}", answer, Code.INVALID_PRODUCER_EPOCH)
-    stage.expect("the log", stage.see.values(at), ["a"])
+        case.expect_code(f"Produce v{version}", answer, Code.INVALID_PRODUCER_EPOCH)
+    case.expect("the log", case.inspect.values(at), ["a"])
 
 
 @requirement("ERR-05")
-def test_advertised_versions_are_those_of_the_release(stage: Stage) -> None:
+def test_advertised_versions_are_those_of_the_release(case: CaseContext) -> None:
     """ApiVersions lists, for every request it lists, the versions that the release defines and no unstable one."""
-    versions, definitions = stage.client.connection().versions, stage.defined
+    versions, definitions = case.client.connection().versions, case.defined
     advertised, defined = {}, {}
     for api in definitions.apis():
         if not definitions.versions(f"{api}Request"):
@@ -112,87 +112,87 @@ def test_advertised_versions_are_those_of_the_release(stage: Stage) -> None:
             first, last = span(text["validVersions"])
             advertised[api] = list(versions[key])
             defined[api] = [first, last - bool(text.get("latestVersionUnstable"))]
-    if stage.since("4.0.0"):
+    if case.since("4.0.0"):
         # Listed from 0 for the sake of librdkafka, which would not compress otherwise (KAFKA-18659), and not served.
         defined["Produce"][0] = 0
-    begun = {api for api, since in BEGUN.items() if not stage.since(since)}
-    stage.expect("the requests of exactly-once that are missing", sorted(set(REQUESTS) - begun - set(advertised)), [])
+    begun = {api for api, since in BEGUN.items() if not case.since(since)}
+    case.expect("the requests of exactly-once that are missing", sorted(set(REQUESTS) - begun - set(advertised)), [])
     strange = {api: each for api, each in advertised.items() if each != defined[api]}
-    stage.expect("ranges that are others than defined", strange, {})
+    case.expect("ranges that are others than defined", strange, {})
 
 
 @requirement("ERR-05")
-def test_an_unknown_version_of_api_versions_is_answered(stage: Stage) -> None:
+def test_an_unknown_version_of_api_versions_is_answered(case: CaseContext) -> None:
     """ApiVersions of a version that nobody knows is answered with 35 in the form of v0, and the connection goes on."""
-    line = stage.another_line(stage.brokers[0])
-    request = _undefined(stage, "ApiVersions", UNDEFINED)
-    begun = stage.recording.begin("ApiVersions", UNDEFINED, line.name, request.body)
+    line = case.open_connection(case.brokers[0])
+    request = _undefined(case, "ApiVersions", UNDEFINED)
+    begun = case.recording.begin("ApiVersions", UNDEFINED, line.name, request.body)
     frame = line.connection.receive_bytes(line.connection.send(request))
-    answer = stage.recording.answered(begun, decode_response(stage.client.definitions, "ApiVersions", 0, frame)[1])
-    stage.expect("its code", code_name(answer["ErrorCode"]), code_name(Code.UNSUPPORTED_VERSION))
+    answer = case.recording.answered(begun, decode_response(case.client.definitions, "ApiVersions", 0, frame)[1])
+    case.expect("its code", code_name(answer["ErrorCode"]), code_name(Code.UNSUPPORTED_VERSION))
     own = [[each["MinVersion"], each["MaxVersion"]] for each in answer["ApiKeys"] if each["ApiKey"] == 18]
-    stage.expect("its own range in it", own, [list(line.connection.versions[18])])
-    answer = stage.ask("Metadata", {"Topics": []}, line=line, version=4)
-    stage.expect("the brokers by the same connection", len(answer["Brokers"]), len(stage.brokers))
+    case.expect("its own range in it", own, [list(line.connection.versions[18])])
+    answer = case.ask("Metadata", {"Topics": []}, line=line, version=4)
+    case.expect("the brokers by the same connection", len(answer["Brokers"]), len(case.brokers))
 
 
 @requirement("ERR-05")
-def test_an_unsupported_version_harms_only_its_connection(stage: Stage) -> None:
+def test_an_unsupported_version_harms_only_its_connection(case: CaseContext) -> None:
     """A version that is not served closes the connection that it came on, and nothing else happens."""
-    producer = ScriptedProducer(stage, f"{stage.name}-owner").ready()
-    (at,) = stage.topic()
+    producer = ScriptedProducer(case, f"{case.name}-owner").ready()
+    (at,) = case.topic()
     producer.writes(at)
-    broker = stage.coordinator(str(producer.transactional_id))
+    broker = case.coordinator(str(producer.transactional_id))
     unserved = {"EndTxn": UNDEFINED, "InitProducerId": UNDEFINED, "AddPartitionsToTxn": UNDEFINED, "Produce": UNDEFINED}
-    if stage.since("4.0.0"):
+    if case.since("4.0.0"):
         unserved |= {"Fetch": 3, "ListOffsets": 0}
     for api, version in [*unserved.items(), *(("Produce", each) for each in range(3) if "Fetch" in unserved)]:
-        line, beside = stage.another_line(broker), stage.another_line(broker)
-        answer = stage.send(_undefined(stage, api, version), line=line).receive()
-        stage.expect(f"the answer to {api} v{version}", answer.body, None)
-        stage.expect("its connection is closed", line.connection.closed, True)
-        answer = stage.ask("Metadata", {"Topics": []}, line=beside, version=4)
-        stage.expect("the brokers by another connection", len(answer["Brokers"]), len(stage.brokers))
+        line, beside = case.open_connection(broker), case.open_connection(broker)
+        answer = case.send(_undefined(case, api, version), line=line).receive()
+        case.expect(f"the answer to {api} v{version}", answer.body, None)
+        case.expect("its connection is closed", line.connection.closed, True)
+        answer = case.ask("Metadata", {"Topics": []}, line=beside, version=4)
+        case.expect("the brokers by another connection", len(answer["Brokers"]), len(case.brokers))
     producer.ends(commit=True)
-    stage.expect("what a reader is given", stage.see.committed(at), ["a"])
+    case.expect("what a reader is given", case.inspect.committed(at), ["a"])
 
 
 @requirement("ERR-01")
 @generations(*BOTH)
-def test_strange_requests_are_refused_for_a_reason(stage: Stage) -> None:
-    """Requests with strange ids, epochs, partitions and versions are never answered with an unspecified error."""
-    producer = short(stage, "owner")
-    (at,) = stage.topic()
+def test_strange_requests_are_refused_for_a_reason(case: CaseContext) -> None:
+    """StopRequests with strange ids, epochs, partitions and versions are never answered with an unspecified error."""
+    producer = short(case, "owner")
+    (at,) = case.topic()
     producer.writes(at)
-    line = stage.another_line(stage.coordinator(str(producer.transactional_id)))
+    line = case.open_connection(case.coordinator(str(producer.transactional_id)))
     dice = random.Random("strange requests")
     unspecified: list[str] = []
     unanswered: list[str] = []
-    for api, body in _strange(stage, producer, at, dice):
-        if api in BEGUN and not stage.since(BEGUN[api]):
+    for api, body in _strange(case, producer, at, dice):
+        if api in BEGUN and not case.since(BEGUN[api]):
             continue
-        version = dice.choice(offered(stage, api, last=stage.version_of(api, line)))
+        version = dice.choice(offered(case, api, last=case.version_of(api, line)))
         if version < 3 and api == "Produce":
             version = 3
-        answer = _asked(stage, api, body, version, line)
+        answer = _asked(case, api, body, version, line)
         if answer.body is None:
             unanswered.append(f"exchange {answer.exchange}: {api} v{version}: {answer.error}")
-            line = stage.another_line(line.broker)
+            line = case.open_connection(line.broker)
         elif Code.UNKNOWN_SERVER_ERROR in answer.codes.values():
             # Stated as it is met: whatever becomes of the script later does not take it back.
             unspecified.append(f"exchange {answer.exchange}: {api} v{version}")
-            stage.expect("answers with an unspecified error so far", unspecified, [])
-    stage.expect("answers with an unspecified error", unspecified, [])
-    stage.require("requests that were not answered at all", unanswered, [])
+            case.expect("answers with an unspecified error so far", unspecified, [])
+    case.expect("answers with an unspecified error", unspecified, [])
+    case.require("requests that were not answered at all", unanswered, [])
     producer.ready()
-    stage.expect("the state of the owner in the end", stage.see.completed(producer.transactional_id), "Empty")
+    case.expect("the state of the owner in the end", case.inspect.completed(producer.transactional_id), "Empty")
 
 
 @requirement("ERR-01")
-def test_markers_for_nobody_are_refused_for_a_reason(stage: Stage) -> None:
+def test_markers_for_nobody_are_refused_for_a_reason(case: CaseContext) -> None:
     """A marker with a producer id, an epoch or a partition that nobody has is not answered with an unspecified error."""
-    (at,) = stage.topic()
-    producer = ScriptedProducer(stage, f"{stage.name}-owner").ready().writes(at).ends(commit=True)
+    (at,) = case.topic()
+    producer = ScriptedProducer(case, f"{case.name}-owner").ready().writes(at).ends(commit=True)
     sound: dict[str, Any] = {
         "id": producer.now.id,
         "epoch": producer.now.epoch,
@@ -211,62 +211,62 @@ def test_markers_for_nobody_are_refused_for_a_reason(stage: Stage) -> None:
         for value in values:
             told = sound | {what: value}
             answer = write_marker(
-                stage,
+                case,
                 TopicPartition(told["topic"], told["partition"]),
                 producer_id=told["id"],
                 epoch=told["epoch"],
                 coordinator_epoch=told["coordinator"],
-                broker=stage.leader(at),
+                broker=case.leader(at),
                 # The last version that does not name a transaction version.
                 version=1,
             )
             seen = ", ".join(map(code_name, answer.codes.values()))
             unspecified = code_name(Code.UNKNOWN_SERVER_ERROR)
-            stage.expect(f"a marker whose {what} is {value!r}", seen, unspecified, Relation.DIFFERS)
+            case.expect(f"a marker whose {what} is {value!r}", seen, unspecified, Relation.DIFFERS)
 
 
 @requirement("ERR-06")
 @generations(*BOTH)
-def test_a_batch_after_the_timeout_can_be_recovered_from(stage: Stage) -> None:
+def test_a_batch_after_the_timeout_can_be_recovered_from(case: CaseContext) -> None:
     """After a timeout a batch gets the fencing code, on a partition that was written as on one only added."""
-    written, added = stage.topic(partitions=2)
-    producer = short(stage, "late").writes(written)
+    written, added = case.topic(partitions=2)
+    producer = short(case, "late").writes(written)
     # In TV2 a client adds nothing itself, but the request is still served.
-    stage.set_up("another partition is added", lambda: producer.add(added))
-    stage.require("the state", timed_out(stage, producer), "CompleteAbort")
-    stage.expect_code("where it wrote", producer.produce(written, ["b"]), Code.INVALID_PRODUCER_EPOCH)
-    stage.expect_code("where it did not", producer.produce(added, ["b"]), Code.INVALID_PRODUCER_EPOCH)
-    logs = [stage.see.values(written), stage.see.values(added)]
-    stage.expect("the logs", logs, [["a"], []])
+    case.set_up("another partition is added", lambda: producer.add(added))
+    case.require("the state", timed_out(case, producer), "CompleteAbort")
+    case.expect_code("where it wrote", producer.produce(written, ["b"]), Code.INVALID_PRODUCER_EPOCH)
+    case.expect_code("where it did not", producer.produce(added, ["b"]), Code.INVALID_PRODUCER_EPOCH)
+    logs = [case.inspect.values(written), case.inspect.values(added)]
+    case.expect("the logs", logs, [["a"], []])
 
 
-def _undefined(stage: Stage, api: str, version: int) -> Request:
+def _undefined(case: CaseContext, api: str, version: int) -> Request:
     """A request at a version that is not served, with nothing in it."""
-    return Request.of(stage.client.definitions, api, version, Raw(b""), header_version=2 if version == UNDEFINED else 1)
+    return Request.of(case.client.definitions, api, version, Raw(b""), header_version=2 if version == UNDEFINED else 1)
 
 
-def _asked(stage: Stage, api: str, body: Body, version: int, line: Line) -> Answer:
+def _asked(case: CaseContext, api: str, body: Body, version: int, line: BrokerConnection) -> Answer:
     """One strange request, with the fields that its version has."""
-    message = stage.client.definitions.message(f"{api}Request", version).codec
+    message = case.client.definitions.message(f"{api}Request", version).codec
     names = {field.name for field in message.fields}
-    return stage.ask(api, {name: value for name, value in body.items() if name in names}, line=line, version=version)
+    return case.ask(api, {name: value for name, value in body.items() if name in names}, line=line, version=version)
 
 
 def _strange(
-    stage: Stage, producer: ScriptedProducer, at: TopicPartition, dice: random.Random
+    case: CaseContext, producer: ScriptedProducer, at: TopicPartition, dice: random.Random
 ) -> Iterator[tuple[str, Body]]:
-    """Requests in which each value may be a strange one, always the same ones of a seed."""
+    """StopRequests in which each value may be a strange one, always the same ones of a seed."""
     now, name = producer.now, producer.transactional_id
     for number in range(STRANGE_EACH):
         epoch = dice.choice([now.epoch, now.epoch, now.epoch + 1, -1, -2, 0x7FFE, 0x7FFF])
         who = {
-            "TransactionalId": dice.choice([name, name, f"{stage.name}-nobody", ""]),
+            "TransactionalId": dice.choice([name, name, f"{case.name}-nobody", ""]),
             "ProducerId": dice.choice([now.id, now.id, now.id + 1, 1 << 50, -1, -2]),
             "ProducerEpoch": epoch,
         }
-        topic = dice.choice([at.topic, at.topic, f"{stage.name}-nowhere", ""])
+        topic = dice.choice([at.topic, at.topic, f"{case.name}-nowhere", ""])
         index = dice.choice([0, 0, 1, -1])
-        group = dice.choice([stage.name, ""])
+        group = dice.choice([case.name, ""])
         places = [{"Name": topic, "Partitions": [index]}]
         offset = {
             "PartitionIndex": index,

@@ -13,7 +13,7 @@ from functools import partial
 from chaos.frames import Frames, Hold
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement, shares
-from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.coordinators import WAIT, Decided, described, id_at, log_of, moved
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -34,29 +34,29 @@ ENDED_WITHIN_S = 20.0
 MOVES = 4
 
 
-def expect_too_late(stage: Stage, markers: Tampered, *places: TopicPartition) -> None:
+def expect_too_late(case: CaseContext, markers: Tampered, *places: TopicPartition) -> None:
     """Claim that markers which are let go only now are refused, being those of a coordinator that was succeeded."""
-    ends = [stage.see.end(at) for at in places]
+    ends = [case.inspect.end(at) for at in places]
     refused = code_name(Code.TRANSACTION_COORDINATOR_FENCED)
     for codes in markers.released():
-        stage.expect("the answer to a late marker", codes, [refused] * len(codes))
-    stage.expect("the ends of the logs after late markers", [stage.see.end(at) for at in places], ends)
+        case.expect("the answer to a late marker", codes, [refused] * len(codes))
+    case.expect("the ends of the logs after late markers", [case.inspect.end(at) for at in places], ends)
 
 
-def _succeeded(stage: Stage, *, commit: bool) -> None:
-    one, two, coordinator = stage.brokers
-    places = replicas.placed(stage, [one, two, coordinator], [two, one, coordinator])
-    producer = id_at(stage, "id", coordinator)
+def _succeeded(case: CaseContext, *, commit: bool) -> None:
+    one, two, coordinator = case.brokers
+    places = replicas.placed(case, [one, two, coordinator], [two, one, coordinator])
+    producer = id_at(case, "id", coordinator)
     links = to(coordinator, one, two)
-    with tampered(stage, Frames(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
-        transaction = Decided.held(stage, producer, *places, commit=commit)
+    with tampered(case, Frames(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
+        transaction = Decided.held(case, producer, *places, commit=commit)
         markers.met("a marker to each leader", *links)
         transaction.expect_prepared()
         answer = producer.copy().init(continues=producer.now)
-        stage.expect_code("InitProducerId(id, e) in Prepare", answer, Code.CONCURRENT_TRANSACTIONS)
-        moved(stage, producer, to_broker=one)
+        case.expect_code("InitProducerId(id, e) in Prepare", answer, Code.CONCURRENT_TRANSACTIONS)
+        moved(case, producer, to_broker=one)
         transaction.expect_complete()
-        expect_too_late(stage, markers, *places)
+        expect_too_late(case, markers, *places)
     transaction.expect_marked()
     transaction.expect_next()
 
@@ -64,199 +64,199 @@ def _succeeded(stage: Stage, *, commit: bool) -> None:
 @requirement("COORD-05", "COORD-10", "TXN-04")
 @needs(THREE)
 @generations(*BOTH)
-def test_a_commit_is_completed_by_the_next_coordinator(stage: Stage) -> None:
+def test_a_commit_is_completed_by_the_next_coordinator(case: CaseContext) -> None:
     """A commit whose markers were never written is completed by the next coordinator; the old one's come too late."""
-    _succeeded(stage, commit=True)
+    _succeeded(case, commit=True)
 
 
 @requirement("COORD-06", "COORD-10", "TXN-04")
 @needs(THREE)
 @generations(*BOTH)
-def test_an_abort_is_completed_by_the_next_coordinator(stage: Stage) -> None:
+def test_an_abort_is_completed_by_the_next_coordinator(case: CaseContext) -> None:
     """An abort whose markers were never written is completed by the next coordinator; the old one's come too late."""
-    _succeeded(stage, commit=False)
+    _succeeded(case, commit=False)
 
 
 @requirement("COORD-04")
 @needs(THREE)
 @generations(*BOTH)
-def test_an_open_transaction_goes_on_at_the_next_coordinator(stage: Stage) -> None:
+def test_an_open_transaction_goes_on_at_the_next_coordinator(case: CaseContext) -> None:
     """An open transaction keeps its partitions, its records and its start, and ends as its owner says."""
-    one, two, coordinator = stage.brokers
-    here, there = replicas.placed(stage, *([one, two, coordinator],) * 2)
-    owners = [id_at(stage, word, coordinator).writes(here, values=[word]) for word in ("commit", "abort")]
-    known = [described(stage, each) for each in owners]
-    moved(stage, *owners, to_broker=one)
-    stage.expect("the transactions", [described(stage, each) for each in owners], known)
+    one, two, coordinator = case.brokers
+    here, there = replicas.placed(case, *([one, two, coordinator],) * 2)
+    owners = [id_at(case, word, coordinator).writes(here, values=[word]) for word in ("commit", "abort")]
+    known = [described(case, each) for each in owners]
+    moved(case, *owners, to_broker=one)
+    case.expect("the transactions", [described(case, each) for each in owners], known)
     for owner, commit in zip(owners, (True, False), strict=True):
         owner.writes(there, values=["more"])
-        stage.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
-        stage.expect("the state", stage.see.completed(owner.transactional_id), result(commit=commit))
+        case.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
+        case.expect("the state", case.inspect.completed(owner.transactional_id), result(commit=commit))
     for at, given in ((here, ["commit"]), (there, ["more"])):
-        stage.expect(f"what a reader is given of {at}", stage.see.committed(at), given)
-        stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
+        case.expect(f"what a reader is given of {at}", case.inspect.committed(at), given)
+        case.expect(f"the last stable offset of {at}", case.inspect.stable(at), case.inspect.end(at))
 
 
 @requirement("COORD-04", "EXP-02")
 @needs(THREE)
-def test_a_timeout_runs_on_at_the_next_coordinator(stage: Stage) -> None:
+def test_a_timeout_runs_on_at_the_next_coordinator(case: CaseContext) -> None:
     """The next coordinator aborts an open transaction by the time at which it began, and not by that of the change."""
-    one, two, coordinator = stage.brokers
-    (at,) = replicas.placed(stage, [one, two, coordinator])
-    late = id_at(stage, "late", coordinator, timeout_ms=TIMEOUT_MS).writes(at, values=["late"])
-    begun_ms = int(described(stage, late)[3])
-    passed_ms = stage.until(lambda: now_ms() - begun_ms, lambda ms: ms >= PARTLY_OVER_MS, within_s=ENDED_WITHIN_S)
-    stage.require("milliseconds until the change", passed_ms, PARTLY_OVER_MS, Relation.AT_LEAST)
+    one, two, coordinator = case.brokers
+    (at,) = replicas.placed(case, [one, two, coordinator])
+    late = id_at(case, "late", coordinator, timeout_ms=TIMEOUT_MS).writes(at, values=["late"])
+    begun_ms = int(described(case, late)[3])
+    passed_ms = case.until(lambda: now_ms() - begun_ms, lambda ms: ms >= PARTLY_OVER_MS, within_s=ENDED_WITHIN_S)
+    case.require("milliseconds until the change", passed_ms, PARTLY_OVER_MS, Relation.AT_LEAST)
     moved_ms = now_ms()
-    moved(stage, late, to_broker=one)
-    state = stage.see.state(str(late.transactional_id))
-    stage.require("milliseconds until it was looked at", now_ms() - begun_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
-    stage.expect("the state after it", state, "Ongoing")
-    stage.until(lambda: stage.see.markers(at), bool, within_s=ENDED_WITHIN_S)
-    written_ms = [each.max_timestamp_ms for each in stage.see.batches(at) if each.control]
-    stage.expect("markers", len(written_ms), 1)
+    moved(case, late, to_broker=one)
+    state = case.inspect.state(str(late.transactional_id))
+    case.require("milliseconds until it was looked at", now_ms() - begun_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
+    case.expect("the state after it", state, "Ongoing")
+    case.until(lambda: case.inspect.markers(at), bool, within_s=ENDED_WITHIN_S)
+    written_ms = [each.max_timestamp_ms for each in case.inspect.batches(at) if each.control]
+    case.expect("markers", len(written_ms), 1)
     if not written_ms:
         return
-    stage.expect("milliseconds from its start to its abort", written_ms[0] - begun_ms, TIMEOUT_MS, Relation.AT_LEAST)
+    case.expect("milliseconds from its start to its abort", written_ms[0] - begun_ms, TIMEOUT_MS, Relation.AT_LEAST)
     # The timeout is looked for every second; a clock that began with the change would run until the next look after it.
     since_ms = written_ms[0] - moved_ms
-    stage.expect("milliseconds from the change to its abort", since_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
-    stage.expect("the state at last", stage.see.completed(late.transactional_id), "CompleteAbort")
-    stage.expect("what a reader is given", stage.see.committed(at), [])
+    case.expect("milliseconds from the change to its abort", since_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
+    case.expect("the state at last", case.inspect.completed(late.transactional_id), "CompleteAbort")
+    case.expect("what a reader is given", case.inspect.committed(at), [])
 
 
 @requirement("COORD-07")
 @needs(THREE)
 @generations(*BOTH)
-def test_an_idle_id_goes_on_at_the_next_coordinator(stage: Stage) -> None:
+def test_an_idle_id_goes_on_at_the_next_coordinator(case: CaseContext) -> None:
     """After Empty, commit and abort the next coordinator knows the id and its epoch, and the next transaction works."""
-    one, two, coordinator = stage.brokers
-    (at,) = replicas.placed(stage, [two, one, coordinator])
-    producers = {state: _idle(stage, state, coordinator, at) for state in _IDLE}
-    known = {state: described(stage, each) for state, each in producers.items()}
-    moved(stage, *producers.values(), to_broker=one)
+    one, two, coordinator = case.brokers
+    (at,) = replicas.placed(case, [two, one, coordinator])
+    producers = {state: _idle(case, state, coordinator, at) for state in _IDLE}
+    known = {state: described(case, each) for state, each in producers.items()}
+    moved(case, *producers.values(), to_broker=one)
     for state, producer in producers.items():
-        stage.expect(f"{state}: the transactional id", described(stage, producer), known[state])
+        case.expect(f"{state}: the transactional id", described(case, producer), known[state])
         producer.writes(at, values=[f"after {state}"]).ends(commit=True)
         before = producer.now
-        stage.expect_code(f"{state}: InitProducerId(id, e)", producer.init(continues=before), Code.NONE)
-        stage.expect_code(f"{state}: InitProducerId", producer.init(), Code.NONE)
+        case.expect_code(f"{state}: InitProducerId(id, e)", producer.init(continues=before), Code.NONE)
+        case.expect_code(f"{state}: InitProducerId", producer.init(), Code.NONE)
         told = (producer.now.id, producer.now.epoch)
-        stage.expect(f"{state}: the id and epoch", told, (before.id, before.epoch + 2))
+        case.expect(f"{state}: the id and epoch", told, (before.id, before.epoch + 2))
     given = ["CompleteCommit", *(f"after {state}" for state in _IDLE)]
-    stage.expect("what a reader is given", stage.see.committed(at), given)
+    case.expect("what a reader is given", case.inspect.committed(at), given)
 
 
 @requirement("COORD-07")
 @needs(THREE)
 @generations(*BOTH)
-def test_a_bump_is_repeated_at_the_next_coordinator(stage: Stage) -> None:
+def test_a_bump_is_repeated_at_the_next_coordinator(case: CaseContext) -> None:
     """An epoch bump whose answer was lost with its coordinator is answered by the next one with the same epoch."""
-    one, two, coordinator = stage.brokers
-    (at,) = replicas.placed(stage, [two, one, coordinator])
+    one, two, coordinator = case.brokers
+    (at,) = replicas.placed(case, [two, one, coordinator])
     bumps = []
     for state in _IDLE:
-        producer = _idle(stage, state, coordinator, at)
+        producer = _idle(case, state, coordinator, at)
         asked = producer.now
-        stage.require_code(f"{state}: InitProducerId(id, e)", producer.init(continues=asked))
-        stage.require(f"{state}: the epoch", producer.now.epoch, asked.epoch + 1)
+        case.require_code(f"{state}: InitProducerId(id, e)", producer.init(continues=asked))
+        case.require(f"{state}: the epoch", producer.now.epoch, asked.epoch + 1)
         bumps.append((state, producer, asked, producer.now))
-    moved(stage, *(producer for _, producer, _, _ in bumps), to_broker=one)
+    moved(case, *(producer for _, producer, _, _ in bumps), to_broker=one)
     for state, producer, asked, bumped in bumps:
-        answer = stage.answered(partial(producer.init, continues=asked))
-        stage.expect_code(f"{state}: the same at the next coordinator", answer, Code.NONE)
-        stage.expect(f"{state}: its answer", (producer.now.id, producer.now.epoch), (bumped.id, bumped.epoch))
+        answer = case.answered(partial(producer.init, continues=asked))
+        case.expect_code(f"{state}: the same at the next coordinator", answer, Code.NONE)
+        case.expect(f"{state}: its answer", (producer.now.id, producer.now.epoch), (bumped.id, bumped.epoch))
 
 
 _IDLE = ("Empty", "CompleteCommit", "CompleteAbort")
 
 
-def _idle(stage: Stage, state: str, coordinator: int, at: TopicPartition) -> ScriptedProducer:
+def _idle(case: CaseContext, state: str, coordinator: int, at: TopicPartition) -> ScriptedProducer:
     """Ground: an id in one of the states in which nothing is under way."""
-    producer = id_at(stage, state.lower(), coordinator)
+    producer = id_at(case, state.lower(), coordinator)
     if state != "Empty":
         producer.writes(at, values=[state]).ends(commit=state == "CompleteCommit")
-    stage.require("the state", stage.see.state(str(producer.transactional_id)), state)
+    case.require("the state", case.inspect.state(str(producer.transactional_id)), state)
     return producer
 
 
 @requirement("COORD-03")
 @needs(THREE)
 @generations(*BOTH)
-def test_whoever_cannot_coordinate_says_so(stage: Stage) -> None:
+def test_whoever_cannot_coordinate_says_so(case: CaseContext) -> None:
     """While a coordinator changes every request is answered, with a retriable code until one takes it."""
-    one, two, coordinator = stage.brokers
-    (at,) = replicas.placed(stage, [two, one, coordinator])
-    producer = id_at(stage, "id", coordinator)
-    log, codes = log_of(stage, producer), set[int]()
+    one, two, coordinator = case.brokers
+    (at,) = replicas.placed(case, [two, one, coordinator])
+    producer = id_at(case, "id", coordinator)
+    log, codes = log_of(case, producer), set[int]()
     for turn in range(MOVES):
         producer.writes(at, values=[str(turn)])
         before, after = (coordinator, one) if turn % 2 == 0 else (one, coordinator)
-        replicas.put(stage, log, after, *(each for each in stage.brokers if each != after))
-        old, new = stage.another_line(before), stage.another_line(after)
-        elected = replicas.electing(stage, log, by=two)
-        seen = _taken(stage, producer.end_body(commit=True), new)
-        stage.require_code("the election", elected.receive())
-        stage.expect("EndTxn was taken at last", 0 in seen, True)
+        replicas.put(case, log, after, *(each for each in case.brokers if each != after))
+        old, new = case.open_connection(before), case.open_connection(after)
+        elected = replicas.electing(case, log, by=two)
+        seen = _taken(case, producer.end_body(commit=True), new)
+        case.require_code("the election", elected.receive())
+        case.expect("EndTxn was taken at last", 0 in seen, True)
         codes |= seen
-        declined = stage.ask("EndTxn", producer.end_body(commit=True), line=old)
-        stage.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
-        stage.expect("the state", stage.see.completed(producer.transactional_id), "CompleteCommit")
-        stage.set_up("the next instance", producer.init)
+        declined = case.ask("EndTxn", producer.end_body(commit=True), line=old)
+        case.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
+        case.expect("the state", case.inspect.completed(producer.transactional_id), "CompleteCommit")
+        case.set_up("the next instance", producer.init)
     lawful = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, WAIT)
-    stage.expect("other codes meanwhile", sorted(codes - {0, *map(int, lawful)}), [])
-    stage.expect("what a reader is given", stage.see.committed(at), [str(turn) for turn in range(MOVES)])
-    stage.require("codes of whoever could not coordinate yet", len(codes - {0}), 1, Relation.AT_LEAST)
+    case.expect("other codes meanwhile", sorted(codes - {0, *map(int, lawful)}), [])
+    case.expect("what a reader is given", case.inspect.committed(at), [str(turn) for turn in range(MOVES)])
+    case.require("codes of whoever could not coordinate yet", len(codes - {0}), 1, Relation.AT_LEAST)
 
 
-def _taken(stage: Stage, body: Body, line: Line) -> set[int]:
+def _taken(case: CaseContext, body: Body, line: BrokerConnection) -> set[int]:
     """Ask for the end of a transaction until that is answered with yes; every code that was answered."""
     codes: set[int] = set()
 
     def ask() -> set[int]:
-        codes.add(stage.ask("EndTxn", body, line=line).code)
+        codes.add(case.ask("EndTxn", body, line=line).code)
         return codes
 
-    seen: set[int] = stage.until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
+    seen: set[int] = case.until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
     return seen
 
 
 @requirement("COORD-04", "COORD-05", "COORD-06", "COORD-07", "COORD-10")
 @needs(THREE)
-@shares("crashed", hurried=True)
-def test_a_coordinator_crashes_with_a_transaction_in_every_state(stage: Stage) -> None:
+@shares("crashed", time_critical=True)
+def test_a_coordinator_crashes_with_a_transaction_in_every_state(case: CaseContext) -> None:
     """When a coordinator is killed, its successor has every id in its state and completes what was decided."""
-    coordinator = brokers.spare(stage)
-    one, two = (each for each in stage.brokers if each != coordinator)
-    places = replicas.placed(stage, *([one, two, coordinator], [two, one, coordinator]) * 3)
-    idle = id_at(stage, "idle", coordinator)
-    known_idle = described(stage, idle)
-    ongoing = id_at(stage, "ongoing", coordinator, timeout_ms=LONG_MS).writes(*places[:2], values=["open"])
-    known = described(stage, ongoing)
-    producers = [id_at(stage, word, coordinator) for word in ("commit", "abort")]
+    coordinator = brokers.spare(case)
+    one, two = (each for each in case.brokers if each != coordinator)
+    places = replicas.placed(case, *([one, two, coordinator], [two, one, coordinator]) * 3)
+    idle = id_at(case, "idle", coordinator)
+    known_idle = described(case, idle)
+    ongoing = id_at(case, "ongoing", coordinator, timeout_ms=LONG_MS).writes(*places[:2], values=["open"])
+    known = described(case, ongoing)
+    producers = [id_at(case, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
     # The links lead where they should before the cluster is expected to be whole: the crash ends last.
-    with ExitStack() as away, tampered(stage, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
+    with ExitStack() as away, tampered(case, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
-            Decided.held(stage, producers[0], *places[2:4], commit=True),
-            Decided.held(stage, producers[1], *places[4:], commit=False),
+            Decided.held(case, producers[0], *places[2:4], commit=True),
+            Decided.held(case, producers[1], *places[4:], commit=False),
         ]
         markers.met("markers to each leader", *links)
         for each in ends:
             each.expect_prepared()
-        away.enter_context(brokers.crashed(stage, coordinator))
+        away.enter_context(brokers.crashed(case, coordinator))
         for producer in (*producers, ongoing, idle):
-            brokers.elected(stage, log_of(stage, producer), instead_of=coordinator)
+            brokers.elected(case, log_of(case, producer), instead_of=coordinator)
         for each in ends:
             each.expect_complete()
-        stage.expect("the idle id", described(stage, idle), known_idle)
-        stage.expect_code("its next initialisation", idle.init(), Code.NONE)
-        stage.expect("the open transaction", described(stage, ongoing), known)
-        stage.expect_code("its EndTxn", ongoing.end(commit=True), Code.NONE)
-        stage.expect("its state", stage.see.completed(ongoing.transactional_id), "CompleteCommit")
-        expect_too_late(stage, markers, *places[2:])
+        case.expect("the idle id", described(case, idle), known_idle)
+        case.expect_code("its next initialisation", idle.init(), Code.NONE)
+        case.expect("the open transaction", described(case, ongoing), known)
+        case.expect_code("its EndTxn", ongoing.end(commit=True), Code.NONE)
+        case.expect("its state", case.inspect.completed(ongoing.transactional_id), "CompleteCommit")
+        expect_too_late(case, markers, *places[2:])
     for each in ends:
         each.expect_marked()
         each.expect_next()
     for at in places[:2]:
-        stage.expect(f"what a reader is given of {at}", stage.see.committed(at), ["open"])
+        case.expect(f"what a reader is given of {at}", case.inspect.committed(at), ["open"])

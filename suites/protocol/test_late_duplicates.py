@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from chaos.cluster import BrokerId, Link, Site
 from chaos.frames import Frames, Hold
 from runner.protocol.toolkit.case import BOTH, generations, requirement
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import base_offset, transactional
 from runner.protocol.toolkit.tampering import tampered
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -32,63 +32,63 @@ APP = Site("app")
 
 @requirement("TXN-31", "IDEMP-03")
 @generations(*BOTH)
-def test_a_late_duplicate_leaves_the_next_transaction_alone(stage: Stage) -> None:
+def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -> None:
     """A batch that comes again between two transactions is refused or known, and the next one is written in order."""
     for commit in (True, False):
-        (at,) = stage.topic()
-        producer = transactional(stage, f"{commit}")
-        if stage.generation is Generation.TV1:
-            stage.set_up("the partition is added", partial(producer.add, at))
+        (at,) = case.topic()
+        producer = transactional(case, f"{commit}")
+        if case.generation is TransactionVersion.TV1:
+            case.set_up("the partition is added", partial(producer.add, at))
         batch = producer.batch(at, ["a"])
-        stage.require_code("a batch", producer.send_batch(at, batch))
+        case.require_code("a batch", producer.send_batch(at, batch))
         producer.sequences[at] += 1
         producer.ends(commit=commit)
-        end = stage.see.end(at)
+        end = case.inspect.end(at)
         late = producer.send_batch(at, batch)
         # Up to 3.5 it is known as a duplicate; later releases refuse it, by the version of the request.
         lawful = {Code.NONE, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.INVALID_PRODUCER_EPOCH}
-        stage.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(lawful))
+        case.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(lawful))
         if late.code == Code.NONE:
-            stage.expect(f"its offset, commit {commit}", base_offset(late), 0)
-        stage.expect(f"the end of the log after it, commit {commit}", stage.see.end(at), end)
-        if stage.generation is Generation.TV1:
-            stage.set_up("the partition is added again", partial(producer.add, at))
-        stage.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)
-        stage.set_up("the next transaction ends", partial(producer.end, commit=True))
-        stage.see.complete(producer.transactional_id)
-        stage.expect("what a reader is given", stage.see.committed(at)[-1:], ["b"])
+            case.expect(f"its offset, commit {commit}", base_offset(late), 0)
+        case.expect(f"the end of the log after it, commit {commit}", case.inspect.end(at), end)
+        if case.generation is TransactionVersion.TV1:
+            case.set_up("the partition is added again", partial(producer.add, at))
+        case.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)
+        case.set_up("the next transaction ends", partial(producer.end, commit=True))
+        case.inspect.complete(producer.transactional_id)
+        case.expect("what a reader is given", case.inspect.committed(at)[-1:], ["b"])
 
 
 @requirement("TXN-31")
-@generations(Generation.TV1)
-def test_a_client_survives_a_late_duplicate(stage: Stage) -> None:
+@generations(TransactionVersion.TV1)
+def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
     """A librdkafka producer one of whose requests the network held goes on after its duplicate has arrived."""
-    (at,) = stage.topic()
-    client = Client(stage, name := f"{stage.name}-client")
+    (at,) = case.topic()
+    client = Client(case, name := f"{case.name}-client")
     held = Frames(api="Produce", transactional_id=name, count=1)
-    with tampered(stage, held, Hold(), Link(source=APP, target=BrokerId(stage.leader(at)))) as late:
-        stage.require("the first transaction", client.transaction(at.topic, "a"), "committed")
-        stage.require("requests that were held", late.rule.count, 1)
-        stage.require("what a reader is given", stage.see.committed(at), ["a"])
-        stage.require("the answer to the late duplicate", len(late.released()), 1)
-        stage.expect("the next transaction", client.transaction(at.topic, "b"), "committed")
-        stage.expect("the fatal error of the client", client.fatal(), None)
+    with tampered(case, held, Hold(), Link(source=APP, target=BrokerId(case.leader(at)))) as late:
+        case.require("the first transaction", client.transaction(at.topic, "a"), "committed")
+        case.require("requests that were held", late.rule.count, 1)
+        case.require("what a reader is given", case.inspect.committed(at), ["a"])
+        case.require("the answer to the late duplicate", len(late.released()), 1)
+        case.expect("the next transaction", client.transaction(at.topic, "b"), "committed")
+        case.expect("the fatal error of the client", client.fatal(), None)
         client.close()
-    stage.expect("what a reader is given at last", stage.see.committed(at), ["a", "b"])
-    stage.expect("the markers", len(stage.see.markers(at)), 2, Relation.AT_LEAST)
+    case.expect("what a reader is given at last", case.inspect.committed(at), ["a", "b"])
+    case.expect("the markers", len(case.inspect.markers(at)), 2, Relation.AT_LEAST)
 
 
 class Client:
     """A transactional librdkafka producer at the client's site, behind the links."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, case: CaseContext, name: str) -> None:
         from confluent_kafka import Producer
 
         # With somebody to tell them to, the library does not raise errors in the midst of its delivery reports.
         self._errors: list[KafkaError] = []
         settings: dict[str, Any] = {
             "error_cb": self._errors.append,
-            "bootstrap.servers": stage.cluster.bootstrap(APP),
+            "bootstrap.servers": case.cluster.bootstrap(APP),
             "transactional.id": name,
             "socket.timeout.ms": int(GIVEN_UP_AFTER_S * 1000),
             "transaction.timeout.ms": int(DONE_WITHIN_S * 1000),

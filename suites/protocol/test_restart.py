@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from chaos.frames import Frames, Hold
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import HASTY, THREE, needs, requirement, shares
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.coordinators import Decided, described, id_at, log_of, set_log, whole_log
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.script_recorder import NotApplicableError
@@ -38,22 +38,22 @@ FILLERS = 12
 class Population:
     """A transactional id in each state in which nothing moves by itself, as its coordinator describes it."""
 
-    stage: Stage
+    case: CaseContext
     at: TopicPartition
     producers: dict[str, ScriptedProducer]
     known: dict[str, dict[str, Any]]
 
     @classmethod
-    def made(cls, stage: Stage, at: TopicPartition, *, turns: int = 0) -> Population:
+    def made(cls, case: CaseContext, at: TopicPartition, *, turns: int = 0) -> Population:
         """Initialise an id for each state and bring it there, after so many committed transactions.
 
         Raises NotApplicableError where a coordinator cannot be asked.
         """
-        if not stage.since("3.0.0"):
+        if not case.since("3.0.0"):
             raise NotApplicableError("DescribeTransactions begins at 3.0")
         producers = {}
         for state in ("Empty", "CompleteCommit", "CompleteAbort", "Ongoing"):
-            producer = producers[state] = ScriptedProducer(stage, f"{stage.name}-{state}").ready()
+            producer = producers[state] = ScriptedProducer(case, f"{case.name}-{state}").ready()
             for _ in range(turns):
                 producer.writes(at, values=["before"]).ends(commit=True)
             if state == "Empty":
@@ -62,132 +62,134 @@ class Population:
                 producer.writes(at, values=[state])
             if state.startswith("Complete"):
                 producer.ends(commit=state == "CompleteCommit")
-            stage.require(f"{state}: the state", stage.see.state(str(producer.transactional_id)), state)
-        known = {state: _settled(stage, each) for state, each in producers.items()}
-        return cls(stage=stage, at=at, producers=producers, known=known)
+            case.require(f"{state}: the state", case.inspect.state(str(producer.transactional_id)), state)
+        known = {state: _settled(case, each) for state, each in producers.items()}
+        return cls(case=case, at=at, producers=producers, known=known)
 
     def expect_known(self) -> None:
         """Claim that each coordinator describes its ids as before."""
         for state, producer in self.producers.items():
-            self.stage.expect(f"{state}: the transactional id", _settled(self.stage, producer), self.known[state])
+            self.case.expect(f"{state}: the transactional id", _settled(self.case, producer), self.known[state])
 
     def expect_on(self, *before: str) -> None:
         """Claim that the open transaction can be committed, and that every id goes on with its next epoch."""
-        stage, producers = self.stage, self.producers
-        stage.expect_code("Ongoing: EndTxn", producers["Ongoing"].end(commit=True), Code.NONE)
-        stage.expect("Ongoing: the state", stage.see.completed(producers["Ongoing"].transactional_id), "CompleteCommit")
+        case, producers = self.case, self.producers
+        case.expect_code("Ongoing: EndTxn", producers["Ongoing"].end(commit=True), Code.NONE)
+        case.expect(
+            "Ongoing: the state", case.inspect.completed(producers["Ongoing"].transactional_id), "CompleteCommit"
+        )
         for state, producer in producers.items():
             last = producer.now
-            answer = stage.answered(producer.init)
-            stage.expect_code(f"{state}: InitProducerId", answer, Code.NONE)
+            answer = case.answered(producer.init)
+            case.expect_code(f"{state}: InitProducerId", answer, Code.NONE)
             now = (producer.now.id, producer.now.epoch)
-            stage.expect(f"{state}: its id and epoch", now, (last.id, last.epoch + 1))
+            case.expect(f"{state}: its id and epoch", now, (last.id, last.epoch + 1))
         given = sorted((*before, "CompleteCommit", "Ongoing"))
-        stage.expect("what a reader is given, sorted", sorted(stage.see.committed(self.at)), given)
-        stage.expect("the last stable offset", stage.see.stable(self.at), stage.see.end(self.at))
+        case.expect("what a reader is given, sorted", sorted(case.inspect.committed(self.at)), given)
+        case.expect("the last stable offset", case.inspect.stable(self.at), case.inspect.end(self.at))
 
 
-def _settled(stage: Stage, producer: ScriptedProducer) -> dict[str, Any]:
+def _settled(case: CaseContext, producer: ScriptedProducer) -> dict[str, Any]:
     """What must survive of an id: where nothing is open the start is that of the last one or of none (≤ 4.0)."""
-    state, producer_id, epoch, began_ms, places = described(stage, producer)
+    state, producer_id, epoch, began_ms, places = described(case, producer)
     open_since = {"began": began_ms, "places": places} if state == "Ongoing" else {}
     return {"state": state, "producer": producer_id, "epoch": epoch, **open_since}
 
 
-def expect_timed_out(stage: Stage, late: ScriptedProducer, at: TopicPartition) -> None:
+def expect_timed_out(case: CaseContext, late: ScriptedProducer, at: TopicPartition) -> None:
     """Claim that a transaction that was open when all brokers went is aborted at its timeout."""
-    look = partial(stage.see.state, str(late.transactional_id))
-    seen = stage.until(look, lambda state: state == "CompleteAbort", within_s=ENDED_WITHIN_S)
-    stage.expect("the state of the one that timed out", seen, "CompleteAbort")
-    stage.expect("what a reader is given of it", stage.see.committed(at), [])
-    stage.expect("the last stable offset there", stage.see.stable(at), stage.see.end(at))
+    look = partial(case.inspect.state, str(late.transactional_id))
+    seen = case.until(look, lambda state: state == "CompleteAbort", within_s=ENDED_WITHIN_S)
+    case.expect("the state of the one that timed out", seen, "CompleteAbort")
+    case.expect("what a reader is given of it", case.inspect.committed(at), [])
+    case.expect("the last stable offset there", case.inspect.stable(at), case.inspect.end(at))
 
 
 @requirement("COORD-13")
-@shares("stopped", hurried=True)
-def test_a_clean_restart_changes_no_transaction(stage: Stage) -> None:
+@shares("stopped", time_critical=True)
+def test_a_clean_restart_changes_no_transaction(case: CaseContext) -> None:
     """After the only broker was stopped and started, every transactional id is as it was, and timeouts are kept."""
-    at, other = stage.topic(partitions=2)
-    population = Population.made(stage, at)
-    late = ScriptedProducer(stage, f"{stage.name}-late", timeout_ms=TIMEOUT_MS).ready().writes(other)
-    stage.require("the state of the one that is to time out", stage.see.state(f"{stage.name}-late"), "Ongoing")
-    with brokers.stopped(stage, *stage.brokers):
+    at, other = case.topic(partitions=2)
+    population = Population.made(case, at)
+    late = ScriptedProducer(case, f"{case.name}-late", timeout_ms=TIMEOUT_MS).ready().writes(other)
+    case.require("the state of the one that is to time out", case.inspect.state(f"{case.name}-late"), "Ongoing")
+    with brokers.stopped(case, *case.brokers):
         pass
     population.expect_known()
-    expect_timed_out(stage, late, other)
+    expect_timed_out(case, late, other)
     population.expect_on()
 
 
 @requirement("COORD-13")
 @needs(THREE)
-@shares("all crashed", hurried=True)
-def test_a_crash_of_all_brokers_changes_no_transaction(stage: Stage) -> None:
+@shares("all crashed", time_critical=True)
+def test_a_crash_of_all_brokers_changes_no_transaction(case: CaseContext) -> None:
     """After all brokers were killed at once, what was decided is completed, and every other id is as it was."""
-    one, two, coordinator = stage.brokers
-    at, other = stage.topic(partitions=2)
-    places = replicas.placed(stage, *([one, two, coordinator], [two, one, coordinator]) * 2)
-    population = Population.made(stage, at)
-    producers = [id_at(stage, word, coordinator) for word in ("commit", "abort")]
+    one, two, coordinator = case.brokers
+    at, other = case.topic(partitions=2)
+    places = replicas.placed(case, *([one, two, coordinator], [two, one, coordinator]) * 2)
+    population = Population.made(case, at)
+    producers = [id_at(case, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
     # The links lead where they should before the brokers come back: nothing of the markers that were held is let through.
-    with ExitStack() as away, tampered(stage, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
+    with ExitStack() as away, tampered(case, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
-            Decided.held(stage, producers[0], *places[:2], commit=True),
-            Decided.held(stage, producers[1], *places[2:], commit=False),
+            Decided.held(case, producers[0], *places[:2], commit=True),
+            Decided.held(case, producers[1], *places[2:], commit=False),
         ]
         markers.met("markers to each leader", *links)
         for each in ends:
             each.expect_prepared()
-        late = ScriptedProducer(stage, f"{stage.name}-late", timeout_ms=TIMEOUT_MS).ready().writes(other)
-        stage.require("the state of the one that is to time out", stage.see.state(f"{stage.name}-late"), "Ongoing")
-        away.enter_context(brokers.crashed(stage, *stage.brokers))
+        late = ScriptedProducer(case, f"{case.name}-late", timeout_ms=TIMEOUT_MS).ready().writes(other)
+        case.require("the state of the one that is to time out", case.inspect.state(f"{case.name}-late"), "Ongoing")
+        away.enter_context(brokers.crashed(case, *case.brokers))
     population.expect_known()
     for each in ends:
         each.expect_complete()
         each.expect_next()
-    expect_timed_out(stage, late, other)
+    expect_timed_out(case, late, other)
     population.expect_on()
 
 
 @contextmanager
-def compacting(stage: Stage) -> Iterator[None]:
+def compacting(case: CaseContext) -> Iterator[None]:
     """The transaction log is cut into segments of one record each, and cleaned at once."""
     try:
-        set_log(stage, EVERY_RECORD_A_SEGMENT)
+        set_log(case, EVERY_RECORD_A_SEGMENT)
         yield
     finally:
-        set_log(stage, dict.fromkeys(EVERY_RECORD_A_SEGMENT))
+        set_log(case, dict.fromkeys(EVERY_RECORD_A_SEGMENT))
 
 
 @requirement("COORD-14", "COORD-01")
 @needs(HASTY)
-def test_compaction_keeps_the_last_state(stage: Stage) -> None:
+def test_compaction_keeps_the_last_state(case: CaseContext) -> None:
     """Of a compacted log, and after a restart on it, every transactional id is as it was."""
-    (at,) = stage.topic()
+    (at,) = case.topic()
     turns = 3
-    with compacting(stage):
-        population = Population.made(stage, at, turns=turns)
+    with compacting(case):
+        population = Population.made(case, at, turns=turns)
         own = {str(each.transactional_id) for each in population.producers.values()}
         # The last record of a partition is never cleaned: it must be another id's.
-        fillers = [ScriptedProducer(stage, f"{stage.name}-filler-{number}") for number in range(FILLERS)]
-        filled = {log_of(stage, each): each.ready() for each in fillers}
-        wanted = {log_of(stage, each) for each in population.producers.values()}
-        stage.require("partitions of the log without a later record", sorted(map(str, wanted - filled.keys())), [])
-        left = stage.until(partial(_records, stage, own), lambda seen: seen == len(own), within_s=COMPACTED_WITHIN_S)
-        stage.require("records of the ids after compaction", left, len(own))
-        last = {each.transactional_id: str(each.state) for each in whole_log(stage) if each.transactional_id in own}
+        fillers = [ScriptedProducer(case, f"{case.name}-filler-{number}") for number in range(FILLERS)]
+        filled = {log_of(case, each): each.ready() for each in fillers}
+        wanted = {log_of(case, each) for each in population.producers.values()}
+        case.require("partitions of the log without a later record", sorted(map(str, wanted - filled.keys())), [])
+        left = case.until(partial(_records, case, own), lambda seen: seen == len(own), within_s=COMPACTED_WITHIN_S)
+        case.require("records of the ids after compaction", left, len(own))
+        last = {each.transactional_id: str(each.state) for each in whole_log(case) if each.transactional_id in own}
         wanted_states = {str(each.transactional_id): state for state, each in population.producers.items()}
-        stage.expect("the states that are left", last, wanted_states)
-        judgement = judge(whole_log(stage))
+        case.expect("the states that are left", last, wanted_states)
+        judgement = judge(whole_log(case))
         untouched = {each.partition for each in wanted} - set(judgement.compacted)
-        stage.require("partitions of the ids of which nothing was removed", sorted(untouched), [])
+        case.require("partitions of the ids of which nothing was removed", sorted(untouched), [])
         illegal = [str(each) for each in judgement.illegal]
-        stage.expect("records that cannot follow what is left before them", illegal, [])
-        with brokers.stopped(stage, *stage.brokers):
+        case.expect("records that cannot follow what is left before them", illegal, [])
+        with brokers.stopped(case, *case.brokers):
             pass
         population.expect_known()
     population.expect_on(*["before"] * 4 * turns)
 
 
-def _records(stage: Stage, ids: set[str]) -> int:
-    return sum(each.transactional_id in ids for each in whole_log(stage))
+def _records(case: CaseContext, ids: set[str]) -> int:
+    return sum(each.transactional_id in ids for each in whole_log(case))

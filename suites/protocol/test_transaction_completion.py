@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from runner.protocol.toolkit.case import BOTH, generations, requirement
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Answer
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 from wire.values import TopicPartition
 
 #: Markers on so many partitions take tens of milliseconds, a request that finds nothing to do less than one.
@@ -42,23 +42,23 @@ class Probe:
 class Completion:
     """Transactions that take a while to complete, each of another producer, and what is asked while they do."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.places = stage.topic(partitions=PARTITIONS)
+    def __init__(self, case: CaseContext) -> None:
+        self.case = case
+        self.places = case.topic(partitions=PARTITIONS)
         self.producers = 0
 
     def open(self) -> ScriptedProducer:
         """Set up: a transaction on every partition, with a record at least on the first."""
-        stage, first = self.stage, self.places[0]
+        case, first = self.case, self.places[0]
         self.producers += 1
-        producer = ScriptedProducer(stage, f"{stage.name}-slow-{self.producers}").ready()
-        if stage.generation is Generation.TV1:
-            stage.set_up("the partitions are added", lambda: producer.add(*self.places))
-            stage.set_up("a record is written", lambda: producer.produce(first))
+        producer = ScriptedProducer(case, f"{case.name}-slow-{self.producers}").ready()
+        if case.generation is TransactionVersion.TV1:
+            case.set_up("the partitions are added", lambda: producer.add(*self.places))
+            case.set_up("a record is written", lambda: producer.produce(first))
         else:
             body = producer.produce_body({at: producer.batch(at, sequence=0) for at in self.places})
-            leader = stage.leader(first)
-            stage.set_up("a record is written to each", lambda: stage.ask("Produce", body, broker=leader))
+            leader = case.leader(first)
+            case.set_up("a record is written to each", lambda: case.ask("Produce", body, broker=leader))
         return producer
 
     def ask(self, make: Callable[[ScriptedProducer], Probe], *, commit: bool) -> Answer:
@@ -68,7 +68,7 @@ class Completion:
             if (answer := self._probed(producer, make(producer), commit=commit)) is not None:
                 self._expect_end(producer, commit=commit)
                 return answer
-        self.stage.require(f"tries of {TRIES} in which the probe came before the completion", 0, 1)
+        self.case.require(f"tries of {TRIES} in which the probe came before the completion", 0, 1)
         raise AssertionError("what is required and does not hold ends the script")
 
     def _probed(self, producer: ScriptedProducer, probe: Probe, *, commit: bool) -> Answer | None:
@@ -77,70 +77,70 @@ class Completion:
         One probe at a time: none of those that come too late leaves anything behind to which the same EndTxn answers
         CONCURRENT_TRANSACTIONS.
         """
-        stage, same = self.stage, Probe(api="EndTxn", body=producer.end_body(commit=commit))
+        case, same = self.case, Probe(api="EndTxn", body=producer.end_body(commit=commit))
         assert producer.transactional_id is not None
-        line = stage.another_line(stage.coordinator(producer.transactional_id))
-        requests = [stage.request(each.api, each.body, line=line) for each in (same, probe, same)]
-        sent = [stage.send(each, line=line) for each in requests]
+        line = case.open_connection(case.coordinator(producer.transactional_id))
+        requests = [case.request(each.api, each.body, line=line) for each in (same, probe, same)]
+        sent = [case.send(each, line=line) for each in requests]
         first, answer, last = [each.receive() for each in sent]
-        stage.require_code("EndTxn", first)
+        case.require_code("EndTxn", first)
         return answer if last.code == Code.CONCURRENT_TRANSACTIONS else None
 
     def continued(self, producer: ScriptedProducer) -> Answer | None:
         """End the transaction, and what the next one's first batch was answered; None when it may have come too late."""
-        stage, at = self.stage, self.places[0]
+        case, at = self.case, self.places[0]
         assert producer.transactional_id is not None
-        line = stage.another_line(stage.coordinator(producer.transactional_id))
+        line = case.open_connection(case.coordinator(producer.transactional_id))
         end = producer.end_body(commit=True)
-        batch = producer.batch(at, ["next"], sequence=0, epoch=following(stage, producer))
+        batch = producer.batch(at, ["next"], sequence=0, epoch=following(case, producer))
         wanted = [("EndTxn", end), ("EndTxn", end), ("Produce", producer.produce_body({at: batch}))]
-        requests = [stage.request(api, body, line=line) for api, body in wanted]
-        sent = [stage.send(each, line=line) for each in requests]
+        requests = [case.request(api, body, line=line) for api, body in wanted]
+        sent = [case.send(each, line=line) for each in requests]
         first, again, answer = [each.receive() for each in sent]
-        stage.require_code("EndTxn", first)
+        case.require_code("EndTxn", first)
         return answer if again.code == Code.CONCURRENT_TRANSACTIONS else None
 
     def _expect_end(self, producer: ScriptedProducer, *, commit: bool) -> None:
         """Claim that the transaction ends as it would have without the probes."""
-        stage, before = self.stage, producer.now
-        again = stage.until(
+        case, before = self.case, producer.now
+        again = case.until(
             lambda: producer.copy().end(commit=commit, epoch=before.epoch),
             lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
             within_s=COMPLETE_WITHIN_S,
         )
-        stage.expect_code(f"EndTxn at last, commit {commit}", again, Code.NONE)
-        if stage.generation is Generation.TV2:
+        case.expect_code(f"EndTxn at last, commit {commit}", again, Code.NONE)
+        if case.generation is TransactionVersion.TV2:
             told = [again["ProducerId"], again["ProducerEpoch"]]
-            stage.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])
-        if stage.since("3.0.0"):
-            seen = stage.see.described(str(producer.transactional_id)) or {}
+            case.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])
+        if case.since("3.0.0"):
+            seen = case.inspect.described(str(producer.transactional_id)) or {}
             told = [seen.get(each) for each in ("TransactionState", "ProducerId", "ProducerEpoch", "Topics")]
             word = result(commit=commit)
-            stage.expect("the transaction", told, [word, before.id, following(stage, producer), []])
+            case.expect("the transaction", told, [word, before.id, following(case, producer), []])
         for at in (self.places[0], self.places[-1]):
-            kinds = [kind for kind, who, _ in stage.see.markers(at) if who == before.id]
-            stage.expect(f"the markers of {at}", kinds, ["commit" if commit else "abort"])
+            kinds = [kind for kind, who, _ in case.inspect.markers(at) if who == before.id]
+            case.expect(f"the markers of {at}", kinds, ["commit" if commit else "abort"])
 
 
-def following(stage: Stage, producer: ScriptedProducer) -> int:
+def following(case: CaseContext, producer: ScriptedProducer) -> int:
     """The epoch that is current as soon as the open transaction's end is decided."""
-    return producer.now.epoch + (stage.generation is Generation.TV2)
+    return producer.now.epoch + (case.generation is TransactionVersion.TV2)
 
 
-def initialisation(stage: Stage, producer: ScriptedProducer, *, continues: bool) -> Probe:
+def initialisation(case: CaseContext, producer: ScriptedProducer, *, continues: bool) -> Probe:
     """InitProducerId, plain or with the id and epoch that are current now."""
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
     if continues:
-        body |= {"ProducerId": producer.now.id, "ProducerEpoch": following(stage, producer)}
+        body |= {"ProducerId": producer.now.id, "ProducerEpoch": following(case, producer)}
     return Probe(api="InitProducerId", body=body)
 
 
-def addition(stage: Stage, producer: ScriptedProducer, at: TopicPartition) -> Probe:
+def addition(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) -> Probe:
     """AddPartitionsToTxn with the id and epoch that are current now."""
     body = {
         "V3AndBelowTransactionalId": producer.transactional_id,
         "V3AndBelowProducerId": producer.now.id,
-        "V3AndBelowProducerEpoch": following(stage, producer),
+        "V3AndBelowProducerEpoch": following(case, producer),
         "V3AndBelowTopics": [{"Name": at.topic, "Partitions": [at.partition]}],
     }
     return Probe(api="AddPartitionsToTxn", body=body)
@@ -148,32 +148,32 @@ def addition(stage: Stage, producer: ScriptedProducer, at: TopicPartition) -> Pr
 
 @requirement("TXN-04")
 @generations(*BOTH)
-def test_no_instance_begins_while_a_transaction_completes(stage: Stage) -> None:
+def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> None:
     """InitProducerId is told to wait while markers are written, and changes nothing."""
-    completion = Completion(stage)
+    completion = Completion(case)
     for commit in (True, False):
-        for continues in (False, True) if stage.since("2.5.0") else (False,):
-            answer = completion.ask(partial(initialisation, stage, continues=continues), commit=commit)
+        for continues in (False, True) if case.since("2.5.0") else (False,):
+            answer = completion.ask(partial(initialisation, case, continues=continues), commit=commit)
             what = "with the current id and epoch" if continues else "without an id"
-            stage.expect_code(f"InitProducerId {what}, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
+            case.expect_code(f"InitProducerId {what}, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
 
 
 @requirement("TXN-13")
 @generations(*BOTH)
-def test_no_partition_is_added_while_a_transaction_completes(stage: Stage) -> None:
+def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) -> None:
     """AddPartitionsToTxn is told to wait while markers are written, and changes nothing."""
-    completion = Completion(stage)
-    (other,) = stage.topic()
+    completion = Completion(case)
+    (other,) = case.topic()
     for commit in (True, False):
-        answer = completion.ask(partial(addition, stage, at=other), commit=commit)
-        stage.expect("the codes", answer.codes, {str(other): int(Code.CONCURRENT_TRANSACTIONS)})
+        answer = completion.ask(partial(addition, case, at=other), commit=commit)
+        case.expect("the codes", answer.codes, {str(other): int(Code.CONCURRENT_TRANSACTIONS)})
 
 
 @requirement("TXN-17", "TXN-18", "TV2-05")
 @generations(*BOTH)
-def test_a_repeated_end_while_markers_are_written(stage: Stage) -> None:
+def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
     """While markers are written EndTxn is told to wait, whatever it wants."""
-    completion = Completion(stage)
+    completion = Completion(case)
 
     def end(producer: ScriptedProducer, *, commit: bool, epoch: int = 0) -> Probe:
         return Probe(api="EndTxn", body=producer.end_body(commit=commit, epoch=producer.now.epoch + epoch))
@@ -181,27 +181,27 @@ def test_a_repeated_end_while_markers_are_written(stage: Stage) -> None:
     for commit in (True, False):
         for what, again in (("the same", commit), ("the opposite", not commit)):
             answer = completion.ask(partial(end, commit=again), commit=commit)
-            stage.expect_code(f"EndTxn, commit {commit}: {what}", answer, Code.CONCURRENT_TRANSACTIONS)
-        if stage.generation is Generation.TV2:
+            case.expect_code(f"EndTxn, commit {commit}: {what}", answer, Code.CONCURRENT_TRANSACTIONS)
+        if case.generation is TransactionVersion.TV2:
             answer = completion.ask(partial(end, commit=True, epoch=1), commit=commit)
-            stage.expect_code(f"EndTxn(commit) of the next one, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
+            case.expect_code(f"EndTxn(commit) of the next one, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
 
 
 @requirement("TXN-30")
-@generations(Generation.TV2)
-def test_a_leader_waits_for_the_transaction_before(stage: Stage) -> None:
+@generations(TransactionVersion.TV2)
+def test_a_leader_waits_for_the_transaction_before(case: CaseContext) -> None:
     """The first batch of the next transaction is taken, or refused as too early after the leader has waited itself."""
-    completion = Completion(stage)
+    completion = Completion(case)
     for _ in range(TRIES):
         producer = completion.open()
-        stage.require("one broker coordinates and leads", len(stage.brokers), 1)
+        case.require("one broker coordinates and leads", len(case.brokers), 1)
         answer = completion.continued(producer)
         if answer is None:
             continue
-        stage.expect_code("the next transaction's first batch", answer, Code.NONE, Code.CONCURRENT_TRANSACTIONS)
-        exchange = stage.recording.exchanges[answer.exchange - 1]
+        case.expect_code("the next transaction's first batch", answer, Code.NONE, Code.CONCURRENT_TRANSACTIONS)
+        exchange = case.recording.exchanges[answer.exchange - 1]
         waited_ms = ((exchange.answered_ns or 0) - exchange.sent_ns) / 1e6
         if answer.code == Code.CONCURRENT_TRANSACTIONS:
-            stage.expect("milliseconds until it was refused", waited_ms, LEADER_WAITS_MS, Relation.AT_LEAST)
+            case.expect("milliseconds until it was refused", waited_ms, LEADER_WAITS_MS, Relation.AT_LEAST)
         return
-    stage.require(f"tries of {TRIES} in which the batch came before the completion", 0, 1)
+    case.require(f"tries of {TRIES} in which the batch came before the completion", 0, 1)

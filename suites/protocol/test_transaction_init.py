@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner.protocol.toolkit import settings
 from runner.protocol.toolkit.case import BOTH, Needs, generations, needs, requirement
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Answer
@@ -12,7 +12,7 @@ from runner.protocol.toolkit.timing import SOON_S
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 from wire.values import Producer
 
 #: The last epoch that is handed out; the one above is kept for fencing.
@@ -24,14 +24,14 @@ FLOOD = 2_000
 MAX_TIMEOUT_MS = 900_000
 
 
-def uninitialised(stage: Stage, what: str) -> ScriptedProducer:
+def uninitialised(case: CaseContext, what: str) -> ScriptedProducer:
     """A producer with a transactional id of its own, not yet initialised."""
-    return ScriptedProducer(stage, f"{stage.name}-{what}")
+    return ScriptedProducer(case, f"{case.name}-{what}")
 
 
-def no_longer_busy(stage: Stage, producer: ScriptedProducer, *, continues: Producer | None = None) -> Answer:
+def no_longer_busy(case: CaseContext, producer: ScriptedProducer, *, continues: Producer | None = None) -> Answer:
     """The first answer to InitProducerId that is not CONCURRENT_TRANSACTIONS."""
-    answer: Answer = stage.until(
+    answer: Answer = case.until(
         lambda: producer.init(continues=continues),
         lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
         within_s=SOON_S,
@@ -40,66 +40,66 @@ def no_longer_busy(stage: Stage, producer: ScriptedProducer, *, continues: Produ
 
 
 @requirement("TXN-01")
-def test_the_first_initialisation_creates_an_empty_transaction(stage: Stage) -> None:
+def test_the_first_initialisation_creates_an_empty_transaction(case: CaseContext) -> None:
     """The first InitProducerId of a transactional id answers with a new producer id and epoch 0, and nothing is open."""
-    first, second = uninitialised(stage, "first"), uninitialised(stage, "second")
+    first, second = uninitialised(case, "first"), uninitialised(case, "second")
     for producer in (first, second):
-        answer = stage.set_up(f"InitProducerId of {producer.transactional_id}", producer.init)
-        stage.expect("its epoch", answer["ProducerEpoch"], 0)
-        stage.expect("its id", answer["ProducerId"], 0, Relation.AT_LEAST)
-    stage.expect("the other one's id", second.now.id, first.now.id, Relation.DIFFERS)
-    if stage.since("3.0.0"):
-        seen = stage.see.described(f"{stage.name}-first") or {}
+        answer = case.set_up(f"InitProducerId of {producer.transactional_id}", producer.init)
+        case.expect("its epoch", answer["ProducerEpoch"], 0)
+        case.expect("its id", answer["ProducerId"], 0, Relation.AT_LEAST)
+    case.expect("the other one's id", second.now.id, first.now.id, Relation.DIFFERS)
+    if case.since("3.0.0"):
+        seen = case.inspect.described(f"{case.name}-first") or {}
         told = {name: seen.get(name) for name in ("TransactionState", "TransactionStartTimeMs", "Topics")}
         expected = {"TransactionState": "Empty", "TransactionStartTimeMs": -1, "Topics": []}
-        stage.expect("the transaction", told, expected)
-        stage.expect("its owner", [seen.get("ProducerId"), seen.get("ProducerEpoch")], [first.now.id, 0])
+        case.expect("the transaction", told, expected)
+        case.expect("its owner", [seen.get("ProducerId"), seen.get("ProducerEpoch")], [first.now.id, 0])
 
 
 @requirement("TXN-02")
 @generations(*BOTH)
-def test_a_second_initialisation_raises_the_epoch(stage: Stage) -> None:
+def test_a_second_initialisation_raises_the_epoch(case: CaseContext) -> None:
     """InitProducerId of an Empty or Complete transaction keeps the id, raises the epoch by one and fences the old one."""
-    (at,) = stage.topic()
-    producer = uninitialised(stage, "again").ready()
+    (at,) = case.topic()
+    producer = uninitialised(case, "again").ready()
     for before in ("nothing", "a commit", "an abort"):
         if before != "nothing":
             producer.writes(at).ends(commit=before == "a commit")
         older = producer.copy()
         answer = producer.init()
-        stage.expect_code(f"InitProducerId after {before}", answer, Code.NONE)
-        stage.expect("its id and epoch", producer.now, Producer(id=older.now.id, epoch=older.now.epoch + 1))
-        expect_fenced(stage, "AddPartitionsToTxn of the older instance", older.add(at))
-        expect_fenced(stage, "EndTxn of the older instance", older.end(commit=True))
+        case.expect_code(f"InitProducerId after {before}", answer, Code.NONE)
+        case.expect("its id and epoch", producer.now, Producer(id=older.now.id, epoch=older.now.epoch + 1))
+        expect_fenced(case, "AddPartitionsToTxn of the older instance", older.add(at))
+        expect_fenced(case, "EndTxn of the older instance", older.end(commit=True))
 
 
 @requirement("TXN-03", "FENCE-02")
 @generations(*BOTH)
-def test_initialisation_aborts_what_is_open(stage: Stage) -> None:
+def test_initialisation_aborts_what_is_open(case: CaseContext) -> None:
     """InitProducerId during a transaction says "not now", aborts it, and then answers with an epoch two above."""
-    here, there = stage.topic(partitions=2)
-    older = uninitialised(stage, "open").ready().writes(here, there)
-    successor = uninitialised(stage, "open")
+    here, there = case.topic(partitions=2)
+    older = uninitialised(case, "open").ready().writes(here, there)
+    successor = uninitialised(case, "open")
     answer = successor.init()
-    stage.expect_code("InitProducerId during the transaction", answer, Code.CONCURRENT_TRANSACTIONS)
-    stage.expect_code("InitProducerId afterwards", no_longer_busy(stage, successor), Code.NONE)
-    stage.expect("its id and epoch", successor.now, Producer(id=older.now.id, epoch=older.now.epoch + 2))
+    case.expect_code("InitProducerId during the transaction", answer, Code.CONCURRENT_TRANSACTIONS)
+    case.expect_code("InitProducerId afterwards", no_longer_busy(case, successor), Code.NONE)
+    case.expect("its id and epoch", successor.now, Producer(id=older.now.id, epoch=older.now.epoch + 2))
     marker = ("abort", older.now.id, older.now.epoch + 1)
     for at in (here, there):
-        stage.expect(f"the markers of {at}", stage.see.markers(at), [marker])
-        stage.expect(f"the aborted transactions of {at}", stage.see.aborted(at), [(older.now.id, 0)])
-        stage.expect(f"what readers of {at} are given", stage.see.committed(at), [])
-        stage.expect(f"the last stable offset of {at}", stage.see.stable(at), stage.see.end(at))
+        case.expect(f"the markers of {at}", case.inspect.markers(at), [marker])
+        case.expect(f"the aborted transactions of {at}", case.inspect.aborted(at), [(older.now.id, 0)])
+        case.expect(f"what readers of {at} are given", case.inspect.committed(at), [])
+        case.expect(f"the last stable offset of {at}", case.inspect.stable(at), case.inspect.end(at))
     successor.writes(here, values=["b"]).ends(commit=True)
-    stage.expect("what readers are given of the successor", stage.see.committed(here), ["b"])
+    case.expect("what readers are given of the successor", case.inspect.committed(here), ["b"])
 
 
 @requirement("TXN-05")
 @generations(*BOTH)
-def test_a_producer_continues_with_the_next_epoch(stage: Stage) -> None:
+def test_a_producer_continues_with_the_next_epoch(case: CaseContext) -> None:
     """InitProducerId with the current id and epoch raises the epoch once, however often it is repeated."""
-    (at,) = stage.topic()
-    producer = uninitialised(stage, "continues").ready()
+    (at,) = case.topic()
+    producer = uninitialised(case, "continues").ready()
     for before in ("nothing", "a commit", "an abort"):
         if before != "nothing":
             producer.writes(at).ends(commit=before == "a commit")
@@ -107,175 +107,175 @@ def test_a_producer_continues_with_the_next_epoch(stage: Stage) -> None:
         following = Producer(id=current.id, epoch=current.epoch + 1)
         for turn in ("first", "again"):
             answer = producer.init(continues=current)
-            stage.expect_code(f"InitProducerId of {current} after {before}, {turn}", answer, Code.NONE)
-            stage.expect("its id and epoch", _told(answer), following)
-        stage.expect_code("InitProducerId of what it got", producer.init(continues=following), Code.NONE)
-        expect_fenced(stage, f"InitProducerId of {current}, two epochs ago", producer.copy().init(continues=current))
+            case.expect_code(f"InitProducerId of {current} after {before}, {turn}", answer, Code.NONE)
+            case.expect("its id and epoch", _told(answer), following)
+        case.expect_code("InitProducerId of what it got", producer.init(continues=following), Code.NONE)
+        expect_fenced(case, f"InitProducerId of {current}, two epochs ago", producer.copy().init(continues=current))
 
 
 @requirement("TXN-05")
 @generations(*BOTH)
-def test_continuing_aborts_what_is_open(stage: Stage) -> None:
+def test_continuing_aborts_what_is_open(case: CaseContext) -> None:
     """InitProducerId with the current id and epoch during a transaction aborts it first."""
-    _continues_during_a_transaction(stage)
+    _continues_during_a_transaction(case)
 
 
 @requirement("TXN-05")
-@generations(Generation.TV1)
+@generations(TransactionVersion.TV1)
 @needs(Needs(level=1))
-def test_continuing_is_fenced_at_level_1(stage: Stage) -> None:
+def test_continuing_is_fenced_at_level_1(case: CaseContext) -> None:
     """While the finalized level is 1, a producer that continues during a transaction is fenced by the abort."""
-    stage.require("the finalized level", stage.level, 1)
-    _continues_during_a_transaction(stage)
+    case.require("the finalized level", case.level, 1)
+    _continues_during_a_transaction(case)
 
 
-def _continues_during_a_transaction(stage: Stage) -> None:
-    (at,) = stage.topic()
-    producer = uninitialised(stage, "open").ready().writes(at)
+def _continues_during_a_transaction(case: CaseContext) -> None:
+    (at,) = case.topic()
+    producer = uninitialised(case, "open").ready().writes(at)
     current = producer.now
     answer = producer.init(continues=current)
-    stage.expect_code("InitProducerId during the transaction", answer, Code.CONCURRENT_TRANSACTIONS)
-    answer = no_longer_busy(stage, producer, continues=current)
-    if stage.level == 2 and stage.since("4.0.1"):
-        stage.expect_code("InitProducerId afterwards", answer, Code.NONE)
-        stage.expect("its id and epoch", _told(answer), Producer(id=current.id, epoch=current.epoch + 1))
+    case.expect_code("InitProducerId during the transaction", answer, Code.CONCURRENT_TRANSACTIONS)
+    answer = no_longer_busy(case, producer, continues=current)
+    if case.level == 2 and case.since("4.0.1"):
+        case.expect_code("InitProducerId afterwards", answer, Code.NONE)
+        case.expect("its id and epoch", _told(answer), Producer(id=current.id, epoch=current.epoch + 1))
     else:
-        expect_fenced(stage, "InitProducerId afterwards", answer)
-    stage.expect("the markers", stage.see.markers(at), [("abort", current.id, current.epoch + 1)])
-    stage.expect("what readers are given", stage.see.committed(at), [])
+        expect_fenced(case, "InitProducerId afterwards", answer)
+    case.expect("the markers", case.inspect.markers(at), [("abort", current.id, current.epoch + 1)])
+    case.expect("what readers are given", case.inspect.committed(at), [])
 
 
 @requirement("TXN-06")
-def test_a_foreign_producer_id_is_fenced(stage: Stage) -> None:
+def test_a_foreign_producer_id_is_fenced(case: CaseContext) -> None:
     """InitProducerId with another transactional id's producer id is fenced; an id without metadata gets a new one."""
-    owner, stranger = uninitialised(stage, "owner").ready(), uninitialised(stage, "stranger").ready()
-    before = stage.see.described(f"{stage.name}-owner")
+    owner, stranger = uninitialised(case, "owner").ready(), uninitialised(case, "stranger").ready()
+    before = case.inspect.described(f"{case.name}-owner")
     answer = owner.copy().init(continues=stranger.now)
-    expect_fenced(stage, "InitProducerId with the id of another transactional id", answer)
-    stage.expect("the transaction afterwards", stage.see.described(f"{stage.name}-owner"), before)
-    stage.expect_code("InitProducerId of the owner", owner.init(continues=owner.now), Code.NONE)
-    fresh = uninitialised(stage, "fresh")
-    answer = stage.set_up("InitProducerId where there is no metadata", lambda: fresh.init(continues=stranger.now))
-    stage.expect("its epoch", answer["ProducerEpoch"], 0)
+    expect_fenced(case, "InitProducerId with the id of another transactional id", answer)
+    case.expect("the transaction afterwards", case.inspect.described(f"{case.name}-owner"), before)
+    case.expect_code("InitProducerId of the owner", owner.init(continues=owner.now), Code.NONE)
+    fresh = uninitialised(case, "fresh")
+    answer = case.set_up("InitProducerId where there is no metadata", lambda: fresh.init(continues=stranger.now))
+    case.expect("its epoch", answer["ProducerEpoch"], 0)
     taken = [owner.now.id, stranger.now.id]
-    stage.expect("whether it is one of the ids before", answer["ProducerId"] in taken, False)
+    case.expect("whether it is one of the ids before", answer["ProducerId"] in taken, False)
 
 
 @requirement("TXN-07")
-@generations(Generation.TV1)
-def test_an_exhausted_epoch_is_followed_by_another_id(stage: Stage) -> None:
+@generations(TransactionVersion.TV1)
+def test_an_exhausted_epoch_is_followed_by_another_id(case: CaseContext) -> None:
     """After epoch 32766, in which transactions still commit, InitProducerId answers with another id at epoch 0."""
-    (at,) = stage.topic()
-    producer = uninitialised(stage, "exhausted").ready()
-    exhaust(stage, producer)
+    (at,) = case.topic()
+    producer = uninitialised(case, "exhausted").ready()
+    exhaust(case, producer)
     producer.writes(at, values=["a"]).ends(commit=True)
     older = producer.copy()
-    stage.expect_code("InitProducerId", producer.init(), Code.NONE)
-    stage.expect("its epoch", producer.now.epoch, 0)
-    stage.expect("its id", producer.now.id, older.now.id, Relation.DIFFERS)
-    stage.expect_code("EndTxn with the old id", older.end(commit=True), Code.INVALID_PRODUCER_ID_MAPPING)
+    case.expect_code("InitProducerId", producer.init(), Code.NONE)
+    case.expect("its epoch", producer.now.epoch, 0)
+    case.expect("its id", producer.now.id, older.now.id, Relation.DIFFERS)
+    case.expect_code("EndTxn with the old id", older.end(commit=True), Code.INVALID_PRODUCER_ID_MAPPING)
     producer.writes(at, values=["b"]).ends(commit=True)
-    stage.expect("what readers are given", stage.see.committed(at), ["a", "b"])
+    case.expect("what readers are given", case.inspect.committed(at), ["a", "b"])
     markers = [("commit", older.now.id, LAST_EPOCH), ("commit", producer.now.id, 0)]
-    stage.expect("the markers", stage.see.markers(at), markers)
+    case.expect("the markers", case.inspect.markers(at), markers)
 
 
 @requirement("TXN-07", "TXN-03")
-def test_an_exhausted_epoch_can_be_fenced(stage: Stage) -> None:
+def test_an_exhausted_epoch_can_be_fenced(case: CaseContext) -> None:
     """InitProducerId during a transaction of epoch 32766 aborts it and then answers with another id."""
-    (at,) = stage.topic()
-    older = uninitialised(stage, "exhausted").ready()
-    exhaust(stage, older)
+    (at,) = case.topic()
+    older = uninitialised(case, "exhausted").ready()
+    exhaust(case, older)
     older.writes(at, values=["a"])
-    producer = uninitialised(stage, "exhausted")
-    stage.expect_code("InitProducerId during the transaction", producer.init(), Code.CONCURRENT_TRANSACTIONS)
-    stage.expect_code("InitProducerId afterwards", no_longer_busy(stage, producer), Code.NONE)
-    stage.expect("its id", producer.now.id, older.now.id, Relation.DIFFERS)
+    producer = uninitialised(case, "exhausted")
+    case.expect_code("InitProducerId during the transaction", producer.init(), Code.CONCURRENT_TRANSACTIONS)
+    case.expect_code("InitProducerId afterwards", no_longer_busy(case, producer), Code.NONE)
+    case.expect("its id", producer.now.id, older.now.id, Relation.DIFFERS)
     # Either the initialisation draws the new id, or already the abort does (KAFKA-20090) and the initialisation
     # raises its epoch.
-    stage.expect("its epoch", producer.now.epoch, [0, 1] if stage.level == 2 else [0], Relation.ONE_OF)
+    case.expect("its epoch", producer.now.epoch, [0, 1] if case.level == 2 else [0], Relation.ONE_OF)
     # Where the coordinator still knows the old id as its own former one, it fences.
     codes = (Code.INVALID_PRODUCER_ID_MAPPING, Code.PRODUCER_FENCED)
-    stage.expect_code("EndTxn with the old id", older.end(commit=True), *codes)
-    stage.expect("the markers", stage.see.markers(at), [("abort", older.now.id, LAST_EPOCH + 1)])
+    case.expect_code("EndTxn with the old id", older.end(commit=True), *codes)
+    case.expect("the markers", case.inspect.markers(at), [("abort", older.now.id, LAST_EPOCH + 1)])
     producer.writes(at, values=["b"]).ends(commit=True)
-    stage.expect("what readers are given", stage.see.committed(at), ["b"])
+    case.expect("what readers are given", case.inspect.committed(at), ["b"])
 
 
 @requirement("TXN-07", "TV2-02")
-@generations(Generation.TV2)
-def test_the_end_in_the_last_epoch_answers_with_another_id(stage: Stage) -> None:
+@generations(TransactionVersion.TV2)
+def test_the_end_in_the_last_epoch_answers_with_another_id(case: CaseContext) -> None:
     """EndTxn v5 in epoch 32766 answers with another producer id at epoch 0, and so does its repetition."""
-    (at,) = stage.topic()
-    producer = uninitialised(stage, "exhausted").ready()
-    exhaust(stage, producer)
+    (at,) = case.topic()
+    producer = uninitialised(case, "exhausted").ready()
+    exhaust(case, producer)
     producer.writes(at, values=["a"])
     older = producer.copy()
-    stage.expect_code("EndTxn(commit) in epoch 32766", producer.end(commit=True), Code.NONE)
-    stage.expect("the epoch that it answers with", producer.now.epoch, 0)
-    stage.expect("the id that it answers with", producer.now.id, older.now.id, Relation.DIFFERS)
-    stage.require("the state", stage.see.complete(producer.transactional_id), "CompleteCommit")
+    case.expect_code("EndTxn(commit) in epoch 32766", producer.end(commit=True), Code.NONE)
+    case.expect("the epoch that it answers with", producer.now.epoch, 0)
+    case.expect("the id that it answers with", producer.now.id, older.now.id, Relation.DIFFERS)
+    case.require("the state", case.inspect.complete(producer.transactional_id), "CompleteCommit")
     answer = older.copy().end(commit=True)
-    stage.expect_code("the same EndTxn again", answer, Code.NONE)
-    stage.expect("what it answers with", _told(answer), producer.now)
+    case.expect_code("the same EndTxn again", answer, Code.NONE)
+    case.expect("what it answers with", _told(answer), producer.now)
     # The leader knows the older epoch, and looks at it before it asks the coordinator since KAFKA-18042.
-    refused = Code.INVALID_PRODUCER_EPOCH if stage.since("4.1.0") else Code.INVALID_PRODUCER_ID_MAPPING
-    stage.expect_code("a batch with the old id", older.produce(at, ["x"]), refused)
+    refused = Code.INVALID_PRODUCER_EPOCH if case.since("4.1.0") else Code.INVALID_PRODUCER_ID_MAPPING
+    case.expect_code("a batch with the old id", older.produce(at, ["x"]), refused)
     producer.writes(at, values=["b"]).ends(commit=True)
-    stage.expect("what readers are given", stage.see.committed(at), ["a", "b"])
+    case.expect("what readers are given", case.inspect.committed(at), ["a", "b"])
     markers = [("commit", older.now.id, LAST_EPOCH + 1), ("commit", producer.now.id, 1)]
-    stage.expect("the markers", stage.see.markers(at), markers)
+    case.expect("the markers", case.inspect.markers(at), markers)
 
 
-def exhaust(stage: Stage, producer: ScriptedProducer) -> None:
+def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
     """Initialise until the producer has the last epoch there is."""
     assert producer.transactional_id is not None
-    line = stage.another_line(stage.coordinator(producer.transactional_id))
+    line = case.open_connection(case.coordinator(producer.transactional_id))
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
-    request = stage.request("InitProducerId", body, line=line)
+    request = case.request("InitProducerId", body, line=line)
     last: Body = {"ErrorCode": 0, "ProducerId": producer.now.id, "ProducerEpoch": producer.now.epoch}
-    with settings.quiet(stage, line.broker, COORDINATOR):
+    with settings.quiet(case, line.broker, COORDINATOR):
         while last["ErrorCode"] == Code.NONE and last["ProducerEpoch"] < LAST_EPOCH:
             count = min(FLOOD, LAST_EPOCH - last["ProducerEpoch"])
-            last = stage.flood(request, line=line, count=count)[-1]
+            last = case.send_many(request, line=line, count=count)[-1]
     told = [last["ErrorCode"], last["ProducerId"], last["ProducerEpoch"]]
-    stage.require("the last of the initialisations", told, [0, producer.now.id, LAST_EPOCH])
+    case.require("the last of the initialisations", told, [0, producer.now.id, LAST_EPOCH])
     producer.now = Producer(id=producer.now.id, epoch=LAST_EPOCH)
 
 
 @requirement("TXN-08")
 @generations(*BOTH)
-def test_an_empty_transactional_id_is_malformed(stage: Stage) -> None:
-    """Requests with an empty transactional id are refused as malformed."""
-    (at,) = stage.topic()
-    broker = stage.coordinator(f"{stage.name}-any")
+def test_an_empty_transactional_id_is_malformed(case: CaseContext) -> None:
+    """StopRequests with an empty transactional id are refused as malformed."""
+    (at,) = case.topic()
+    broker = case.coordinator(f"{case.name}-any")
     init = {"TransactionalId": "", "TransactionTimeoutMs": 60_000}
-    stage.expect_code("InitProducerId", stage.ask("InitProducerId", init, broker=broker), Code.INVALID_REQUEST)
+    case.expect_code("InitProducerId", case.ask("InitProducerId", init, broker=broker), Code.INVALID_REQUEST)
     add = {
         "V3AndBelowTransactionalId": "",
         "V3AndBelowProducerId": 0,
         "V3AndBelowProducerEpoch": 0,
         "V3AndBelowTopics": [{"Name": at.topic, "Partitions": [at.partition]}],
     }
-    stage.expect_code("AddPartitionsToTxn", stage.ask("AddPartitionsToTxn", add, broker=broker), Code.INVALID_REQUEST)
+    case.expect_code("AddPartitionsToTxn", case.ask("AddPartitionsToTxn", add, broker=broker), Code.INVALID_REQUEST)
     for commit in (True, False):
         end = {"TransactionalId": "", "ProducerId": 0, "ProducerEpoch": 0, "Committed": commit}
-        stage.expect_code(f"EndTxn, commit {commit}", stage.ask("EndTxn", end, broker=broker), Code.INVALID_REQUEST)
+        case.expect_code(f"EndTxn, commit {commit}", case.ask("EndTxn", end, broker=broker), Code.INVALID_REQUEST)
 
 
 @requirement("TXN-09")
-def test_a_timeout_beyond_the_bounds_is_refused(stage: Stage) -> None:
+def test_a_timeout_beyond_the_bounds_is_refused(case: CaseContext) -> None:
     """InitProducerId refuses a timeout that is not positive or above the broker's maximum, and uses up no epoch."""
-    producer = uninitialised(stage, "patient").ready()
+    producer = uninitialised(case, "patient").ready()
     for timeout_ms in (0, -1, MAX_TIMEOUT_MS + 1):
         answer = producer.init(TransactionTimeoutMs=timeout_ms)
-        stage.expect_code(f"InitProducerId with {timeout_ms} ms", answer, Code.INVALID_TRANSACTION_TIMEOUT)
+        case.expect_code(f"InitProducerId with {timeout_ms} ms", answer, Code.INVALID_TRANSACTION_TIMEOUT)
     answer = producer.init(TransactionTimeoutMs=MAX_TIMEOUT_MS)
-    stage.expect_code("InitProducerId with the maximum", answer, Code.NONE)
-    stage.expect("its epoch", answer["ProducerEpoch"], 1)
-    if stage.since("3.0.0"):
-        seen = stage.see.described(f"{stage.name}-patient") or {}
-        stage.expect("the timeout that is kept", seen.get("TransactionTimeoutMs"), MAX_TIMEOUT_MS)
+    case.expect_code("InitProducerId with the maximum", answer, Code.NONE)
+    case.expect("its epoch", answer["ProducerEpoch"], 1)
+    if case.since("3.0.0"):
+        seen = case.inspect.described(f"{case.name}-patient") or {}
+        case.expect("the timeout that is kept", seen.get("TransactionTimeoutMs"), MAX_TIMEOUT_MS)
 
 
 def _told(answer: Answer) -> Producer | None:

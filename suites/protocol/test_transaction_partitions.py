@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fixtures.clusters.observing.coordinators import TRANSACTIONS_TOPIC, partition_of
 from runner.protocol.toolkit.case import requirement
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import fencing_code, outside_code
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.protocol.toolkit.responses import Answer
@@ -22,105 +22,105 @@ def each(answer: Answer, *places: TopicPartition, code: Code) -> dict[str, int]:
 
 
 @requirement("TXN-10")
-def test_a_stranger_adds_nothing(stage: Stage) -> None:
+def test_a_stranger_adds_nothing(case: CaseContext) -> None:
     """AddPartitionsToTxn with an unknown transactional id or another's producer id fails for every partition."""
-    places = stage.topic(partitions=2)
-    producer, other = transactional(stage), transactional(stage, "other")
-    unknown = ScriptedProducer(stage, f"{stage.name}-unknown")
+    places = case.topic(partitions=2)
+    producer, other = transactional(case), transactional(case, "other")
+    unknown = ScriptedProducer(case, f"{case.name}-unknown")
     unknown.now = producer.now
     answer = unknown.add(*places)
     expected = each(answer, *places, code=Code.INVALID_PRODUCER_ID_MAPPING)
-    stage.expect("the codes for an unknown transactional id", answer.codes, expected)
+    case.expect("the codes for an unknown transactional id", answer.codes, expected)
     thief = producer.copy()
     thief.now = other.now
     answer = thief.add(*places)
-    stage.expect("the codes for another one's producer id", answer.codes, expected)
-    _expect_transaction(stage, producer, "Empty", ())
+    case.expect("the codes for another one's producer id", answer.codes, expected)
+    _expect_transaction(case, producer, "Empty", ())
 
 
 @requirement("TXN-11")
-def test_another_epoch_adds_nothing(stage: Stage) -> None:
+def test_another_epoch_adds_nothing(case: CaseContext) -> None:
     """AddPartitionsToTxn with a lower or a higher epoch is fenced and leaves the transaction as it was."""
-    here, there = stage.topic(partitions=2)
-    producer = transactional(stage)
-    stage.require_code("InitProducerId again, so that a lower epoch exists", producer.init())
+    here, there = case.topic(partitions=2)
+    producer = transactional(case)
+    case.require_code("InitProducerId again, so that a lower epoch exists", producer.init())
     for state in ("Empty", "Ongoing"):
         if state == "Ongoing":
-            stage.require_code("AddPartitionsToTxn", producer.add(here))
+            case.require_code("AddPartitionsToTxn", producer.add(here))
         for epoch in (producer.now.epoch - 1, producer.now.epoch + 1):
             answer = producer.add(here, there, epoch=epoch)
             expected = each(answer, here, there, code=fencing_code(answer))
-            stage.expect(f"the codes for epoch {epoch} while {state}", answer.codes, expected)
-        _expect_transaction(stage, producer, state, (here,) if state == "Ongoing" else ())
-    stage.expect_code("AddPartitionsToTxn with the right epoch", producer.add(here, there), Code.NONE)
+            case.expect(f"the codes for epoch {epoch} while {state}", answer.codes, expected)
+        _expect_transaction(case, producer, state, (here,) if state == "Ongoing" else ())
+    case.expect_code("AddPartitionsToTxn with the right epoch", producer.add(here, there), Code.NONE)
 
 
 @requirement("TXN-12")
-def test_partitions_are_added_together_or_not_at_all(stage: Stage) -> None:
+def test_partitions_are_added_together_or_not_at_all(case: CaseContext) -> None:
     """One unknown partition keeps all others of an AddPartitionsToTxn out of the transaction."""
-    here, there = stage.topic(partitions=2)
-    missing = TopicPartition(f"{stage.name}-missing", 0)
-    producer = transactional(stage)
+    here, there = case.topic(partitions=2)
+    missing = TopicPartition(f"{case.name}-missing", 0)
+    producer = transactional(case)
     refused = {str(missing): int(Code.UNKNOWN_TOPIC_OR_PARTITION), str(there): int(Code.OPERATION_NOT_ATTEMPTED)}
     answer = producer.add(there, missing)
-    stage.expect("the codes while Empty", answer.codes, refused)
-    _expect_transaction(stage, producer, "Empty", ())
-    stage.require_code("AddPartitionsToTxn of known ones", producer.add(here))
+    case.expect("the codes while Empty", answer.codes, refused)
+    _expect_transaction(case, producer, "Empty", ())
+    case.require_code("AddPartitionsToTxn of known ones", producer.add(here))
     answer = producer.add(missing, there)
-    stage.expect("the codes while Ongoing", answer.codes, refused)
-    _expect_transaction(stage, producer, "Ongoing", (here,))
+    case.expect("the codes while Ongoing", answer.codes, refused)
+    _expect_transaction(case, producer, "Ongoing", (here,))
     beyond = TopicPartition(here.topic, 7)
     answer = producer.add(there, beyond)
     refused = {str(beyond): int(Code.UNKNOWN_TOPIC_OR_PARTITION), str(there): int(Code.OPERATION_NOT_ATTEMPTED)}
-    stage.expect("the codes for a partition that the topic does not have", answer.codes, refused)
-    _expect_transaction(stage, producer, "Ongoing", (here,))
+    case.expect("the codes for a partition that the topic does not have", answer.codes, refused)
+    _expect_transaction(case, producer, "Ongoing", (here,))
 
 
 @requirement("TXN-14")
-def test_adding_again_writes_nothing(stage: Stage) -> None:
+def test_adding_again_writes_nothing(case: CaseContext) -> None:
     """AddPartitionsToTxn for known partitions succeeds without another record in the transaction log."""
-    here, there = stage.topic(partitions=2)
-    producer = transactional(stage)
+    here, there = case.topic(partitions=2)
+    producer = transactional(case)
     assert producer.transactional_id is not None
-    count = len(stage.client.metadata([TRANSACTIONS_TOPIC]).topics[TRANSACTIONS_TOPIC].partitions)
+    count = len(case.client.metadata([TRANSACTIONS_TOPIC]).topics[TRANSACTIONS_TOPIC].partitions)
     log = TopicPartition(TRANSACTIONS_TOPIC, partition_of(producer.transactional_id, count))
-    before = stage.see.end(log)
-    stage.require_code("AddPartitionsToTxn", producer.add(here, there))
-    stage.require("records in the transaction log for it", stage.see.end(log) - before, 1)
+    before = case.inspect.end(log)
+    case.require_code("AddPartitionsToTxn", producer.add(here, there))
+    case.require("records in the transaction log for it", case.inspect.end(log) - before, 1)
     for places in ((here, there), (there,), (here,)):
-        stage.expect_code(f"AddPartitionsToTxn of {len(places)} known ones", producer.add(*places), Code.NONE)
-    stage.expect("records in the transaction log", stage.see.end(log) - before, 1)
+        case.expect_code(f"AddPartitionsToTxn of {len(places)} known ones", producer.add(*places), Code.NONE)
+    case.expect("records in the transaction log", case.inspect.end(log) - before, 1)
 
 
 @requirement("TXN-15")
-def test_verification_tells_members_from_others(stage: Stage) -> None:
+def test_verification_tells_members_from_others(case: CaseContext) -> None:
     """The verify-only form says which partitions belong to the open transaction, and adds none."""
-    inside, outside = stage.topic(partitions=2)
-    producer = transactional(stage)
-    stage.require_code("AddPartitionsToTxn", producer.add(inside))
-    version = stage.line(stage.brokers[0]).connection.version_for("AddPartitionsToTxn", at_most=ABORTABLE_SINCE)
+    inside, outside = case.topic(partitions=2)
+    producer = transactional(case)
+    case.require_code("AddPartitionsToTxn", producer.add(inside))
+    version = case.line(case.brokers[0]).connection.version_for("AddPartitionsToTxn", at_most=ABORTABLE_SINCE)
     answer = verify(producer, producer.now, inside, outside, version=version)
     expected = each(answer, inside, code=Code.NONE) | each(answer, outside, code=outside_code(answer))
-    stage.expect("the codes", answer.codes, expected)
+    case.expect("the codes", answer.codes, expected)
     stranger = Producer(id=producer.now.id + 1_000_000, epoch=0)
     answer = verify(producer, stranger, inside, version=version)
     expected = each(answer, inside, code=Code.INVALID_PRODUCER_ID_MAPPING)
-    stage.expect("the codes for another producer id", answer.codes, expected)
+    case.expect("the codes for another producer id", answer.codes, expected)
     other = Producer(id=producer.now.id, epoch=producer.now.epoch + 1)
     answer = verify(producer, other, inside, version=version)
-    stage.expect("the codes for another epoch", answer.codes, each(answer, inside, code=fencing_code(answer)))
-    _expect_transaction(stage, producer, "Ongoing", (inside,))
+    case.expect("the codes for another epoch", answer.codes, each(answer, inside, code=fencing_code(answer)))
+    _expect_transaction(case, producer, "Ongoing", (inside,))
 
 
 @requirement("TXN-15", "ERR-02")
-def test_verification_answers_in_the_words_of_its_version(stage: Stage) -> None:
+def test_verification_answers_in_the_words_of_its_version(case: CaseContext) -> None:
     """A broker that verifies at v4 does not know TRANSACTION_ABORTABLE and is told INVALID_TXN_STATE."""
-    inside, outside = stage.topic(partitions=2)
-    producer = transactional(stage)
-    stage.require_code("AddPartitionsToTxn", producer.add(inside))
+    inside, outside = case.topic(partitions=2)
+    producer = transactional(case)
+    case.require_code("AddPartitionsToTxn", producer.add(inside))
     answer = verify(producer, producer.now, inside, outside, version=ABORTABLE_SINCE - 1)
     expected = each(answer, inside, code=Code.NONE) | each(answer, outside, code=Code.INVALID_TXN_STATE)
-    stage.expect("the codes", answer.codes, expected)
+    case.expect("the codes", answer.codes, expected)
 
 
 def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, version: int) -> Answer:
@@ -133,17 +133,17 @@ def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, v
         "VerifyOnly": True,
         "Topics": [topic],
     }
-    stage = producer.stage
+    case = producer.case
     assert producer.transactional_id is not None
-    broker = stage.coordinator(producer.transactional_id)
-    return stage.ask("AddPartitionsToTxn", {"Transactions": [transaction]}, broker=broker, version=version)
+    broker = case.coordinator(producer.transactional_id)
+    return case.ask("AddPartitionsToTxn", {"Transactions": [transaction]}, broker=broker, version=version)
 
 
 def _expect_transaction(
-    stage: Stage, producer: ScriptedProducer, state: str, places: tuple[TopicPartition, ...]
+    case: CaseContext, producer: ScriptedProducer, state: str, places: tuple[TopicPartition, ...]
 ) -> None:
     """Claim what the coordinator says of a transaction, where it can be asked."""
     assert producer.transactional_id is not None
-    if stage.since("3.0.0"):
-        stage.expect("the state", stage.see.state(producer.transactional_id), state)
-        stage.expect("its partitions", stage.see.places(producer.transactional_id), [str(at) for at in places])
+    if case.since("3.0.0"):
+        case.expect("the state", case.inspect.state(producer.transactional_id), state)
+        case.expect("its partitions", case.inspect.places(producer.transactional_id), [str(at) for at in places])

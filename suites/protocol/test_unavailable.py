@@ -15,7 +15,7 @@ from chaos.frames import Frames, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from runner.protocol.toolkit import brokers, groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
-from runner.protocol.toolkit.context import Line, Sent, Stage
+from runner.protocol.toolkit.context import BrokerConnection, CaseContext, Sent
 from runner.protocol.toolkit.coordinators import described, id_at, log_of, whole_log
 from runner.protocol.toolkit.producer import ScriptedProducer, plain
 from runner.protocol.toolkit.responses import Answer
@@ -27,7 +27,7 @@ from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.compression import Compression
 from wire.records import encode
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 from wire.values import Isolation, TopicPartition
 
 #: A leader takes replica.lag.time.max.ms (3 s) to give a replica up, and looks every half of that.
@@ -42,130 +42,132 @@ EARLIEST, LATEST = -2, -1
 @requirement("COORD-09")
 @needs(THREE)
 @generations(*BOTH)
-def test_a_state_that_cannot_be_kept_is_not_taken(stage: Stage) -> None:
+def test_a_state_that_cannot_be_kept_is_not_taken(case: CaseContext) -> None:
     """Without enough replicas of the transaction log no state changes and no epoch is used; with them all goes on."""
-    asked = brokers.controller(stage)
-    coordinator, leader = (each for each in stage.brokers if each != asked)
-    (at,) = replicas.placed(stage, [leader, asked])
-    owner = id_at(stage, "owner", coordinator).writes(at, values=["a"])
-    log = log_of(stage, owner)
-    idle, probe = _neighbours(stage, log)
+    asked = brokers.controller(case)
+    coordinator, leader = (each for each in case.brokers if each != asked)
+    (at,) = replicas.placed(case, [leader, asked])
+    owner = id_at(case, "owner", coordinator).writes(at, values=["a"])
+    log = log_of(case, owner)
+    idle, probe = _neighbours(case, log)
     idle.ready()
-    known, claimed = [described(stage, each) for each in (owner, idle)], idle.now
+    known, claimed = [described(case, each) for each in (owner, idle)], idle.now
     links = into(coordinator, asked, leader)
-    with tampered(stage, Frames(api="Fetch"), Hold(), *links) as fetches:
+    with tampered(case, Frames(api="Fetch"), Hold(), *links) as fetches:
         fetches.met("a Fetch of each follower", *links)
         # A replica is given up only when it lacks something: this waits until the others have it.
-        waiting = _initialises(stage, probe, coordinator)
-        look = partial(replicas.in_sync, stage, log)
-        alone = stage.until(look, lambda seen: seen == [coordinator], within_s=SHRUNK_WITHIN_S)
-        stage.require(f"the replicas in sync of {log}", alone, [coordinator])
+        waiting = _initialises(case, probe, coordinator)
+        look = partial(replicas.in_sync, case, log)
+        alone = case.until(look, lambda seen: seen == [coordinator], within_s=SHRUNK_WITHIN_S)
+        case.require(f"the replicas in sync of {log}", alone, [coordinator])
         for _ in range(ATTEMPTS):
-            stage.expect_code("EndTxn(commit)", owner.end(commit=True), Code.COORDINATOR_NOT_AVAILABLE)
-            stage.expect_code("InitProducerId", idle.init(), Code.COORDINATOR_NOT_AVAILABLE)
-        stage.expect("the ids as they are described", [described(stage, each) for each in (owner, idle)], known)
-        stage.expect("the markers", stage.see.markers(at), [])
-        stage.expect("what a reader is given", stage.see.committed(at), [])
-    brokers.whole(stage)
-    stage.expect_code("what waited for replicas", waiting.receive(), Code.NONE)
-    stage.expect("the ids with replicas again", [described(stage, each) for each in (owner, idle)], known)
-    stage.expect_code("InitProducerId with replicas again", stage.answered(idle.init), Code.NONE)
-    stage.expect("its id and epoch", (idle.now.id, idle.now.epoch), (claimed.id, claimed.epoch + 1))
-    stage.expect_code("EndTxn(commit) with replicas again", stage.answered(partial(owner.end, commit=True)), Code.NONE)
-    stage.expect("the state", stage.see.completed(owner.transactional_id), "CompleteCommit")
-    stage.expect("the markers", stage.see.markers(at), [("commit", owner.now.id, owner.now.epoch)])
-    stage.expect("what a reader is given at last", stage.see.committed(at), ["a"])
-    own = [each for each in whole_log(stage) if each.partition == log.partition]
-    illegal = [str(each) for each in judge(own).illegal if each.entry.transactional_id.startswith(stage.name)]
-    stage.expect("records that cannot follow what stands before them", illegal, [])
+            case.expect_code("EndTxn(commit)", owner.end(commit=True), Code.COORDINATOR_NOT_AVAILABLE)
+            case.expect_code("InitProducerId", idle.init(), Code.COORDINATOR_NOT_AVAILABLE)
+        case.expect("the ids as they are described", [described(case, each) for each in (owner, idle)], known)
+        case.expect("the markers", case.inspect.markers(at), [])
+        case.expect("what a reader is given", case.inspect.committed(at), [])
+    brokers.whole(case)
+    case.expect_code("what waited for replicas", waiting.receive(), Code.NONE)
+    case.expect("the ids with replicas again", [described(case, each) for each in (owner, idle)], known)
+    case.expect_code("InitProducerId with replicas again", case.answered(idle.init), Code.NONE)
+    case.expect("its id and epoch", (idle.now.id, idle.now.epoch), (claimed.id, claimed.epoch + 1))
+    case.expect_code("EndTxn(commit) with replicas again", case.answered(partial(owner.end, commit=True)), Code.NONE)
+    case.expect("the state", case.inspect.completed(owner.transactional_id), "CompleteCommit")
+    case.expect("the markers", case.inspect.markers(at), [("commit", owner.now.id, owner.now.epoch)])
+    case.expect("what a reader is given at last", case.inspect.committed(at), ["a"])
+    own = [each for each in whole_log(case) if each.partition == log.partition]
+    illegal = [str(each) for each in judge(own).illegal if each.entry.transactional_id.startswith(case.name)]
+    case.expect("records that cannot follow what stands before them", illegal, [])
 
 
-def _neighbours(stage: Stage, log: TopicPartition) -> list[ScriptedProducer]:
+def _neighbours(case: CaseContext, log: TopicPartition) -> list[ScriptedProducer]:
     """Two producers whose ids are in this partition of the transaction log."""
-    tried = [ScriptedProducer(stage, f"{stage.name}-neighbour-{number}") for number in range(NEIGHBOURS_TRIED)]
-    found = [each for each in tried if log_of(stage, each) == log][:2]
-    stage.require(f"ids in {log}", len(found), 2)
+    tried = [ScriptedProducer(case, f"{case.name}-neighbour-{number}") for number in range(NEIGHBOURS_TRIED)]
+    found = [each for each in tried if log_of(case, each) == log][:2]
+    case.require(f"ids in {log}", len(found), 2)
     return found
 
 
-def _initialises(stage: Stage, producer: ScriptedProducer, coordinator: int) -> Sent:
+def _initialises(case: CaseContext, producer: ScriptedProducer, coordinator: int) -> Sent:
     """Ask for the producer's first epoch, and do not wait for the answer."""
-    line = stage.another_line(coordinator)
+    line = case.open_connection(coordinator)
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
-    return stage.send(stage.request("InitProducerId", body, line=line), line=line)
+    return case.send(case.request("InitProducerId", body, line=line), line=line)
 
 
-def latest(stage: Stage, at: TopicPartition, *, version: int, timestamp: int = LATEST, isolation: int = 0) -> Answer:
+def latest(
+    case: CaseContext, at: TopicPartition, *, version: int, timestamp: int = LATEST, isolation: int = 0
+) -> Answer:
     """ListOffsets of the partition's leader, asked once."""
     place = {"PartitionIndex": at.partition, "CurrentLeaderEpoch": -1, "Timestamp": timestamp}
     body = {"ReplicaId": -1, "IsolationLevel": isolation, "Topics": [{"Name": at.topic, "Partitions": [place]}]}
-    return stage.ask("ListOffsets", body, broker=stage.leader(at), version=version)
+    return case.ask("ListOffsets", body, broker=case.leader(at), version=version)
 
 
 @requirement("ISO-12")
 @needs(THREE)
-def test_a_new_leader_does_not_guess_where_the_log_ends(stage: Stage) -> None:
+def test_a_new_leader_does_not_guess_where_the_log_ends(case: CaseContext) -> None:
     """Until its high watermark has reached its epoch, a leader that was just elected names no latest offset."""
-    old, new, far = stage.brokers
-    (at,) = replicas.placed(stage, [old, new, far])
-    plain(stage, at, "a")
-    replicas.put(stage, at, new, old, far)
-    stage.require("the leader", stage.leader(at), old)
+    old, new, far = case.brokers
+    (at,) = replicas.placed(case, [old, new, far])
+    plain(case, at, "a")
+    replicas.put(case, at, new, old, far)
+    case.require("the leader", case.leader(at), old)
     links = (_link(far, old), _link(old, new), _link(far, new))
-    with tampered(stage, Frames(api="Fetch"), Hold(), *links) as fetches:
+    with tampered(case, Frames(api="Fetch"), Hold(), *links) as fetches:
         fetches.met("a Fetch of the follower that lags", links[0])
-        nobody = ScriptedProducer(stage, None)
+        nobody = ScriptedProducer(case, None)
         batch = nobody.batch(at, ["b"], sequence=-1)
-        stage.require_code("a record that two replicas have", nobody.send_batch(at, batch, Acks=1))
-        known = stage.until(lambda: _size(stage, at, new), lambda seen: seen == _size(stage, at, old), within_s=10)
-        stage.require("bytes of the log at the next leader", known, _size(stage, at, old))
-        told = latest(stage, at, version=5)
-        stage.require_code("ListOffsets before the election", told)
-        stage.require("the latest offset before the election", told["Topics"][0]["Partitions"][0]["Offset"], 1)
-        replicas.elected(stage, at, new)
+        case.require_code("a record that two replicas have", nobody.send_batch(at, batch, Acks=1))
+        known = case.until(lambda: _size(case, at, new), lambda seen: seen == _size(case, at, old), within_s=10)
+        case.require("bytes of the log at the next leader", known, _size(case, at, old))
+        told = latest(case, at, version=5)
+        case.require_code("ListOffsets before the election", told)
+        case.require("the latest offset before the election", told["Topics"][0]["Partitions"][0]["Offset"], 1)
+        replicas.elected(case, at, new)
         # Metadata names it before it knows: asked too soon it says, lawfully, that it is not the leader.
-        known = stage.until(
-            lambda: latest(stage, at, version=5, timestamp=EARLIEST).code,
+        known = case.until(
+            lambda: latest(case, at, version=5, timestamp=EARLIEST).code,
             lambda code: code != Code.NOT_LEADER_OR_FOLLOWER,
             within_s=10,
         )
-        stage.require("the next leader knows that it leads", known != Code.NOT_LEADER_OR_FOLLOWER, True)
-        answers = _too_early(stage, at)
+        case.require("the next leader knows that it leads", known != Code.NOT_LEADER_OR_FOLLOWER, True)
+        answers = _too_early(case, at)
         # Once it has given up both followers, its high watermark is where its log ends, and it may name that.
-        stage.require("replicas in sync meanwhile", len(replicas.in_sync(stage, at)), 2, Relation.AT_LEAST)
+        case.require("replicas in sync meanwhile", len(replicas.in_sync(case, at)), 2, Relation.AT_LEAST)
         for what, answer, code in answers:
-            stage.expect_code(what, answer, code)
+            case.expect_code(what, answer, code)
     for isolation in Isolation:
-        ask = partial(latest, stage, at, version=5, isolation=int(isolation))
-        answer = stage.until(ask, lambda each: each.code == Code.NONE, within_s=SHRUNK_WITHIN_S)
-        stage.expect_code(f"ListOffsets at last, {isolation.name}", answer, Code.NONE)
-        stage.expect(f"the latest offset at last, {isolation.name}", answer["Topics"][0]["Partitions"][0]["Offset"], 2)
-    brokers.whole(stage)
+        ask = partial(latest, case, at, version=5, isolation=int(isolation))
+        answer = case.until(ask, lambda each: each.code == Code.NONE, within_s=SHRUNK_WITHIN_S)
+        case.expect_code(f"ListOffsets at last, {isolation.name}", answer, Code.NONE)
+        case.expect(f"the latest offset at last, {isolation.name}", answer["Topics"][0]["Partitions"][0]["Offset"], 2)
+    brokers.whole(case)
 
 
-def _too_early(stage: Stage, at: TopicPartition) -> list[tuple[str, Answer, Code]]:
+def _too_early(case: CaseContext, at: TopicPartition) -> list[tuple[str, Answer, Code]]:
     """What a leader that does not know yet where its log ends is asked, what it answers, and the lawful code."""
     unknown = ((5, Code.OFFSET_NOT_AVAILABLE), (4, Code.LEADER_NOT_AVAILABLE))
     asked = [
         (
             f"ListOffsets v{version}, latest, {level.name}",
-            latest(stage, at, version=version, isolation=int(level)),
+            latest(case, at, version=version, isolation=int(level)),
             code,
         )
         for version, code in unknown
         for level in Isolation
     ]
-    return [*asked, ("ListOffsets, earliest", latest(stage, at, version=5, timestamp=EARLIEST), Code.NONE)]
+    return [*asked, ("ListOffsets, earliest", latest(case, at, version=5, timestamp=EARLIEST), Code.NONE)]
 
 
 def _link(source: int, target: int) -> Link:
     return Link(source=str(source), target=BrokerId(target))
 
 
-def _size(stage: Stage, at: TopicPartition, broker: int) -> int:
+def _size(case: CaseContext, at: TopicPartition, broker: int) -> int:
     """How long a replica's log is, in bytes."""
     body = {"Topics": [{"Topic": at.topic, "Partitions": [at.partition]}]}
-    found = stage.client.call("DescribeLogDirs", body, broker=broker)["Results"][0]["Topics"]
+    found = case.client.call("DescribeLogDirs", body, broker=broker)["Results"][0]["Topics"]
     return int(found[0]["Partitions"][0]["PartitionSize"]) if found else 0
 
 
@@ -180,75 +182,77 @@ ADMINISTRATOR = "__admin_client"
 
 @requirement("GRP-12")
 @needs(THREE)
-@generations(Generation.TV1)
-def test_a_group_coordinator_that_loads_says_so(stage: Stage) -> None:
+@generations(TransactionVersion.TV1)
+def test_a_group_coordinator_that_loads_says_so(case: CaseContext) -> None:
     """While a group coordinator loads, TxnOffsetCommit is answered with what its version declares retriable."""
-    (at,) = stage.topic()
-    group = f"{stage.name}-group"
-    count = len(stage.client.metadata([GROUPS_TOPIC]).topics[GROUPS_TOPIC].partitions) or _made(stage, group)
+    (at,) = case.topic()
+    group = f"{case.name}-group"
+    count = len(case.client.metadata([GROUPS_TOPIC]).topics[GROUPS_TOPIC].partitions) or _made(case, group)
     log = TopicPartition(GROUPS_TOPIC, partition_of(group, count))
-    stage.set_up("an offset of the group", partial(groups.commit, stage, group, {at: 3}))
-    before, after = stage.brokers[:2]
-    replicas.lead(stage, log, before)
-    _fill(stage, log, at)
-    owner = ScriptedProducer(stage, f"{stage.name}-owner").ready()
+    case.set_up("an offset of the group", partial(groups.commit, case, group, {at: 3}))
+    before, after = case.brokers[:2]
+    replicas.lead(case, log, before)
+    _fill(case, log, at)
+    owner = ScriptedProducer(case, f"{case.name}-owner").ready()
     groups.joins(owner, group)
-    newest = stage.version_of("TxnOffsetCommit", stage.line(after))
+    newest = case.version_of("TxnOffsetCommit", case.line(after))
     met: dict[int, set[int]] = {1: set(), 2: set(), newest: set()}
     for turn in range(MOVES):
         leader = (after, before)[turn % 2]
-        replicas.put(stage, log, leader, *(each for each in stage.brokers if each != leader))
-        line = stage.another_line(leader)
-        elected = replicas.electing(stage, log, by=stage.brokers[2])
+        replicas.put(case, log, leader, *(each for each in case.brokers if each != leader))
+        line = case.open_connection(leader)
+        elected = replicas.electing(case, log, by=case.brokers[2])
         _taken(owner, group, at, line, met)
-        stage.require_code("the election", elected.receive())
+        case.require_code("the election", elected.receive())
         if all(met.values()):
             break
-    stage.require("versions that were not answered while it loaded", [each for each in met if not met[each]], [])
+    case.require("versions that were not answered while it loaded", [each for each in met if not met[each]], [])
     for version, codes in met.items():
         wanted = Code.COORDINATOR_NOT_AVAILABLE if version < 2 else Code.COORDINATOR_LOAD_IN_PROGRESS
-        stage.expect(f"the codes of v{version} while it loads", sorted(map(code_name, codes)), [code_name(wanted)])
+        case.expect(f"the codes of v{version} while it loads", sorted(map(code_name, codes)), [code_name(wanted)])
     owner.ends(commit=True)
-    stage.expect("the committed offset", stage.see.offset(group, at, stable=True), 7)
+    case.expect("the committed offset", case.inspect.offset(group, at, stable=True), 7)
 
 
-def _taken(owner: ScriptedProducer, group: str, at: TopicPartition, line: Line, met: dict[int, set[int]]) -> None:
+def _taken(
+    owner: ScriptedProducer, group: str, at: TopicPartition, line: BrokerConnection, met: dict[int, set[int]]
+) -> None:
     """Commit an offset at one broker in all versions until it is taken; remember what else was answered as its leader."""
-    stage = owner.stage
+    case = owner.case
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "CommittedOffset": 7}]}
     identity = {"ProducerId": owner.now.id, "ProducerEpoch": owner.now.epoch}
     body = {"TransactionalId": owner.transactional_id, "GroupId": group, "Topics": [topic], **identity}
     expected = {int(Code.NONE), int(Code.NOT_COORDINATOR)}
 
     def ask() -> set[int]:
-        codes = {version: stage.ask("TxnOffsetCommit", body, line=line, version=version).code for version in met}
+        codes = {version: case.ask("TxnOffsetCommit", body, line=line, version=version).code for version in met}
         for version, code in codes.items():
             met[version] |= {code} - expected
         return set(codes.values())
 
-    stage.until(ask, lambda codes: codes == {int(Code.NONE)}, within_s=TAKEN_WITHIN_S)
+    case.until(ask, lambda codes: codes == {int(Code.NONE)}, within_s=TAKEN_WITHIN_S)
 
 
-def _made(stage: Stage, group: str) -> int:
+def _made(case: CaseContext, group: str) -> int:
     """The number of partitions of the coordinators' topic, once there is one."""
-    stage.group_coordinator(group)
-    return len(stage.client.metadata([GROUPS_TOPIC]).topics[GROUPS_TOPIC].partitions)
+    case.group_coordinator(group)
+    return len(case.client.metadata([GROUPS_TOPIC]).topics[GROUPS_TOPIC].partitions)
 
 
-def _fill(stage: Stage, log: TopicPartition, at: TopicPartition) -> None:
+def _fill(case: CaseContext, log: TopicPartition, at: TopicPartition) -> None:
     """Write committed offsets into a coordinator's log, as a long life would."""
     group, topic = b"of-long-ago", at.topic.encode()
     # OffsetCommitKey v1: group, topic, partition. OffsetCommitValue v1: offset, metadata, times of commit and expiry.
     key = struct.pack(f">hh{len(group)}sh{len(topic)}si", 1, len(group), group, len(topic), topic, at.partition)
     value = struct.pack(">hqhqq", 1, 5, 0, 0, 1 << 60)
     batch = encode([(key, value)] * PER_BATCH, compression=Compression.GZIP)
-    client = Client(stage.cluster.witness_bootstrap, stage.client.definitions, client_id=ADMINISTRATOR)
-    producer = ScriptedProducer(stage, None)
+    client = Client(case.cluster.witness_bootstrap, case.client.definitions, client_id=ADMINISTRATOR)
+    producer = ScriptedProducer(case, None)
     try:
         for _ in range(LOADED // PER_BATCH):
             body = producer.produce_body({log: batch})
-            answer = client.call("Produce", body, 8, broker=stage.leader(log))
+            answer = client.call("Produce", body, 8, broker=case.leader(log))
             code = answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
-            stage.require("the code of records for the coordinator to load", code, 0)
+            case.require("the code of records for the coordinator to load", code, 0)
     finally:
         client.close()

@@ -8,7 +8,7 @@ record is invisible under `read_committed`. From 3.6 on the leader verifies firs
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import outside_code
 from runner.protocol.toolkit.producer import transactional
 from runner.protocol.toolkit.responses import Answer
@@ -21,42 +21,42 @@ from wire.values import TopicPartition
 
 
 @shows("KB-01", violated=[("2.4.0", "3.5")])
-def test_a_batch_after_the_abort(stage: Stage) -> None:
+def test_a_batch_after_the_abort(case: CaseContext) -> None:
     """A batch of an aborted transaction that arrives after the abort is refused and holds nobody up."""
-    (at,) = stage.topic()
-    _late(stage, at)
+    (at,) = case.topic()
+    _late(case, at)
 
 
 @shows("KB-01", "/verification-off", since="3.6.0", violated=[("3.6.0", None)])
-def test_a_batch_after_the_abort_unverified(stage: Stage) -> None:
+def test_a_batch_after_the_abort_unverified(case: CaseContext) -> None:
     """Without the verification a batch that arrives after the abort is refused and holds nobody up all the same."""
-    (at,) = stage.topic()
-    with unverified(stage):
-        _late(stage, at)
+    (at,) = case.topic()
+    with unverified(case):
+        _late(case, at)
 
 
 @shows("KB-01", "b", violated=[("2.4.0", "3.5")])
-def test_a_partition_that_was_never_added(stage: Stage) -> None:
+def test_a_partition_that_was_never_added(case: CaseContext) -> None:
     """A transactional batch to a partition that is in no transaction is refused and holds nobody up."""
-    (at,) = stage.topic()
-    producer = transactional(stage)
-    _judge(stage, at, producer.produce(at, ["late"]))
+    (at,) = case.topic()
+    producer = transactional(case)
+    _judge(case, at, producer.produce(at, ["late"]))
 
 
-def _late(stage: Stage, at: TopicPartition) -> None:
-    producer = transactional(stage)
+def _late(case: CaseContext, at: TopicPartition) -> None:
+    producer = transactional(case)
     late = producer.batch(at, ["late"], sequence=0)
-    stage.set_up("the partition is added", lambda: producer.add(at))
+    case.set_up("the partition is added", lambda: producer.add(at))
     producer.ends(commit=False)
-    _judge(stage, at, producer.send_batch(at, late))
+    _judge(case, at, producer.send_batch(at, late))
 
 
-def _judge(stage: Stage, at: TopicPartition, answer: Answer) -> None:
+def _judge(case: CaseContext, at: TopicPartition, answer: Answer) -> None:
     seen = {
         "the batch": code_name(answer.code),
-        "readable to the end": readable_to(stage, at),
-        "the log": stage.see.values(at),
-        "what readers are given": stage.see.committed(at),
+        "readable to the end": readable_to(case, at),
+        "the log": case.inspect.values(at),
+        "what readers are given": case.inspect.committed(at),
     }
     held = {
         "the batch": code_name(outside_code(answer)),
@@ -70,4 +70,4 @@ def _judge(stage: Stage, at: TopicPartition, answer: Answer) -> None:
         "the log": ["late", "later"],
         "what readers are given": [],
     }
-    decide(stage, "the batch outside any transaction", seen, held=held, violated=violated)
+    decide(case, "the batch outside any transaction", seen, held=held, violated=violated)

@@ -9,26 +9,26 @@ has room for about 870 keys, the segment has 2000 and then the aborted transacti
 from __future__ import annotations
 
 from runner.protocol.toolkit.compaction import CompactedLog, pairs, transactional
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.regressions.reproduction import decide, shows
 
 ABORTED = 50
 
 
 @shows("KB-06", violated=[("2.4.0", "2.8.1"), ("3.0.0", "3.0.1"), ("3.1.0", "3.1.0")])
-def test_a_segment_that_takes_several_passes(stage: Stage) -> None:
+def test_a_segment_that_takes_several_passes(case: CaseContext) -> None:
     """Aborted records stay hidden when the cleaner needs several passes for the segment that they are in."""
-    log = CompactedLog(stage)
-    producer = transactional(stage, "ends")
+    log = CompactedLog(case)
+    producer = transactional(case, "ends")
     log.sentinel()
     for batch in range(20):
         log.plain(*pairs([f"{batch}-{number}" for number in range(100)], "plain"))
     log.writes(producer, *pairs([f"aborted-{number}" for number in range(ABORTED)], "aborted"))
     producer.ends(commit=False)
     log.sentinel()
-    stage.require("visible records before", len(log.committed()), 2000)
+    case.require("visible records before", len(log.committed()), 2000)
     log.cleaned()
     aborted = [each for each in log.committed() if each.startswith("aborted")]
     seen = {"aborted records that readers are given": len(aborted)}
     held, violated = ({"aborted records that readers are given": count} for count in (0, ABORTED))
-    decide(stage, "what is visible after cleaning", seen, held=held, violated=violated)
+    decide(case, "what is visible after cleaning", seen, held=held, violated=violated)

@@ -8,7 +8,7 @@ partition of `__consumer_offsets` stands. The script clears that up with a marke
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import outside_code
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import transactional
@@ -19,24 +19,24 @@ from wire.codes import code_name
 
 
 @shows("KB-02", violated=[("2.4.0", "3.6")])
-def test_offsets_outside_any_transaction(stage: Stage) -> None:
+def test_offsets_outside_any_transaction(case: CaseContext) -> None:
     """Transactional offsets outside any transaction are refused, and nothing of them stays pending."""
-    (at,) = stage.topic()
-    group = f"{stage.name}-group"
-    producer = transactional(stage)
-    stage.require("offsets that are pending before", pending_partitions(stage), [])
-    answer = stage.answered(lambda: producer.commit_offsets(group, {at: 7}))
-    pending = pending_partitions(stage)
-    asked = stage.since(STABLE_SINCE)
+    (at,) = case.topic()
+    group = f"{case.name}-group"
+    producer = transactional(case)
+    case.require("offsets that are pending before", pending_partitions(case), [])
+    answer = case.answered(lambda: producer.commit_offsets(group, {at: 7}))
+    pending = pending_partitions(case)
+    asked = case.since(STABLE_SINCE)
     seen = {
         "TxnOffsetCommit": code_name(answer.code),
         "offset partitions with an open transaction": len(pending),
-        "the stable offset": stable_offset(stage, group, at) if asked else "nobody can be asked before 2.5",
+        "the stable offset": stable_offset(case, group, at) if asked else "nobody can be asked before 2.5",
     }
     held = {"TxnOffsetCommit": code_name(outside_code(answer)), "offset partitions with an open transaction": 0}
     violated = {"TxnOffsetCommit": code_name(Code.NONE), "offset partitions with an open transaction": 1}
     if asked:
         held, violated = held | {"the stable offset": -1}, violated | {"the stable offset": UNSTABLE}
-    decide(stage, "the offsets outside any transaction", seen, held=held, violated=violated)
+    decide(case, "the offsets outside any transaction", seen, held=held, violated=violated)
     for each in pending:
-        write_marker(stage, each, producer_id=producer.now.id, epoch=producer.now.epoch, coordinator_epoch=0)
+        write_marker(case, each, producer_id=producer.now.id, epoch=producer.now.epoch, coordinator_epoch=0)

@@ -8,7 +8,7 @@ appended, and the real first one answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) for e
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import idempotent
 from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
@@ -16,18 +16,18 @@ from wire.codes import code_name
 
 
 @shows("KB-05", violated=[("2.5.0", "4.4")])
-def test_the_second_batch_first(stage: Stage) -> None:
+def test_the_second_batch_first(case: CaseContext) -> None:
     """On a partition that was never written to, a producer's second batch is refused until its first one is there."""
-    producer, at = idempotent(stage)
+    producer, at = idempotent(case)
     overtaking = producer.batch(at, [f"second {number}" for number in range(5)], sequence=17)
     first = producer.batch(at, [f"first {number}" for number in range(17)], sequence=0)
     early = producer.send_batch(at, overtaking)
     answers = [code_name(producer.send_batch(at, first).code) for _ in range(2)]
-    lawful = Code.OUT_OF_ORDER_SEQUENCE_NUMBER if stage.since("2.5.0") else Code.UNKNOWN_PRODUCER_ID
+    lawful = Code.OUT_OF_ORDER_SEQUENCE_NUMBER if case.since("2.5.0") else Code.UNKNOWN_PRODUCER_ID
     seen = {
         "the second batch": code_name(early.code),
         "the first batch, twice": answers,
-        "records": len(stage.see.values(at)),
+        "records": len(case.inspect.values(at)),
     }
     held = {"the second batch": code_name(lawful), "the first batch, twice": [code_name(Code.NONE)] * 2, "records": 17}
     out_of_order = code_name(Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -36,4 +36,4 @@ def test_the_second_batch_first(stage: Stage) -> None:
         "the first batch, twice": [out_of_order] * 2,
         "records": 5,
     }
-    decide(stage, "the batches in the wrong order", seen, held=held, violated=violated)
+    decide(case, "the batches in the wrong order", seen, held=held, violated=violated)

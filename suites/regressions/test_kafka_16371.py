@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from runner.protocol.toolkit.context import NOT_NOW, SET_UP_WITHIN_S, Stage
+from runner.protocol.toolkit.context import NOT_NOW, SET_UP_WITHIN_S, CaseContext
 from runner.protocol.toolkit.groups import commit
 from runner.protocol.toolkit.producer import transactional
 from runner.protocol.toolkit.responses import Answer
@@ -32,53 +32,53 @@ TOO_LARGE = code_name(Code.OFFSET_METADATA_TOO_LARGE)
 
 
 @shows("KB-08", "a", since=STABLE_SINCE, violated=[("2.5.0", "3.7.0")])
-def test_a_refused_offset_is_not_pending(stage: Stage) -> None:
+def test_a_refused_offset_is_not_pending(case: CaseContext) -> None:
     """An offset that was refused for its metadata is not pending afterwards."""
-    places = stage.topic(partitions=10)
-    group, refused = f"{stage.name}-group", places[5]
+    places = case.topic(partitions=10)
+    group, refused = f"{case.name}-group", places[5]
     topics = _topics(places, lambda index: index == refused.partition)
-    answer = _loaded(stage, partial(commit, stage, group, {}, Topics=topics))
+    answer = _loaded(case, partial(commit, case, group, {}, Topics=topics))
     seen = {
         "its commit": code_name(answer.codes[str(refused)]),
-        "the stable offset": stable_offset(stage, group, refused),
-        "the one beside it": stable_offset(stage, group, places[4]),
+        "the stable offset": stable_offset(case, group, refused),
+        "the one beside it": stable_offset(case, group, places[4]),
     }
     held = {"its commit": TOO_LARGE, "the stable offset": -1, "the one beside it": OFFSET}
     violated = {"its commit": TOO_LARGE, "the stable offset": UNSTABLE, "the one beside it": OFFSET}
-    decide(stage, "an offset with oversized metadata", seen, held=held, violated=violated)
+    decide(case, "an offset with oversized metadata", seen, held=held, violated=violated)
 
 
 @shows("KB-08", "b", violated=[("2.4.0", "3.7.0")])
-def test_the_others_of_the_transaction_are_committed(stage: Stage) -> None:
+def test_the_others_of_the_transaction_are_committed(case: CaseContext) -> None:
     """Offsets that were accepted are there after the commit, whatever became of others in the transaction."""
-    *places, before = stage.topic(partitions=41)
-    group = f"{stage.name}-group"
+    *places, before = case.topic(partitions=41)
+    group = f"{case.name}-group"
     # A group that has only pending offsets may be deleted by 4.0.0 before its marker comes (KB-36).
-    _loaded(stage, partial(commit, stage, group, {before: OFFSET}))
-    producer = transactional(stage)
-    stage.set_up("the group is added", partial(producer.add_offsets, group))
+    _loaded(case, partial(commit, case, group, {before: OFFSET}))
+    producer = transactional(case)
+    case.set_up("the group is added", partial(producer.add_offsets, group))
     topics = _topics(places, lambda index: index % 2 == 1)
-    answer = _loaded(stage, partial(producer.commit_offsets, group, {}, Topics=topics))
+    answer = _loaded(case, partial(producer.commit_offsets, group, {}, Topics=topics))
     good = [at for at in places if at.partition % 2 == 0]
-    stage.require("the answers for the good ones", {answer.codes[str(at)] for at in good}, [0])
-    stage.require(
+    case.require("the answers for the good ones", {answer.codes[str(at)] for at in good}, [0])
+    case.require(
         "those for the others", {code_name(answer.codes[str(at)]) for at in places if at not in good}, [TOO_LARGE]
     )
     producer.ends(commit=True)
 
     def visible() -> int:
-        found = stage.client.offset_fetch(group, good, require_stable=False)
+        found = case.client.offset_fetch(group, good, require_stable=False)
         return sum(each.offset == OFFSET for each in found.values())
 
-    count = stage.until(visible, lambda number: number == len(good), within_s=APPLIED_WITHIN_S)
+    count = case.until(visible, lambda number: number == len(good), within_s=APPLIED_WITHIN_S)
     seen = {"all good offsets are visible": count == len(good), "visible": count, "good": len(good)}
     held, violated = ({"all good offsets are visible": each} for each in (True, False))
-    decide(stage, "the offsets after the commit", seen, held=held, violated=violated)
+    decide(case, "the offsets after the commit", seen, held=held, violated=violated)
 
 
-def _loaded(stage: Stage, call: Callable[[], Answer]) -> Answer:
+def _loaded(case: CaseContext, call: Callable[[], Answer]) -> Answer:
     """Ask until no part of the answer says that the coordinator is not there yet."""
-    found: Answer = stage.until(call, lambda each: not NOT_NOW & set(each.codes.values()), within_s=SET_UP_WITHIN_S)
+    found: Answer = case.until(call, lambda each: not NOT_NOW & set(each.codes.values()), within_s=SET_UP_WITHIN_S)
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.reproduction import decide, shows
@@ -28,15 +28,15 @@ WRITTEN_WITHIN_S = 5.0
     violated=[("3.7.0", "3.7.0")],
     needs=Needs(brokers=2, releases={COORDINATOR: "3.5.2"}),
 )
-def test_the_coordinator_is_not_upgraded_yet(stage: Stage) -> None:
+def test_the_coordinator_is_not_upgraded_yet(case: CaseContext) -> None:
     """A leader that is upgraded takes transactional batches whose coordinator is not."""
-    (at,) = placed(stage, [LEADER])
-    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=COORDINATOR)).ready()
-    stage.set_up("the partition is added", lambda: producer.add(at))
+    (at,) = placed(case, [LEADER])
+    producer = ScriptedProducer(case, coordinated(case, "owner", by=COORDINATOR)).ready()
+    case.set_up("the partition is added", lambda: producer.add(at))
     write = partial(producer.produce, at, ["a"])
-    answer = stage.until(write, lambda each: each.code == Code.NONE, within_s=WRITTEN_WITHIN_S)
-    seen = {"the batch, at last": code_name(answer.code), "the log": stage.see.values(at)}
+    answer = case.until(write, lambda each: each.code == Code.NONE, within_s=WRITTEN_WITHIN_S)
+    seen = {"the batch, at last": code_name(answer.code), "the log": case.inspect.values(at)}
     held = {"the batch, at last": code_name(Code.NONE), "the log": ["a"]}
     violated = {"the batch, at last": code_name(Code.NETWORK_EXCEPTION), "the log": []}
-    decide(stage, "a transactional batch in the middle of an upgrade", seen, held=held, violated=violated)
-    stage.set_up("the transaction ends", lambda: producer.end(commit=False))
+    decide(case, "a transactional batch in the middle of an upgrade", seen, held=held, violated=violated)
+    case.set_up("the transaction ends", lambda: producer.end(commit=False))

@@ -15,7 +15,7 @@ import time
 from functools import partial
 from operator import eq
 
-from runner.protocol.toolkit.context import NOT_NOW, Stage
+from runner.protocol.toolkit.context import NOT_NOW, CaseContext
 from runner.protocol.toolkit.groups import STABLE_VERSION
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.regressions.reproduction import shows
@@ -32,30 +32,30 @@ APIS = ("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
 
 
 @shows("KB-15", violated=[("3.0.0", "3.8")], only=("3.5.2", "3.8.1", "4.3.1"), race=True)
-def test_offsets_after_the_commit(stage: Stage) -> None:
+def test_offsets_after_the_commit(case: CaseContext) -> None:
     """Offsets are what the transaction committed as soon as it is complete."""
-    (at,) = stage.topic()
-    race = Race(stage, transactional(stage), f"{stage.name}-group", at)
+    (at,) = case.topic()
+    race = Race(case, transactional(case), f"{case.name}-group", at)
     end_s = time.monotonic() + TRIES_S
     tries = stale = 0
     while time.monotonic() < end_s:
         tries += 1
         race.commit(tries)
         stale += race.offset() != tries
-        healed = stage.until(race.offset, partial(eq, tries), within_s=HEALS_S)
+        healed = case.until(race.offset, partial(eq, tries), within_s=HEALS_S)
         if healed != tries:
-            stage.require(f"the offset of try {tries} at last", healed, tries)
-    stage.expect("stale offsets / tries", f"{stale}/{tries}", f"0/{tries}")
+            case.require(f"the offset of try {tries} at last", healed, tries)
+    case.expect("stale offsets / tries", f"{stale}/{tries}", f"0/{tries}")
 
 
 class Race:
     """One producer that commits offsets of one group as fast as it can; whom to ask is found out once."""
 
-    def __init__(self, stage: Stage, producer: ScriptedProducer, group: str, at: TopicPartition) -> None:
-        self.stage, self.group, self.at = stage, group, at
-        self.coordinator = stage.coordinator(str(producer.transactional_id))
-        self.groups = stage.group_coordinator(group)
-        self.versions = {api: stage.version_of(api, stage.line(self.coordinator)) for api in APIS}
+    def __init__(self, case: CaseContext, producer: ScriptedProducer, group: str, at: TopicPartition) -> None:
+        self.case, self.group, self.at = case, group, at
+        self.coordinator = case.coordinator(str(producer.transactional_id))
+        self.groups = case.group_coordinator(group)
+        self.versions = {api: case.version_of(api, case.line(self.coordinator)) for api in APIS}
         self.who: Body = {
             "TransactionalId": producer.transactional_id,
             "ProducerId": producer.now.id,
@@ -75,13 +75,13 @@ class Race:
         """What OffsetFetch says now."""
         topics = [{"Name": self.at.topic, "PartitionIndexes": [self.at.partition]}]
         body = {"GroupId": self.group, "Topics": topics, "RequireStable": True}
-        answer = self.stage.client.call("OffsetFetch", body, STABLE_VERSION, broker=self.groups)
+        answer = self.case.client.call("OffsetFetch", body, STABLE_VERSION, broker=self.groups)
         found = answer["Topics"][0]["Partitions"][0]
         return ErrorCode(found["ErrorCode"]).name if found["ErrorCode"] else int(found["CommittedOffset"])
 
     def _until_yes(self, api: str, body: Body, broker: int) -> None:
         end_s = time.monotonic() + HEALS_S
-        ask = partial(self.stage.client.call, api, self.who | body, self.versions[api], broker=broker)
+        ask = partial(self.case.client.call, api, self.who | body, self.versions[api], broker=broker)
         while (code := _code(ask())) in NOT_NOW and time.monotonic() < end_s:
             pass  # the race is won or lost in this moment: no pause
         check(code, api)

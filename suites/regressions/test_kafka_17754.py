@@ -9,30 +9,30 @@ under TV2 both are refused.
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 
 @shows("KB-03", "/TV1", violated=[("2.4.0", None)])
-@shows("KB-03", "/TV2", generation=Generation.TV2, since="4.0.0", violated=[])
-def test_a_replayed_end(stage: Stage) -> None:
+@shows("KB-03", "/TV2", generation=TransactionVersion.TV2, since="4.0.0", violated=[])
+def test_a_replayed_end(case: CaseContext) -> None:
     """EndTxn(commit) that arrives again during the next transaction does not decide it."""
-    (at,) = stage.topic()
-    producer = transactional(stage).writes(at, values=["a"])
-    line = stage.another_line(stage.coordinator(str(producer.transactional_id)))
-    replayed = stage.request("EndTxn", producer.end_body(commit=True), line=line)
+    (at,) = case.topic()
+    producer = transactional(case).writes(at, values=["a"])
+    line = case.open_connection(case.coordinator(str(producer.transactional_id)))
+    replayed = case.request("EndTxn", producer.end_body(commit=True), line=line)
     producer.ends(commit=True).writes(at, values=["b", "c"])
-    replay = stage.send(replayed, line=line).receive()
-    own = stage.answered(lambda: producer.end(commit=False))
-    stage.see.complete(producer.transactional_id)
+    replay = case.send(replayed, line=line).receive()
+    own = case.answered(lambda: producer.end(commit=False))
+    case.inspect.complete(producer.transactional_id)
     seen = {
         "the replay": code_name(replay.code),
         "the owner's abort": code_name(own.code),
-        "what readers are given": stage.see.committed(at),
+        "what readers are given": case.inspect.committed(at),
     }
     held = {
         "the replay": code_name(Code.PRODUCER_FENCED),
@@ -44,27 +44,27 @@ def test_a_replayed_end(stage: Stage) -> None:
         "the owner's abort": code_name(Code.INVALID_TXN_STATE),
         "what readers are given": ["a", "b", "c"],
     }
-    decide(stage, "the replayed EndTxn(commit)", seen, held=held, violated=violated)
+    decide(case, "the replayed EndTxn(commit)", seen, held=held, violated=violated)
 
 
 @shows("KB-04", "/TV1", violated=[("2.4.0", None)])
-@shows("KB-04", "/TV2", generation=Generation.TV2, since="4.0.0", violated=[])
-def test_a_batch_of_the_aborted_transaction(stage: Stage) -> None:
+@shows("KB-04", "/TV2", generation=TransactionVersion.TV2, since="4.0.0", violated=[])
+def test_a_batch_of_the_aborted_transaction(case: CaseContext) -> None:
     """A batch of an aborted transaction that arrives during the next one is not committed with it."""
-    (at,) = stage.topic()
-    (elsewhere,) = stage.topic()
-    producer = transactional(stage)
+    (at,) = case.topic()
+    (elsewhere,) = case.topic()
+    producer = transactional(case)
     late = producer.batch(at, ["late"], sequence=0)
-    if stage.generation is Generation.TV1:
-        stage.set_up("the partition is added to the first one", lambda: producer.add(at))
+    if case.generation is TransactionVersion.TV1:
+        case.set_up("the partition is added to the first one", lambda: producer.add(at))
         producer.ends(commit=False)
-        stage.set_up("and to the second one", lambda: producer.add(at))
+        case.set_up("and to the second one", lambda: producer.add(at))
     else:
         # TV2 adds a partition by writing to it.
         producer.writes(elsewhere, values=["z"]).ends(commit=False).writes(at, values=["own"])
     answer = producer.send_batch(at, late)
     producer.ends(commit=True)
-    seen = {"the late batch": code_name(answer.code), "late, to readers": "late" in stage.see.committed(at)}
+    seen = {"the late batch": code_name(answer.code), "late, to readers": "late" in case.inspect.committed(at)}
     held = {"the late batch": code_name(Code.INVALID_PRODUCER_EPOCH), "late, to readers": False}
     violated = {"the late batch": code_name(Code.NONE), "late, to readers": True}
-    decide(stage, "the batch of the aborted transaction", seen, held=held, violated=violated)
+    decide(case, "the batch of the aborted transaction", seen, held=held, violated=violated)

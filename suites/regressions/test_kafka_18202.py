@@ -7,21 +7,21 @@ one could then not be written any more.
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 
-@shows("KB-11", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.0")])
-def test_the_second_batch_first(stage: Stage) -> None:
+@shows("KB-11", generation=TransactionVersion.TV2, since="4.0.0", violated=[("4.0.0", "4.0")])
+def test_the_second_batch_first(case: CaseContext) -> None:
     """The first batch of a transaction that does not begin at sequence 0 is refused."""
-    (at,) = stage.topic()
-    producer = transactional(stage)
+    (at,) = case.topic()
+    producer = transactional(case)
     answer = producer.produce(at, ["second"], sequence=5)
-    seen = {"the second batch": code_name(answer.code), "the log": stage.see.values(at)}
+    seen = {"the second batch": code_name(answer.code), "the log": case.inspect.values(at)}
     held = {"the second batch": code_name(Code.OUT_OF_ORDER_SEQUENCE_NUMBER), "the log": []}
     violated = {"the second batch": code_name(Code.NONE), "the log": ["second"]}
-    decide(stage, "the second batch before the first", seen, held=held, violated=violated)
+    decide(case, "the second batch before the first", seen, held=held, violated=violated)

@@ -8,43 +8,47 @@ than that of the open transaction. With v1 it still behaves as before, which is 
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 
-@shows("KB-09", generation=Generation.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])
-def test_a_stale_marker(stage: Stage) -> None:
+@shows("KB-09", generation=TransactionVersion.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])
+def test_a_stale_marker(case: CaseContext) -> None:
     """A commit marker of the transaction before does not decide the open one."""
-    _stale(stage, version=2 if stage.since("4.2.0") else 1)
+    _stale(case, version=2 if case.since("4.2.0") else 1)
 
 
-@shows("KB-09", "/v1", generation=Generation.TV2, since="4.2.0", violated=[("4.2.0", None)])
-def test_a_stale_marker_of_the_old_version(stage: Stage) -> None:
+@shows("KB-09", "/v1", generation=TransactionVersion.TV2, since="4.2.0", violated=[("4.2.0", None)])
+def test_a_stale_marker_of_the_old_version(case: CaseContext) -> None:
     """A commit marker of the transaction before, sent by an older coordinator, does not decide the open one."""
-    _stale(stage, version=1)
+    _stale(case, version=1)
 
 
-def _stale(stage: Stage, *, version: int) -> None:
-    (at,) = stage.topic()
-    producer = transactional(stage).writes(at, values=["a"]).ends(commit=True).writes(at, values=["x"])
+def _stale(case: CaseContext, *, version: int) -> None:
+    (at,) = case.topic()
+    producer = transactional(case).writes(at, values=["a"]).ends(commit=True).writes(at, values=["x"])
     answer = write_marker(
-        stage,
+        case,
         at,
         producer_id=producer.now.id,
         epoch=producer.now.epoch,
-        coordinator_epoch=coordinator_epoch(stage, at, producer.now.id),
+        coordinator_epoch=coordinator_epoch(case, at, producer.now.id),
         commit=True,
         transaction_version=2,
         version=version,
     )
-    during = stage.see.committed(at)
+    during = case.inspect.committed(at)
     producer.ends(commit=False)
-    seen = {"the marker": code_name(answer.code), "readers, before the abort": during, "after": stage.see.committed(at)}
+    seen = {
+        "the marker": code_name(answer.code),
+        "readers, before the abort": during,
+        "after": case.inspect.committed(at),
+    }
     held = {"the marker": code_name(Code.INVALID_PRODUCER_EPOCH), "readers, before the abort": ["a"], "after": ["a"]}
     violated = {"the marker": code_name(Code.NONE), "readers, before the abort": ["a", "x"], "after": ["a", "x"]}
-    decide(stage, "the stale marker", seen, held=held, violated=violated)
+    decide(case, "the stale marker", seen, held=held, violated=violated)

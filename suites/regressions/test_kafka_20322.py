@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import partial
 
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.probes import STANDS_S, readable_to
 from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 COORDINATOR, LEADER = 1, 2
 #: A marker takes a round trip; one that is repeated for ever has been repeated many times by then.
@@ -28,20 +28,20 @@ COMPLETE_WITHIN_S = 5.0
     "KB-10",
     only=("4.2.0", "4.2.1"),
     violated=[("4.2.0", "4.2.0")],
-    generation=Generation.TV2,
+    generation=TransactionVersion.TV2,
     needs=Needs(brokers=2, releases={LEADER: "4.1.2"}),
 )
-def test_the_leader_is_not_upgraded_yet(stage: Stage) -> None:
+def test_the_leader_is_not_upgraded_yet(case: CaseContext) -> None:
     """A coordinator that is upgraded completes transactions on leaders that are not."""
-    (at,) = placed(stage, [LEADER])
-    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=COORDINATOR)).ready().writes(at, values=["a"])
-    answer = stage.answered(partial(producer.end, commit=True))
-    state = stage.see.complete(producer.transactional_id, within_s=COMPLETE_WITHIN_S)
+    (at,) = placed(case, [LEADER])
+    producer = ScriptedProducer(case, coordinated(case, "owner", by=COORDINATOR)).ready().writes(at, values=["a"])
+    answer = case.answered(partial(producer.end, commit=True))
+    state = case.inspect.complete(producer.transactional_id, within_s=COMPLETE_WITHIN_S)
     seen = {
         "EndTxn(commit)": code_name(answer.code),
         "the state": state,
-        "readable to the end": readable_to(stage, at),
-        "InitProducerId": code_name(stage.answered(producer.copy().init, within_s=STANDS_S).code),
+        "readable to the end": readable_to(case, at),
+        "InitProducerId": code_name(case.answered(producer.copy().init, within_s=STANDS_S).code),
     }
     held = {
         "EndTxn(commit)": code_name(Code.NONE),
@@ -55,4 +55,4 @@ def test_the_leader_is_not_upgraded_yet(stage: Stage) -> None:
         "readable to the end": False,
         "InitProducerId": code_name(Code.CONCURRENT_TRANSACTIONS),
     }
-    decide(stage, "a transaction in the middle of an upgrade", seen, held=held, violated=violated)
+    decide(case, "a transaction in the middle of an upgrade", seen, held=held, violated=violated)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from chaos.cluster import BrokerId
 from runner.protocol.toolkit import brokers
 from runner.protocol.toolkit.case import THREE
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, plain
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.outages import MISSED_WITHIN_S, leader, whole_afterwards
@@ -25,52 +25,52 @@ NOBODY_LEADS_S = 3.0
 
 
 @shows("KB-13", only=ON, violated=[("2.4.0", None)], needs=THREE)
-def test_a_stale_replica_leads(stage: Stage) -> None:
+def test_a_stale_replica_leads(case: CaseContext) -> None:
     """With unclean elections, acknowledged records and markers outlive the replicas that were in sync."""
-    _only_the_stale_one_returns(stage, unclean=True)
+    _only_the_stale_one_returns(case, unclean=True)
 
 
 @shows("KB-13", "/clean", only=ON, violated=[], needs=THREE)
-def test_a_stale_replica_waits(stage: Stage) -> None:
+def test_a_stale_replica_waits(case: CaseContext) -> None:
     """Without unclean elections, acknowledged records and markers outlive the replicas that were in sync."""
-    _only_the_stale_one_returns(stage, unclean=False)
+    _only_the_stale_one_returns(case, unclean=False)
 
 
-def _only_the_stale_one_returns(stage: Stage, *, unclean: bool) -> None:
-    asked = brokers.controller(stage)
-    first, stale = (each for each in stage.brokers if each != asked)
+def _only_the_stale_one_returns(case: CaseContext, *, unclean: bool) -> None:
+    asked = brokers.controller(case)
+    first, stale = (each for each in case.brokers if each != asked)
     setting = {"unclean_leader_election_enable": str(unclean).lower()}
-    (at,) = placed(stage, [first, stale], min_insync_replicas="1", **setting)
-    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=asked)).ready().writes(at, values=["a"])
+    (at,) = placed(case, [first, stale], min_insync_replicas="1", **setting)
+    producer = ScriptedProducer(case, coordinated(case, "owner", by=asked)).ready().writes(at, values=["a"])
     # The high watermark passes a record once both replicas have it.
-    end = stage.until(lambda: stage.see.end(at), lambda seen: seen == 1, within_s=MISSED_WITHIN_S)
-    stage.require("the high watermark", end, 1)
-    with whole_afterwards(stage):
-        _take(stage, stale)
+    end = case.until(lambda: case.inspect.end(at), lambda seen: seen == 1, within_s=MISSED_WITHIN_S)
+    case.require("the high watermark", end, 1)
+    with whole_afterwards(case):
+        _take(case, stale)
         producer.ends(commit=True)
         for value in RECORDS:
-            plain(stage, at, value)
-        _take(stage, first)
-        stage.cluster.start(BrokerId(stale))
-        back = stage.until(lambda: stale in stage.brokers, bool, within_s=MISSED_WITHIN_S)
-        stage.require("the broker of the stale replica is back", back, True)
+            plain(case, at, value)
+        _take(case, first)
+        case.cluster.start(BrokerId(stale))
+        back = case.until(lambda: stale in case.brokers, bool, within_s=MISSED_WITHIN_S)
+        case.require("the broker of the stale replica is back", back, True)
         # The brokers that are left miss the other one first; an election may come with that, or not at all.
-        led = stage.until(lambda: leader(stage, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
+        led = case.until(lambda: leader(case, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
         if led is None:
-            led = stage.until(lambda: leader(stage, at), lambda each: each is not None, within_s=NOBODY_LEADS_S)
-    log, readers = stage.see.values(at), stage.see.committed(at)
+            led = case.until(lambda: leader(case, at), lambda each: each is not None, within_s=NOBODY_LEADS_S)
+    log, readers = case.inspect.values(at), case.inspect.committed(at)
     seen = {
         "it leads": led == stale,
         "the log": log,
         "what readers are given": readers,
-        "readable to the end": readable_to(stage, at),
+        "readable to the end": readable_to(case, at),
     }
     everything = ["a", *RECORDS]
     held = {"the log": everything, "what readers are given": everything, "readable to the end": True}
     violated = {"it leads": True, "the log": ["a"], "what readers are given": [], "readable to the end": False}
-    decide(stage, "what is left", seen, held=held, violated=violated)
+    decide(case, "what is left", seen, held=held, violated=violated)
 
 
-def _take(stage: Stage, broker: int) -> None:
-    stage.cluster.crash(BrokerId(broker))
-    stage.forget()
+def _take(case: CaseContext, broker: int) -> None:
+    case.cluster.crash(BrokerId(broker))
+    case.forget()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from runner.protocol.toolkit import brokers
 from runner.protocol.toolkit.case import THREE
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.outages import await_leaderless
@@ -25,24 +25,26 @@ MARKER_WITHIN_S = 10.0
 
 
 @shows("KB-16", only=ON, violated=[("4.3.0", "4.4")], needs=THREE)
-def test_a_commit_while_a_partition_has_no_leader(stage: Stage) -> None:
+def test_a_commit_while_a_partition_has_no_leader(case: CaseContext) -> None:
     """A record is visible after its acknowledged commit, also where its partition had no leader at the time."""
-    asked = brokers.controller(stage)
-    gone, coordinator = (each for each in stage.brokers if each != asked)
-    (at,) = placed(stage, [gone], min_insync_replicas="1")
-    producer = ScriptedProducer(stage, coordinated(stage, "owner", by=coordinator)).ready().writes(at, values=["a"])
-    with brokers.crashed(stage, gone):
-        await_leaderless(stage, at)
-        answer = stage.answered(lambda: producer.end(commit=True))
-        during = stage.until(
-            lambda: stage.see.state(str(producer.transactional_id)), lambda seen: seen == "CompleteCommit", within_s=1
+    asked = brokers.controller(case)
+    gone, coordinator = (each for each in case.brokers if each != asked)
+    (at,) = placed(case, [gone], min_insync_replicas="1")
+    producer = ScriptedProducer(case, coordinated(case, "owner", by=coordinator)).ready().writes(at, values=["a"])
+    with brokers.crashed(case, gone):
+        await_leaderless(case, at)
+        answer = case.answered(lambda: producer.end(commit=True))
+        during = case.until(
+            lambda: case.inspect.state(str(producer.transactional_id)),
+            lambda seen: seen == "CompleteCommit",
+            within_s=1,
         )
-    readers = stage.until(lambda: stage.see.committed(at), bool, within_s=MARKER_WITHIN_S)
+    readers = case.until(lambda: case.inspect.committed(at), bool, within_s=MARKER_WITHIN_S)
     seen = {
         "EndTxn(commit)": code_name(answer.code),
         "the state without the leader": during,
         "what readers are given": readers,
-        "the markers": [kind for kind, _, _ in stage.see.markers(at)],
+        "the markers": [kind for kind, _, _ in case.inspect.markers(at)],
     }
     done = code_name(Code.NONE)
     held = {
@@ -57,4 +59,4 @@ def test_a_commit_while_a_partition_has_no_leader(stage: Stage) -> None:
         "what readers are given": [],
         "the markers": [],
     }
-    decide(stage, "the acknowledged commit", seen, held=held, violated=violated)
+    decide(case, "the acknowledged commit", seen, held=held, violated=violated)

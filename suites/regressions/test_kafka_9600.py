@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from runner.protocol.toolkit import brokers
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.regressions.probes import STANDS_S, readable_to
 from runner.regressions.reproduction import decide, shows
@@ -26,16 +26,16 @@ MARKER_WITHIN_S = 60.0
 
 
 @shows("KB-07", violated=[("2.4.0", "2.5")])
-def test_the_owner_can_still_end_it(stage: Stage) -> None:
+def test_the_owner_can_still_end_it(case: CaseContext) -> None:
     """After EndTxn with an epoch too high was refused, the owner's commit ends its transaction."""
-    (at,) = stage.topic()
-    producer = _refused(stage, at)
-    own = stage.answered(partial(producer.end, commit=True), within_s=STANDS_S)
-    again = stage.answered(partial(producer.copy().init), within_s=STANDS_S)
+    (at,) = case.topic()
+    producer = _refused(case, at)
+    own = case.answered(partial(producer.end, commit=True), within_s=STANDS_S)
+    again = case.answered(partial(producer.copy().init), within_s=STANDS_S)
     seen = {
         "the owner's commit": code_name(own.code),
         "InitProducerId": code_name(again.code),
-        "readable to the end": readable_to(stage, at),
+        "readable to the end": readable_to(case, at),
     }
     held = {
         "the owner's commit": code_name(Code.NONE),
@@ -43,22 +43,22 @@ def test_the_owner_can_still_end_it(stage: Stage) -> None:
         "readable to the end": True,
     }
     violated = {"the owner's commit": BUSY, "InitProducerId": BUSY, "readable to the end": False}
-    decide(stage, "the transaction after a refused EndTxn", seen, held=held, violated=violated)
+    decide(case, "the transaction after a refused EndTxn", seen, held=held, violated=violated)
 
 
 @shows("KB-07", "/restart", until="2.8", violated=[("2.4.0", "2.5")])
-def test_a_restart_does_not_commit(stage: Stage) -> None:
+def test_a_restart_does_not_commit(case: CaseContext) -> None:
     """After EndTxn(commit) with an epoch too high was refused, no restart commits the transaction."""
-    (at,) = stage.topic()
-    producer = _refused(stage, at)
-    own = stage.answered(partial(producer.end, commit=False), within_s=STANDS_S)
-    with brokers.stopped(stage, *stage.brokers):
+    (at,) = case.topic()
+    producer = _refused(case, at)
+    own = case.answered(partial(producer.end, commit=False), within_s=STANDS_S)
+    with brokers.stopped(case, *case.brokers):
         pass
-    markers = stage.until(lambda: stage.see.markers(at), bool, within_s=MARKER_WITHIN_S)
+    markers = case.until(lambda: case.inspect.markers(at), bool, within_s=MARKER_WITHIN_S)
     seen = {
         "the owner's abort": code_name(own.code),
         "the markers after a restart": [kind for kind, _, _ in markers],
-        "what readers are given": stage.see.committed(at),
+        "what readers are given": case.inspect.committed(at),
     }
     held = {
         "the owner's abort": code_name(Code.NONE),
@@ -70,12 +70,12 @@ def test_a_restart_does_not_commit(stage: Stage) -> None:
         "the markers after a restart": ["commit"],
         "what readers are given": ["a"],
     }
-    decide(stage, "the transaction after a refused EndTxn(commit)", seen, held=held, violated=violated)
+    decide(case, "the transaction after a refused EndTxn(commit)", seen, held=held, violated=violated)
 
 
-def _refused(stage: Stage, at: TopicPartition) -> ScriptedProducer:
-    producer = transactional(stage).writes(at, values=["a"])
+def _refused(case: CaseContext, at: TopicPartition) -> ScriptedProducer:
+    producer = transactional(case).writes(at, values=["a"])
     answer = producer.end(commit=True, epoch=producer.now.epoch + 1)
     codes = [code_name(code) for code in (Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED)]
-    stage.require("EndTxn(commit) with an epoch too high", code_name(answer.code), codes, Relation.ONE_OF)
+    case.require("EndTxn(commit) with an epoch too high", code_name(answer.code), codes, Relation.ONE_OF)
     return producer

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.probes import STANDS_S
 from runner.regressions.reproduction import decide, shows
@@ -27,33 +27,33 @@ KNOWN_OR_REFUSED = [
 
 
 @shows("KB-17", violated=[("3.6.0", None)])
-def test_a_duplicate_after_the_commit(stage: Stage) -> None:
+def test_a_duplicate_after_the_commit(case: CaseContext) -> None:
     """A delayed duplicate of a committed transaction does not keep the next one from writing."""
-    _shut_out(stage, commit=True)
+    _shut_out(case, commit=True)
 
 
 @shows("KB-17", "/abort", violated=[("3.6.0", None)])
-def test_a_duplicate_after_the_abort(stage: Stage) -> None:
+def test_a_duplicate_after_the_abort(case: CaseContext) -> None:
     """A delayed duplicate of an aborted transaction does not keep the next one from writing."""
-    _shut_out(stage, commit=False)
+    _shut_out(case, commit=False)
 
 
-def _shut_out(stage: Stage, *, commit: bool) -> None:
-    (at,) = stage.topic()
-    producer = transactional(stage)
+def _shut_out(case: CaseContext, *, commit: bool) -> None:
+    (at,) = case.topic()
+    producer = transactional(case)
     batch = producer.batch(at, ["a"])
     producer.writes(at, values=["a"]).ends(commit=commit)
-    end = stage.see.end(at)
+    end = case.inspect.end(at)
     duplicate = producer.send_batch(at, batch)
-    stage.require("the duplicate", code_name(duplicate.code), KNOWN_OR_REFUSED, Relation.ONE_OF)
-    stage.require("the end of the log after it", stage.see.end(at), end)
-    stage.set_up("the partition is added to the next one", lambda: producer.add(at))
+    case.require("the duplicate", code_name(duplicate.code), KNOWN_OR_REFUSED, Relation.ONE_OF)
+    case.require("the end of the log after it", case.inspect.end(at), end)
+    case.set_up("the partition is added to the next one", lambda: producer.add(at))
     following = producer.batch(at, ["b"])
-    answer = stage.until(
+    answer = case.until(
         partial(producer.send_batch, at, following), lambda each: each.code == Code.NONE, within_s=STANDS_S
     )
     producer.ends(commit=False)
     seen = {"the duplicate": code_name(duplicate.code), "the next transaction's first batch": code_name(answer.code)}
     held = {"the next transaction's first batch": code_name(Code.NONE)}
     violated = {"the next transaction's first batch": code_name(Code.OUT_OF_ORDER_SEQUENCE_NUMBER)}
-    decide(stage, "the first batch after a refused duplicate", seen, held=held, violated=violated)
+    decide(case, "the first batch after a refused duplicate", seen, held=held, violated=violated)

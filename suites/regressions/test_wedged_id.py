@@ -11,39 +11,39 @@ from __future__ import annotations
 from functools import partial
 
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.probes import STANDS_S
 from runner.regressions.reproduction import decide, shows
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 ON = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
 BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)
 
 
-@shows("KB-18", only=ON, violated=[("4.0.0", None)], generation=Generation.TV2, needs=Needs(level=0))
-def test_a_tv2_request_at_level_0(stage: Stage) -> None:
+@shows("KB-18", only=ON, violated=[("4.0.0", None)], generation=TransactionVersion.TV2, needs=Needs(level=0))
+def test_a_tv2_request_at_level_0(case: CaseContext) -> None:
     """A request of TV2 on a cluster that has not finalized it leaves the transactional id usable."""
-    _below(stage, 0)
+    _below(case, 0)
 
 
-@shows("KB-18", "/level-1", only=ON, violated=[], generation=Generation.TV2, needs=Needs(level=1))
-def test_a_tv2_request_at_level_1(stage: Stage) -> None:
+@shows("KB-18", "/level-1", only=ON, violated=[], generation=TransactionVersion.TV2, needs=Needs(level=1))
+def test_a_tv2_request_at_level_1(case: CaseContext) -> None:
     """A request of TV2 on a cluster of level 1 leaves the transactional id usable."""
-    _below(stage, 1)
+    _below(case, 1)
 
 
-def _below(stage: Stage, level: int) -> None:
-    stage.require("the finalized level", stage.level, level)
-    (at,) = stage.topic()
-    producer = transactional(stage)
-    stage.set_up("the partition is added", lambda: producer.add(at))
-    stage.set_up("a batch of TV1", partial(producer.produce, at, ["a"], version=11))
+def _below(case: CaseContext, level: int) -> None:
+    case.require("the finalized level", case.level, level)
+    (at,) = case.topic()
+    producer = transactional(case)
+    case.set_up("the partition is added", lambda: producer.add(at))
+    case.set_up("a batch of TV1", partial(producer.produce, at, ["a"], version=11))
     ended = producer.end(commit=True)
-    again = stage.answered(partial(producer.end, commit=True, version=4), within_s=STANDS_S)
-    fresh = stage.answered(partial(producer.copy().init), within_s=STANDS_S)
+    again = case.answered(partial(producer.end, commit=True, version=4), within_s=STANDS_S)
+    fresh = case.answered(partial(producer.copy().init), within_s=STANDS_S)
     seen = {
         "EndTxn v5": code_name(ended.code),
         "EndTxn v4": code_name(again.code),
@@ -55,4 +55,4 @@ def _below(stage: Stage, level: int) -> None:
         "EndTxn v4": BUSY,
         "InitProducerId": BUSY,
     }
-    decide(stage, "the transactional id afterwards", seen, held=held, violated=violated)
+    decide(case, "the transactional id afterwards", seen, held=held, violated=violated)

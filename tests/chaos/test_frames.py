@@ -211,7 +211,7 @@ def test_a_request_dropped_alone_leaves_a_hole_in_the_answers(
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_dropped_response_was_carried_out(links: FrameLinks, broker: FrameBroker, at: Endpoint, alone: bool) -> None:
-    """Requests behind it are carried out; their answers are lost with it, or arrive when it was dropped alone."""
+    """StopRequests behind it are carried out; their answers are lost with it, or arrive when it was dropped alone."""
     rule = links.add(RESPONSES, Drop(alone=alone))
     with client(at) as one:
         one.send(end_txn())

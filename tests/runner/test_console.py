@@ -12,15 +12,15 @@ import pytest
 from fixtures.workloads.counters import Progress
 from runner import console as consoles
 from runner.console import Console, fitted
-from runner.scenarios.scenario_run import Trial
+from runner.scenarios.scenario_run import ScenarioRun
 
 PROGRESS = Progress(ok=1234, aborted=56, fail=7, info=8, records=40_000)
 FAULT = "Crash the leader of billing-events-0 (SIGKILL), restart it after 8 s"
 
 
-def trial(elapsed_s: float) -> Trial:
+def scenario_run(elapsed_s: float) -> ScenarioRun:
     """A trial with a long name, in a phase with a long name, under a fault that takes many words."""
-    made = object.__new__(Trial)
+    made = object.__new__(ScenarioRun)
     made.began = time.monotonic() - elapsed_s
     made.scenario = SimpleNamespace(name="coordinator/commit-while-a-partition-has-no-leader")  # type: ignore[assignment]
     made.phase_name, made.fault_text = "await LSO = high watermark", FAULT
@@ -32,15 +32,15 @@ def trial(elapsed_s: float) -> Trial:
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_time_counts_and_phase_fit_a_terminal(width: int) -> None:
     """At 80 columns as well one sees how far it is, what clients were answered, and in which phase."""
-    shown = fitted(f"[12/28] {trial(12).status(25)}", width)
+    shown = fitted(f"[12/28] {scenario_run(12).status(25)}", width)
     assert shown.startswith("[12/28] 12 of 25 s │ 1234 ok, 56 aborted, 7 failed, 8 unknown │ await ")
     assert len(shown) < width
 
 
 def test_the_whole_line_has_scenario_and_fault() -> None:
     """What is cut last on a wide terminal, or not at all, is what goes wrong on purpose."""
-    assert trial(3).status(25).endswith(f"coordinator/commit-while-a-partition-has-no-leader │ {FAULT}")
-    assert trial(3).status().startswith("3 s │ ")
+    assert scenario_run(3).status(25).endswith(f"coordinator/commit-while-a-partition-has-no-leader │ {FAULT}")
+    assert scenario_run(3).status().startswith("3 s │ ")
 
 
 def shown_on(*, live: bool, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -10,7 +10,7 @@ import pytest
 from runner.config import SUITES, Profile
 from runner.scenarios.plugin import ConformancePlugin
 from runner.selection import code_of_listing, narrowed_by
-from runner.signals import Requests
+from runner.signals import StopRequests
 from tests.support.paths import ROOT
 
 
@@ -59,7 +59,7 @@ def item(*marks: str) -> Any:
 def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
     """What the profile leaves out is no narrowing; what an option or a path leaves out is one, also without `-k`."""
     session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None, narrowed_by="?")
-    plugin = ConformancePlugin(session, Requests())
+    plugin = ConformancePlugin(session, StopRequests())
     config = asked(*arguments)
     config.hook = SimpleNamespace(pytest_deselected=plugin.pytest_deselected)
     items = [item("smoke"), item("smoke"), item(), item("nightly")]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runner.resources import Laboratory
-from runner.signals import OBEYED_AT, Requests, deferred
+from runner.resources import RunResources
+from runner.signals import OBEYED_AT, StopRequests, deferred
 from verification.spark import session as spark
 
 
@@ -46,17 +46,17 @@ def test_the_judge_is_not_waited_for_in_a_hurry(running: bool, monkeypatch: pyte
     """Its JVM is ended; one that is still starting answers nobody yet, and is waited for."""
     killed: list[object] = []
     monkeypatch.setattr(spark, "kill", killed.append)
-    laboratory = object.__new__(Laboratory)
-    laboratory._spark = Future[Any]()
+    resources = object.__new__(RunResources)
+    resources._spark = Future[Any]()
     if running:
-        laboratory._spark.set_result("session")
-    laboratory.hurry()
+        resources._spark.set_result("session")
+    resources.hurry()
     assert killed == ["session"] * running
 
 
 def test_a_request_that_a_finalizer_swallows_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python drops what `__del__` raises: the run learns of the request from the count."""
-    requests = Requests()
+    requests = StopRequests()
     dropped: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)
 

@@ -11,16 +11,16 @@ from runner.explorer.moves import Epoch, Move
 from runner.explorer.parallel import explore
 from runner.explorer.store import Found, Store, opened
 from runner.explorer.walk import Deviation, ModelAnswerer
-from runner.protocol.toolkit.script_recorder import Recording
+from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.specification.coordinator import ended
 from verification.specification.state import Answer, Kind, Outcome, Phase, Request, Rules, State
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 #: Seeds that are enough to meet every ordinary situation several times.
 SEEDS = 80
 
 
-def rules(generation: Generation, release: str = "4.3.1") -> Rules:
+def rules(generation: TransactionVersion, release: str = "4.3.1") -> Rules:
     """A new cluster of a release: level 2 from 4.0 on."""
     return Rules(release=release, generation=generation, level=2 if release >= "4" else 0)
 
@@ -90,7 +90,7 @@ class Played:
     """An answerer with what an exploration asks of one."""
 
     model: ModelAnswerer
-    recording: Recording = field(default_factory=Recording)
+    recording: ScriptRecorder = field(default_factory=ScriptRecorder)
     slow: bool = False
 
     def ask(self, move: Move, request: Request) -> Answer:
@@ -98,7 +98,7 @@ class Played:
         return self.model.ask(move, request)
 
     def hold(self, move: Move, request: Request) -> None:
-        """Requests are values."""
+        """StopRequests are values."""
 
     def settle(self) -> Answer:
         """As the model."""
@@ -114,11 +114,11 @@ class Stand:
 
     deviation: Callable[[int], Deviation | None]
     before: Callable[[int], None] = lambda _: None
-    generations: tuple[Generation, ...] = (Generation.TV1,)
+    generations: tuple[TransactionVersion, ...] = (TransactionVersion.TV1,)
     slow: Callable[[int], bool] = lambda _: False
     walks: int = 0
 
-    def rules(self, generation: Generation) -> Rules:
+    def rules(self, generation: TransactionVersion) -> Rules:
         """Of the newest release."""
         return rules(generation)
 

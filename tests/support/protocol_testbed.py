@@ -16,7 +16,7 @@ from runner.protocol.case_runner import Case, Sweep
 from runner.protocol.open_clients import Clients
 from runner.protocol.plugin import ProtocolPlugin
 from runner.protocol.toolkit.case import Needs
-from runner.signals import Requests
+from runner.signals import StopRequests
 from verification.requirements.catalogue import load
 from verification.scripts.script import Script
 
@@ -38,7 +38,7 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolP
         keyword=keyword,
         options=(),
     )
-    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), Requests())
+    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), StopRequests())
     plugin.journal.machine = {"processors": "2"}  # what is found here is no part of these tests
     plugin.journal.narrowed_by = keyword
     plugin.journal.plan(case_of(each) for each in planned)

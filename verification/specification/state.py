@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from verification.vocabulary.releases import within
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 #: The place of the group's offsets among the partitions of a transaction.
 GROUP = -1
@@ -50,13 +50,13 @@ class Rules:
     """What lawfully depends on the brokers: release, finalized `transaction.version`, and the requests of the walk."""
 
     release: str
-    generation: Generation
+    generation: TransactionVersion
     level: int
 
     @property
     def tv2(self) -> bool:
         """Whether requests are TV2's."""
-        return self.generation is Generation.TV2
+        return self.generation is TransactionVersion.TV2
 
     def after_abort(self, epoch: int) -> tuple[int, int]:
         """The epoch after the coordinator has aborted a transaction of this one, and the last one that may continue.

@@ -20,8 +20,8 @@ from pathlib import Path
 from chaos import cluster as chaos
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
-from runner.protocol.toolkit.context import Stage
-from runner.protocol.toolkit.outage import Moment
+from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.outage import OutageEvent
 from wire.values import TopicPartition
 
 #: A broker is back within 5 s on a quiet machine; recovery on a busy one takes several times that.
@@ -31,53 +31,53 @@ ELECTED_WITHIN_S = 30.0
 
 
 @contextmanager
-def crashed(stage: Stage, *brokers: int) -> Iterator[None]:
+def crashed(case: CaseContext, *brokers: int) -> Iterator[None]:
     """Killed with SIGKILL, and started again on their data at the end."""
-    with _ended(stage, "crash", brokers, stage.cluster.crash):
+    with _ended(case, "crash", brokers, case.cluster.crash):
         yield
 
 
 @contextmanager
-def stopped(stage: Stage, *brokers: int) -> Iterator[None]:
+def stopped(case: CaseContext, *brokers: int) -> Iterator[None]:
     """Stopped cleanly, and started again on their data at the end."""
-    with _ended(stage, "stop", brokers, stage.cluster.stop):
+    with _ended(case, "stop", brokers, case.cluster.stop):
         yield
 
 
 @contextmanager
-def paused(stage: Stage, broker: int) -> Iterator[None]:
+def paused(case: CaseContext, broker: int) -> Iterator[None]:
     """Stopped in its tracks: connections stay open and nothing is answered."""
-    stage.cluster.pause(BrokerId(broker))
-    stage.forget()
+    case.cluster.pause(BrokerId(broker))
+    case.forget()
     try:
         yield
     finally:
-        stage.cluster.resume(BrokerId(broker))
-        whole(stage)
+        case.cluster.resume(BrokerId(broker))
+        whole(case)
 
 
 @contextmanager
-def isolated(stage: Stage, broker: int) -> Iterator[None]:
+def isolated(case: CaseContext, broker: int) -> Iterator[None]:
     """Cut off from all other brokers, in both directions and on both planes; it runs on and can be asked."""
-    links = stage.cluster.links
+    links = case.cluster.links
     own = [each for each in links.links() if broker == each.target or each.source == str(broker)]
-    stage.require("there are links between brokers, which can be cut", bool(own), True)
+    case.require("there are links between brokers, which can be cut", bool(own), True)
     with _away(
-        stage, f"isolation of broker {broker}", partial(links.cut, *own), f"healing of broker {broker}", links.heal
+        case, f"isolation of broker {broker}", partial(links.cut, *own), f"healing of broker {broker}", links.heal
     ):
         yield
 
 
-def whole(stage: Stage) -> None:
+def whole(case: CaseContext) -> None:
     """Wait until the cluster is as the next case must find it. Raises ClusterUnhealthyError."""
-    await_healthy(stage.cluster, WHOLE_WITHIN_S, idle=False)
-    stage.forget()
+    await_healthy(case.cluster, WHOLE_WITHIN_S, idle=False)
+    case.forget()
 
 
-def files(stage: Stage, broker: int, at: TopicPartition) -> Path:
+def files(case: CaseContext, broker: int, at: TopicPartition) -> Path:
     """The directory of a partition's replica; where brokers' disks cannot be reached the script ends, inconclusive."""
-    path = stage.cluster.directory / "data" / f"broker-{broker}" / str(at)
-    stage.require(f"the files of {at} on broker {broker} can be reached", path.is_dir(), True)
+    path = case.cluster.directory / "data" / f"broker-{broker}" / str(at)
+    case.require(f"the files of {at} on broker {broker} can be reached", path.is_dir(), True)
     return path
 
 
@@ -86,50 +86,50 @@ def snapshots(path: Path) -> list[Path]:
     return sorted(path.glob("*.snapshot"))
 
 
-def controller(stage: Stage) -> int:
+def controller(case: CaseContext) -> int:
     """The active controller; there is one on a cluster that is whole."""
-    found = stage.cluster.view().controller
-    stage.require("there is an active controller", found is not None, True)
+    found = case.cluster.view().controller
+    case.require("there is an active controller", found is not None, True)
     assert found is not None
     return found
 
 
-def spare(stage: Stage) -> int:
+def spare(case: CaseContext) -> int:
     """The broker that goes where any one will do: the last that is not the controller, so that no election is held."""
-    asked = controller(stage)
-    return max(each for each in stage.brokers if each != asked)
+    asked = controller(case)
+    return max(each for each in case.brokers if each != asked)
 
 
-def elected(stage: Stage, at: TopicPartition, *, instead_of: int) -> int:
+def elected(case: CaseContext, at: TopicPartition, *, instead_of: int) -> int:
     """Wait until the brokers that are left have another leader for a partition; who it is.
 
     Asked of the cluster's witness and not of any broker: one that is cut off goes on believing in itself. Those that are
     left learn of it one after the other, and until then name one that cannot be reached any more.
     """
     place = chaos.TopicPartition(topic=at.topic, partition=at.partition)
-    seen = stage.until(
-        lambda: stage.cluster.view().partitions[place].leader,
+    seen = case.until(
+        lambda: case.cluster.view().partitions[place].leader,
         lambda leader: leader not in {None, instead_of},
         within_s=ELECTED_WITHIN_S,
     )
-    stage.require(f"{at} has another leader", seen not in {None, instead_of}, True)
-    for broker in sorted(stage.cluster.responsive() - {BrokerId(instead_of)}):
-        told = stage.until(
-            partial(_leader_by, stage, broker, at), lambda each: each not in {-1, instead_of}, within_s=ELECTED_WITHIN_S
+    case.require(f"{at} has another leader", seen not in {None, instead_of}, True)
+    for broker in sorted(case.cluster.responsive() - {BrokerId(instead_of)}):
+        told = case.until(
+            partial(_leader_by, case, broker, at), lambda each: each not in {-1, instead_of}, within_s=ELECTED_WITHIN_S
         )
-        stage.require(f"broker {broker} knows it", told not in {-1, instead_of}, True)
+        case.require(f"broker {broker} knows it", told not in {-1, instead_of}, True)
     return int(seen)
 
 
-def _leader_by(stage: Stage, broker: int, at: TopicPartition) -> int:
+def _leader_by(case: CaseContext, broker: int, at: TopicPartition) -> int:
     """Whom a broker names as a partition's leader; -1 for nobody."""
     body = {"Topics": [{"Name": at.topic}], "AllowAutoTopicCreation": False}
-    partitions = stage.client.call("Metadata", body, broker=broker)["Topics"][0]["Partitions"]
+    partitions = case.client.call("Metadata", body, broker=broker)["Topics"][0]["Partitions"]
     return next((int(each["LeaderId"]) for each in partitions if each["PartitionIndex"] == at.partition), -1)
 
 
 @contextmanager
-def _ended(stage: Stage, verb: str, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
+def _ended(case: CaseContext, verb: str, brokers: Sequence[int], leave: Callable[[BrokerId], None]) -> Iterator[None]:
     names = ", ".join(map(str, brokers))
 
     def go() -> None:
@@ -138,24 +138,26 @@ def _ended(stage: Stage, verb: str, brokers: Sequence[int], leave: Callable[[Bro
 
     def come_back() -> None:
         for broker in brokers:
-            stage.cluster.start(BrokerId(broker))
+            case.cluster.start(BrokerId(broker))
 
-    with _away(stage, f"{verb} of broker {names}", go, f"return of broker {names}", come_back):
+    with _away(case, f"{verb} of broker {names}", go, f"return of broker {names}", come_back):
         yield
 
 
 @contextmanager
-def _away(stage: Stage, away: str, go: Callable[[], None], back: str, come_back: Callable[[], None]) -> Iterator[None]:
+def _away(
+    case: CaseContext, away: str, go: Callable[[], None], back: str, come_back: Callable[[], None]
+) -> Iterator[None]:
     """An outage: both of its ends, by their names, are moments that cases may share."""
 
     def mend() -> None:
         come_back()
-        await_healthy(stage.cluster, WHOLE_WITHIN_S, idle=False)
+        await_healthy(case.cluster, WHOLE_WITHIN_S, idle=False)
 
-    stage.together(Moment(away, go))
-    stage.forget()
+    case.together(OutageEvent(away, go))
+    case.forget()
     try:
         yield
     finally:
-        stage.together(Moment(back, mend))
-        stage.forget()
+        case.together(OutageEvent(back, mend))
+        case.forget()

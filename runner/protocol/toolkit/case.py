@@ -13,20 +13,20 @@ import pytest
 
 from chaos.cluster import Site
 from fixtures.clusters.spec import ClusterSpec
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 #: `@requirement("TXN-17")` above a case: the rows of the catalogue that it decides.
 requirement = pytest.mark.requirement
-#: `@generations(Generation.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
+#: `@generations(TransactionVersion.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
 #: whatever the broker speaks, because nothing in it depends on the generation.
 generations = pytest.mark.generations
 #: `@shares("stopped")`: the outages of its brokers that it goes through with others (`company.OUTAGES`), in order;
-#: `hurried=True` where time runs from its first request on.
+#: `time_critical=True` where time runs from its first request on.
 shares = pytest.mark.shares
 #: `@needs(Needs(brokers=3))`: the cluster; without it one broker with the harness's settings.
 needs = pytest.mark.needs
 
-BOTH = (Generation.TV1, Generation.TV2)
+BOTH = (TransactionVersion.TV1, TransactionVersion.TV2)
 #: What a new cluster has finalized on every release that can be formatted with a level (TV2-01): whoever needs it shares
 #: the cluster of those who do not mind, and requires it.
 LEVEL_OF_NEW_CLUSTERS = 2

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from wire.records import encode
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 SEGMENT_MS = 30_000
 ROLL_MS = SEGMENT_MS + 1000
@@ -29,22 +29,22 @@ Pair = tuple[bytes, bytes]
 class CompactedLog:
     """A compacted partition and its clock: `now_ms` is the timestamp of what is written next."""
 
-    def __init__(self, stage: Stage, *, delete_retention_ms: int = DAY_MS) -> None:
-        (self.at,) = stage.topic(
+    def __init__(self, case: CaseContext, *, delete_retention_ms: int = DAY_MS) -> None:
+        (self.at,) = case.topic(
             cleanup_policy="compact",
             min_cleanable_dirty_ratio="0.0",
             segment_ms=str(SEGMENT_MS),
             delete_retention_ms=str(delete_retention_ms),
         )
-        self.stage = stage
+        self.case = case
         self.now_ms = time.time_ns() // 1_000_000
-        self._plain = ScriptedProducer(stage, None)
+        self._plain = ScriptedProducer(case, None)
         self._sentinels = 0
 
     def plain(self, *pairs: Pair) -> None:
         """Records of no producer."""
         batch = encode(pairs, timestamp_ms=self.now_ms)
-        self.stage.require_code("plain records", self._plain.send_batch(self.at, batch))
+        self.case.require_code("plain records", self._plain.send_batch(self.at, batch))
 
     def sentinel(self) -> None:
         """The sentinel once more."""
@@ -53,8 +53,8 @@ class CompactedLog:
 
     def writes(self, producer: ScriptedProducer, *pairs: Pair) -> None:
         """Records of a transaction, which begins with them unless it is open."""
-        if self.stage.generation is Generation.TV1:
-            self.stage.set_up("the partition is added", lambda: producer.add(self.at))
+        if self.case.generation is TransactionVersion.TV1:
+            self.case.set_up("the partition is added", lambda: producer.add(self.at))
         batch = encode(
             pairs,
             timestamp_ms=self.now_ms,
@@ -63,7 +63,7 @@ class CompactedLog:
             base_sequence=producer.sequences[self.at],
             transactional=True,
         )
-        self.stage.set_up("records of a transaction", lambda: producer.send_batch(self.at, batch))
+        self.case.set_up("records of a transaction", lambda: producer.send_batch(self.at, batch))
         producer.sequences[self.at] += len(pairs)
 
     def roll(self) -> None:
@@ -74,8 +74,8 @@ class CompactedLog:
         """Set up: a record in a new segment, and the cleaner has been over everything before it."""
         self.roll()
         self.plain((NEXT_SEGMENT, str(self._sentinels).encode()))
-        left = self.stage.until(self._sentinels_left, lambda seen: seen == 1, within_s=CLEANED_WITHIN_S)
-        self.stage.require("sentinels that the cleaner has left", left, 1)
+        left = self.case.until(self._sentinels_left, lambda seen: seen == 1, within_s=CLEANED_WITHIN_S)
+        self.case.require("sentinels that the cleaner has left", left, 1)
 
     def _sentinels_left(self) -> int:
         return sum(key == SENTINEL for key, _ in self.records())
@@ -84,7 +84,7 @@ class CompactedLog:
         """Every data record of the log, decided or not."""
         return [
             (record.key, record.value)
-            for batch in self.stage.see.batches(self.at)
+            for batch in self.case.inspect.batches(self.at)
             if not batch.control
             for record in batch.records()
         ]
@@ -96,12 +96,12 @@ class CompactedLog:
     def committed(self) -> list[str]:
         """What a reader under read_committed is given, without the cleaner's own."""
         own = {(value or b"").decode() for key, value in self.records() if key in OWN}
-        return [value for value in self.stage.see.committed(self.at) if value not in own]
+        return [value for value in self.case.inspect.committed(self.at) if value not in own]
 
 
-def transactional(stage: Stage, name: str) -> ScriptedProducer:
+def transactional(case: CaseContext, name: str) -> ScriptedProducer:
     """A transactional producer that outlives the slowest cleaner."""
-    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=300_000).ready()
+    return ScriptedProducer(case, f"{case.name}-{name}", timeout_ms=300_000).ready()
 
 
 def pairs(keys: Sequence[str], value: str) -> list[Pair]:

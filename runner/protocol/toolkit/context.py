@@ -20,10 +20,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fixtures.waiting import LOOK_EVERY_S
-from runner.protocol.toolkit.inspector import Eyes
+from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.outage import Together, alone
 from runner.protocol.toolkit.responses import Answer
-from runner.protocol.toolkit.script_recorder import Recording
+from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.scripts.script import Relation
 from verification.vocabulary import releases
 from wire.answers import Answers
@@ -35,7 +35,7 @@ from wire.errors import WireError
 from wire.primitives import Raw
 from wire.request import Request
 from wire.schema import Body
-from wire.transaction_versions import AT_MOST, Generation
+from wire.transaction_versions import AT_MOST, TransactionVersion
 from wire.values import CoordinatorType, TopicPartition
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ NOT_NOW = frozenset(
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Line:
+class BrokerConnection:
     """A connection to a broker, by a name that the script shows."""
 
     broker: int
@@ -73,14 +73,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A request on its way; `Stage.receive` waits for its answer."""
+    """A request on its way; `CaseContext.receive` waits for its answer."""
 
-    line: Line
+    line: BrokerConnection
     pending: Pending
     receive: Callable[[], Answer]
 
 
-class Stage:
+class CaseContext:
     """What a case is given. `name` makes topics, groups and transactional ids unique.
 
     `cluster` is there for cases that take brokers away (see `runner.protocol.toolkit.brokers`); whoever changes it must
@@ -92,7 +92,7 @@ class Stage:
         self,
         client: Client,
         *,
-        generation: Generation,
+        generation: TransactionVersion,
         release: str,
         defined: Definitions,
         cluster: RunningCluster,
@@ -104,26 +104,28 @@ class Stage:
         self.cluster = cluster
         self.together = together
         self.generation = generation
-        self.recording = Recording()
-        self.see = Eyes(client)
+        self.recording = ScriptRecorder()
+        self.inspect = Inspector(client)
         self.name = secrets.token_hex(4)
-        self._lines: dict[int, Line] = {}
-        self._others: list[Line] = []
+        self._lines: dict[int, BrokerConnection] = {}
+        self._others: list[BrokerConnection] = []
         self._topics = 0
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def line(self, broker: int) -> Line:
+    def line(self, broker: int) -> BrokerConnection:
         """The usual connection to a broker; opened anew when it has ended."""
         line = self._lines.get(broker)
         if line is None or line.connection.closed:
-            line = self._lines[broker] = Line(broker=broker, name=f"broker {broker}", connection=self._open(broker))
+            line = self._lines[broker] = BrokerConnection(
+                broker=broker, name=f"broker {broker}", connection=self._open(broker)
+            )
         return line
 
-    def another_line(self, broker: int) -> Line:
+    def open_connection(self, broker: int) -> BrokerConnection:
         """One more connection to a broker, which belongs to the script."""
         name = f"broker {broker}, connection {len(self._others) + 2}"
-        line = Line(broker=broker, name=name, connection=self._open(broker))
+        line = BrokerConnection(broker=broker, name=name, connection=self._open(broker))
         self._others.append(line)
         return line
 
@@ -136,18 +138,23 @@ class Stage:
     def _open(self, broker: int) -> Connection:
         return self.client.open(broker)
 
-    def version_of(self, api: str, line: Line) -> int:
+    def version_of(self, api: str, line: BrokerConnection) -> int:
         """The highest version of an API that the broker offers and the generation has."""
         return line.connection.version_for(api, at_most=AT_MOST[self.generation].get(api, 0x7FFF))
 
     def request(
-        self, api: str, body: Mapping[str, Any] | Raw | Callable[[int], Body], *, line: Line, version: int | None = None
+        self,
+        api: str,
+        body: Mapping[str, Any] | Raw | Callable[[int], Body],
+        *,
+        line: BrokerConnection,
+        version: int | None = None,
     ) -> Request:
         """A request as a value, not sent; a body that depends on the version is given as a function of it."""
         chosen = self.version_of(api, line) if version is None else version
         return line.connection.request(api, body(chosen) if callable(body) else body, chosen)
 
-    def send(self, request: Request, *, line: Line) -> Sent:
+    def send(self, request: Request, *, line: BrokerConnection) -> Sent:
         """Send a request, byte for byte, and do not wait for its answer yet."""
         begun = self.recording.begin(request.api, request.version, line.name, request.body)
         pending = line.connection.send(request)
@@ -166,14 +173,14 @@ class Stage:
         body: Mapping[str, Any] | Raw | Callable[[int], Body],
         *,
         broker: int | None = None,
-        line: Line | None = None,
+        line: BrokerConnection | None = None,
         version: int | None = None,
     ) -> Answer:
         """Send one request and wait for its answer; any broker where none is named."""
         chosen = line or self.line(self.brokers[0] if broker is None else broker)
         return self.send(self.request(api, body, line=chosen, version=version), line=chosen).receive()
 
-    def flood(self, request: Request, *, line: Line, count: int) -> Sequence[Body]:
+    def send_many(self, request: Request, *, line: BrokerConnection, count: int) -> Sequence[Body]:
         """Send one request so many times without waiting, then receive every answer; one exchange of the script.
 
         Raises WireError when an answer does not come: a flood is ground, not claim. An answer is decoded when it is

@@ -6,7 +6,7 @@ has no place here: there the case fails.
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.responses import Answer
 from wire.codes import ErrorCode
 
@@ -28,11 +28,11 @@ def outside_code(answer: Answer) -> ErrorCode:
     return ErrorCode.TRANSACTION_ABORTABLE if answer.version >= since else ErrorCode.INVALID_TXN_STATE
 
 
-def expect_fenced(stage: Stage, what: str, answer: Answer) -> None:
+def expect_fenced(case: CaseContext, what: str, answer: Answer) -> None:
     """Claim that a coordinator fences."""
-    stage.expect_code(what, answer, fencing_code(answer))
+    case.expect_code(what, answer, fencing_code(answer))
 
 
-def late_commit_code(stage: Stage) -> ErrorCode:
+def late_commit_code(case: CaseContext) -> ErrorCode:
     """What EndTxn v5(commit) answers when the coordinator has aborted that transaction (KAFKA-20785)."""
-    return ErrorCode.PRODUCER_FENCED if stage.since("4.5.0") else ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.PRODUCER_FENCED if case.since("4.5.0") else ErrorCode.INVALID_TXN_STATE

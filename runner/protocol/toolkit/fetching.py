@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.responses import Answer
 from wire.fetch import FETCH_BYTES_MAX
 from wire.records import Batch, Marker, decode
@@ -38,13 +38,13 @@ class Fetched:
 
 
 def fetch(
-    stage: Stage,
+    case: CaseContext,
     at: TopicPartition,
     isolation: Isolation,
     *,
     offset: int = 0,
     broker: int | None = None,
-    line: Line | None = None,
+    line: BrokerConnection | None = None,
 ) -> Fetched:
     """Fetch a partition from an offset, by its leader unless another broker or connection is named."""
     topic = {
@@ -59,10 +59,10 @@ def fetch(
         "IsolationLevel": int(isolation),
         "Topics": [topic],
     }
-    asked = line or stage.line(stage.leader(at) if broker is None else broker)
+    asked = line or case.line(case.leader(at) if broker is None else broker)
     # 2.7 is the first release with v12; the ones below say nothing else about isolation.
     version = asked.connection.version_for("Fetch", at_most=FETCH_VERSION)
-    answer = stage.ask("Fetch", body, line=asked, version=version)
+    answer = case.ask("Fetch", body, line=asked, version=version)
     found = answer["Responses"][0]["Partitions"][0]
     aborted = found["AbortedTransactions"]
     return Fetched(
@@ -74,19 +74,19 @@ def fetch(
     )
 
 
-def list_offset(stage: Stage, at: TopicPartition, isolation: Isolation, timestamp: int) -> tuple[int, int]:
+def list_offset(case: CaseContext, at: TopicPartition, isolation: Isolation, timestamp: int) -> tuple[int, int]:
     """(offset, timestamp) that ListOffsets answers for a time in milliseconds, EARLIEST or LATEST."""
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Timestamp": timestamp}]}
     body = {"ReplicaId": -1, "IsolationLevel": int(isolation), "Topics": [topic]}
-    answer = stage.require_code("ListOffsets", stage.ask("ListOffsets", body, broker=stage.leader(at)))
+    answer = case.require_code("ListOffsets", case.ask("ListOffsets", body, broker=case.leader(at)))
     found = answer["Topics"][0]["Partitions"][0]
     return found["Offset"], found["Timestamp"]
 
 
-def delete_records(stage: Stage, at: TopicPartition, before: int) -> Answer:
+def delete_records(case: CaseContext, at: TopicPartition, before: int) -> Answer:
     """DeleteRecords below an offset."""
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Offset": before}]}
-    return stage.ask("DeleteRecords", {"Topics": [topic], "TimeoutMs": 10_000}, broker=stage.leader(at))
+    return case.ask("DeleteRecords", {"Topics": [topic], "TimeoutMs": 10_000}, broker=case.leader(at))
 
 
 def aborted_in(batches: Iterable[Batch]) -> list[tuple[int, int, int]]:
@@ -105,7 +105,7 @@ def aborted_in(batches: Iterable[Batch]) -> list[tuple[int, int, int]]:
 
 
 def write_marker(
-    stage: Stage,
+    case: CaseContext,
     at: TopicPartition,
     *,
     producer_id: int,
@@ -131,11 +131,11 @@ def write_marker(
     def body(version: int) -> Body:
         return {"Markers": [marker | ({"TransactionVersion": transaction_version} if version >= 2 else {})]}
 
-    return stage.ask("WriteTxnMarkers", body, broker=stage.leader(at) if broker is None else broker, version=version)
+    return case.ask("WriteTxnMarkers", body, broker=case.leader(at) if broker is None else broker, version=version)
 
 
-def coordinator_epoch(stage: Stage, at: TopicPartition, producer_id: int) -> int:
+def coordinator_epoch(case: CaseContext, at: TopicPartition, producer_id: int) -> int:
     """The coordinator epoch of the last marker that the leader has of a producer (2.8+), which it must remember."""
-    epochs = [int(each["CoordinatorEpoch"]) for each in stage.see.producers(at) if each["ProducerId"] == producer_id]
-    stage.require("the leader remembers the producer", len(epochs), 1)
+    epochs = [int(each["CoordinatorEpoch"]) for each in case.inspect.producers(at) if each["ProducerId"] == producer_id]
+    case.require("the leader remembers the producer", len(epochs), 1)
     return epochs[0]

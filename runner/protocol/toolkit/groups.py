@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Answer
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 from wire.values import TopicPartition
 
 SESSION_MS = 30_000
@@ -28,21 +28,21 @@ BY_ID_VERSION = 6
 
 
 def commit(
-    stage: Stage, group: str, offsets: Mapping[TopicPartition, int], *, version: int = 7, **fields: Any
+    case: CaseContext, group: str, offsets: Mapping[TopicPartition, int], *, version: int = 7, **fields: Any
 ) -> Answer:
     """OffsetCommit, plain; without member and generation it is what an administrator sends."""
     body = {"GroupId": group, "Topics": _topics(offsets)} | fields
-    return stage.ask("OffsetCommit", body, broker=stage.group_coordinator(group), version=version)
+    return case.ask("OffsetCommit", body, broker=case.group_coordinator(group), version=version)
 
 
-def fetch_offsets(stage: Stage, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Answer:
+def fetch_offsets(case: CaseContext, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Answer:
     """OffsetFetch at v7."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for at in places:
         by_topic[at.topic].append(at.partition)
     topics = [{"Name": name, "PartitionIndexes": indexes} for name, indexes in by_topic.items()]
     body = {"GroupId": group, "Topics": topics, "RequireStable": stable}
-    return stage.ask("OffsetFetch", body, broker=stage.group_coordinator(group), version=STABLE_VERSION)
+    return case.ask("OffsetFetch", body, broker=case.group_coordinator(group), version=STABLE_VERSION)
 
 
 def offsets_of(answer: Answer) -> dict[str, int]:
@@ -56,39 +56,39 @@ def offsets_of(answer: Answer) -> dict[str, int]:
 
 def pends(producer: ScriptedProducer, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Set up: the offsets are part of the producer's open transaction."""
-    stage = producer.stage
+    case = producer.case
     joins(producer, group)
-    stage.set_up("the offsets are pending", partial(producer.commit_offsets, group, offsets))
+    case.set_up("the offsets are pending", partial(producer.commit_offsets, group, offsets))
 
 
 def joins(producer: ScriptedProducer, group: str) -> None:
     """Set up: the group is part of the producer's transaction, where the generation asks for that."""
-    if producer.stage.generation is Generation.TV1:
-        producer.stage.set_up("the group is added", partial(producer.add_offsets, group))
+    if producer.case.generation is TransactionVersion.TV1:
+        producer.case.set_up("the group is added", partial(producer.add_offsets, group))
 
 
 def commits_by_id(producer: ScriptedProducer, group: str, at: TopicPartition, offset: int, **fields: Any) -> Answer:
     """TxnOffsetCommit v6 (4.4+, KIP-1319), which names topics by their ids; a request of TV2."""
-    stage = producer.stage
+    case = producer.case
     topic = {
-        "TopicId": stage.client.metadata([at.topic]).topics[at.topic].id,
+        "TopicId": case.client.metadata([at.topic]).topics[at.topic].id,
         "Partitions": [{"PartitionIndex": at.partition, "CommittedOffset": offset}],
     }
     return producer.commit_offsets(group, {}, version=BY_ID_VERSION, Topics=[topic], **fields)
 
 
-def has_ids(stage: Stage) -> bool:
+def has_ids(case: CaseContext) -> bool:
     """Whether a TxnOffsetCommit that names topics by their ids belongs to the case's generation, and is offered."""
-    connection = stage.client.connection()
-    highest = connection.versions[stage.client.definitions.api_key("TxnOffsetCommit")][1]
-    return stage.generation is Generation.TV2 and highest >= BY_ID_VERSION
+    connection = case.client.connection()
+    highest = connection.versions[case.client.definitions.api_key("TxnOffsetCommit")][1]
+    return case.generation is TransactionVersion.TV2 and highest >= BY_ID_VERSION
 
 
 def member_fields(
-    stage: Stage, generation: int, member: str, instance: str | None = None, *, api: str = "TxnOffsetCommit"
+    case: CaseContext, generation: int, member: str, instance: str | None = None, *, api: str = "TxnOffsetCommit"
 ) -> Body:
     """The member data of a TxnOffsetCommit or an OffsetCommit; definitions differ in the name of the generation."""
-    fields = stage.client.definitions.message(f"{api}Request", 7 if api == "OffsetCommit" else 3).codec.fields
+    fields = case.client.definitions.message(f"{api}Request", 7 if api == "OffsetCommit" else 3).codec.fields
     name = next(each.name for each in fields if each.name.startswith("GenerationId"))
     return {name: generation, "MemberId": member, "GroupInstanceId": instance}
 
@@ -96,8 +96,8 @@ def member_fields(
 class ClassicMember:
     """A member of a classic group that subscribes to one topic."""
 
-    def __init__(self, stage: Stage, group: str, topic: str, *, instance: str | None = None) -> None:
-        self.stage, self.group, self.topic, self.instance = stage, group, topic, instance
+    def __init__(self, case: CaseContext, group: str, topic: str, *, instance: str | None = None) -> None:
+        self.case, self.group, self.topic, self.instance = case, group, topic, instance
         self.id = ""
         self.generation = -1
 
@@ -115,7 +115,7 @@ class ClassicMember:
             "ProtocolType": "consumer",
             "Protocols": [{"Name": "range", "Metadata": subscription}],
         }
-        answer = self.stage.ask("JoinGroup", body, broker=self.stage.group_coordinator(self.group))
+        answer = self.case.ask("JoinGroup", body, broker=self.case.group_coordinator(self.group))
         if answer.code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.id, self.generation = answer["MemberId"], answer["GenerationId"]
         return answer
@@ -132,27 +132,27 @@ class ClassicMember:
             # ConsumerProtocolAssignment v0: version, no partitions, user data (null).
             "Assignments": [{"MemberId": self.id, "Assignment": struct.pack(">hii", 0, 0, -1)}],
         }
-        return self.stage.ask("SyncGroup", body, broker=self.stage.group_coordinator(self.group))
+        return self.case.ask("SyncGroup", body, broker=self.case.group_coordinator(self.group))
 
     def joined(self) -> ClassicMember:
         """Set up: it is a member, and the group waits for its leader's assignment (CompletingRebalance)."""
         if self.instance is None:
             # What a coordinator that still loads answers is asked again before the id is taken for given.
             wanted = (Code.NONE, Code.MEMBER_ID_REQUIRED)
-            self.stage.until(self.join, lambda answer: answer.code in wanted, within_s=15)
-        self.stage.set_up("the member has joined", self.join)
+            self.case.until(self.join, lambda answer: answer.code in wanted, within_s=15)
+        self.case.set_up("the member has joined", self.join)
         return self
 
     def stable(self) -> ClassicMember:
         """Set up: it is the only member of a stable group."""
         self.joined()
-        self.stage.set_up("the group is stable", self.sync)
+        self.case.set_up("the group is stable", self.sync)
         return self
 
     def identity(self, *, generation: int | None = None, member: str | None = None) -> Body:
         """Its fields in a TxnOffsetCommit."""
         return member_fields(
-            self.stage,
+            self.case,
             self.generation if generation is None else generation,
             self.id if member is None else member,
             self.instance,
@@ -162,8 +162,8 @@ class ClassicMember:
 class ConsumerMember:
     """A member of a group of the consumer protocol (KIP-848) that subscribes to one topic and revokes at once."""
 
-    def __init__(self, stage: Stage, group: str, topic: str) -> None:
-        self.stage, self.group, self.topic = stage, group, topic
+    def __init__(self, case: CaseContext, group: str, topic: str) -> None:
+        self.case, self.group, self.topic = case, group, topic
         self.id = str(uuid4())
         self.epoch = 0
         self.owned: tuple[tuple[UUID, tuple[int, ...]], ...] = ()
@@ -178,7 +178,7 @@ class ConsumerMember:
             "SubscribedTopicNames": [self.topic],
             "TopicPartitions": [{"TopicId": topic, "Partitions": indexes} for topic, indexes in self.owned],
         }
-        answer = self.stage.ask("ConsumerGroupHeartbeat", body, broker=self.stage.group_coordinator(self.group))
+        answer = self.case.ask("ConsumerGroupHeartbeat", body, broker=self.case.group_coordinator(self.group))
         if answer.code == 0:
             self.epoch = answer["MemberEpoch"]
             if answer["Assignment"] is not None:

@@ -23,7 +23,7 @@ COMPLETE_WITHIN_S = 15.0
 COMPLETE = frozenset({"CompleteCommit", "CompleteAbort", "Empty"})
 
 
-class Eyes:
+class Inspector:
     """Looks at one cluster."""
 
     def __init__(self, client: Client) -> None:

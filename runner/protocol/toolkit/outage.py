@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class OutageEvent:
     """Something that happens to the brokers once, when everybody who shares it is there: `act` does `what`."""
 
     what: str
     act: Callable[[], None] = field(compare=False)
 
 
-Together = Callable[[Moment], None]
+Together = Callable[[OutageEvent], None]
 
 
-def alone(moment: Moment) -> None:
+def alone(moment: OutageEvent) -> None:
     """There is nobody to be waited for."""
     moment.act()

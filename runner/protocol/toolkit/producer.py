@@ -13,14 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.inspector import COMPLETE
 from runner.protocol.toolkit.responses import Answer
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode, code_name
 from wire.records import encode
 from wire.schema import Body
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 from wire.values import Producer, TopicPartition
 
 UNKNOWN = Producer(id=-1, epoch=-1)
@@ -28,10 +28,10 @@ PRODUCE_TIMEOUT_MS = 10_000
 
 
 class ScriptedProducer:
-    """A transactional producer, or an idempotent one where `transactional_id` is None. Made by `Stage`'s cases."""
+    """A transactional producer, or an idempotent one where `transactional_id` is None. Made by `CaseContext`'s cases."""
 
-    def __init__(self, stage: Stage, transactional_id: str | None, *, timeout_ms: int = 60_000) -> None:
-        self.stage = stage
+    def __init__(self, case: CaseContext, transactional_id: str | None, *, timeout_ms: int = 60_000) -> None:
+        self.case = case
         self.transactional_id = transactional_id
         self.timeout_ms = timeout_ms
         self.now = UNKNOWN
@@ -45,7 +45,7 @@ class ScriptedProducer:
         if continues is not None:
             body |= {"ProducerId": continues.id, "ProducerEpoch": continues.epoch}
         broker = None if self.transactional_id is None else self._coordinator
-        answer = self.stage.ask("InitProducerId", body | fields, broker=broker, version=version)
+        answer = self.case.ask("InitProducerId", body | fields, broker=broker, version=version)
         if answer.code == 0:
             self.now = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
             self.sequences.clear()
@@ -60,17 +60,17 @@ class ScriptedProducer:
             "V3AndBelowProducerEpoch": self.now.epoch if epoch is None else epoch,
             "V3AndBelowTopics": topics,
         }
-        return self.stage.ask("AddPartitionsToTxn", body, broker=self._coordinator, version=version)
+        return self.case.ask("AddPartitionsToTxn", body, broker=self._coordinator, version=version)
 
     def add_offsets(self, group: str, *, epoch: int | None = None, version: int | None = None) -> Answer:
         """AddOffsetsToTxn."""
         body = self._identified(epoch) | {"GroupId": group}
-        return self.stage.ask("AddOffsetsToTxn", body, broker=self._coordinator, version=version)
+        return self.case.ask("AddOffsetsToTxn", body, broker=self._coordinator, version=version)
 
     def end(self, *, commit: bool, epoch: int | None = None, version: int | None = None) -> Answer:
         """EndTxn. In TV2 the answer names the id and epoch of the next transaction."""
         body = self.end_body(commit=commit, epoch=epoch)
-        answer = self.stage.ask("EndTxn", body, broker=self._coordinator, version=version)
+        answer = self.case.ask("EndTxn", body, broker=self._coordinator, version=version)
         if answer.code == 0 and answer.body is not None and answer.body.get("ProducerId", -1) >= 0:
             told = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
             if told != self.now:
@@ -85,7 +85,7 @@ class ScriptedProducer:
     @property
     def _coordinator(self) -> int:
         assert self.transactional_id is not None, "an idempotent producer has no coordinator"
-        return self.stage.coordinator(self.transactional_id)
+        return self.case.coordinator(self.transactional_id)
 
     def _identified(self, epoch: int | None) -> Body:
         return {
@@ -121,7 +121,7 @@ class ScriptedProducer:
         at: TopicPartition,
         values: Sequence[str] = ("a",),
         *,
-        line: Line | None = None,
+        line: BrokerConnection | None = None,
         version: int | None = None,
         **fields: Any,
     ) -> Answer:
@@ -137,13 +137,13 @@ class ScriptedProducer:
         at: TopicPartition,
         batch: bytes,
         *,
-        line: Line | None = None,
+        line: BrokerConnection | None = None,
         version: int | None = None,
         **fields: Any,
     ) -> Answer:
         """Produce these very bytes."""
-        leader = None if line else self.stage.leader(at)
-        return self.stage.ask(
+        leader = None if line else self.case.leader(at)
+        return self.case.ask(
             "Produce", self.produce_body({at: batch}) | fields, broker=leader, line=line, version=version
         )
 
@@ -188,22 +188,22 @@ class ScriptedProducer:
             for name, indexes in _by_topic(offsets).items()
         ]
         body = self._identified(epoch) | {"GroupId": group, "Topics": topics} | fields
-        broker = self.stage.group_coordinator(group)
-        return self.stage.ask("TxnOffsetCommit", body, broker=broker, version=version)
+        broker = self.case.group_coordinator(group)
+        return self.case.ask("TxnOffsetCommit", body, broker=broker, version=version)
 
     # -- set-up ------------------------------------------------------------------------------------------------
 
     def ready(self) -> ScriptedProducer:
         """Set up: initialise."""
-        self.stage.set_up(f"{self.transactional_id} is initialised", self.init)
+        self.case.set_up(f"{self.transactional_id} is initialised", self.init)
         return self
 
     def writes(self, *places: TopicPartition, values: Sequence[str] = ("a",)) -> ScriptedProducer:
         """Set up: add the partitions where the generation does that, and write to each of them."""
-        if self.transactional_id is not None and self.stage.generation is Generation.TV1:
-            self.stage.set_up("the partitions are added", lambda: self.add(*places))
+        if self.transactional_id is not None and self.case.generation is TransactionVersion.TV1:
+            self.case.set_up("the partitions are added", lambda: self.add(*places))
         for at in places:
-            self.stage.set_up(f"a batch is acknowledged by {at}", partial(self.produce, at, values))
+            self.case.set_up(f"a batch is acknowledged by {at}", partial(self.produce, at, values))
         return self
 
     def ends(self, *, commit: bool, claim: bool = False) -> ScriptedProducer:
@@ -213,12 +213,12 @@ class ScriptedProducer:
         the markers are written.
         """
         word, ask = "commit" if commit else "abort", partial(self.end, commit=commit)
-        state_it = self.stage.expect if claim else self.stage.require
-        answer = self.stage.answered(ask)
+        state_it = self.case.expect if claim else self.case.require
+        answer = self.case.answered(ask)
         state_it(f"the {word} is acknowledged", code_name(answer.code), code_name(ErrorCode.NONE))
-        state = self.stage.see.complete(self.transactional_id)
+        state = self.case.inspect.complete(self.transactional_id)
         if state is None:
-            answer = self.stage.answered(ask)
+            answer = self.case.answered(ask)
             state_it(f"the {word} is complete", code_name(answer.code), code_name(ErrorCode.NONE))
         else:
             wanted = [f"Complete{word.title()}"] if claim else sorted(COMPLETE)
@@ -227,26 +227,26 @@ class ScriptedProducer:
 
     def copy(self) -> ScriptedProducer:
         """Another instance that believes to be this one: a zombie of it once one of the two has gone on."""
-        twin = ScriptedProducer(self.stage, self.transactional_id, timeout_ms=self.timeout_ms)
+        twin = ScriptedProducer(self.case, self.transactional_id, timeout_ms=self.timeout_ms)
         twin.now, twin.sequences = replace(self.now), defaultdict(int, self.sequences)
         return twin
 
 
-def transactional(stage: Stage, name: str = "owner", *, timeout_ms: int = 60_000) -> ScriptedProducer:
+def transactional(case: CaseContext, name: str = "owner", *, timeout_ms: int = 60_000) -> ScriptedProducer:
     """An initialised producer with a transactional id of the case's own."""
-    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=timeout_ms).ready()
+    return ScriptedProducer(case, f"{case.name}-{name}", timeout_ms=timeout_ms).ready()
 
 
-def idempotent(stage: Stage) -> tuple[ScriptedProducer, TopicPartition]:
+def idempotent(case: CaseContext) -> tuple[ScriptedProducer, TopicPartition]:
     """An idempotent producer and a partition of its own."""
-    (at,) = stage.topic()
-    return ScriptedProducer(stage, None).ready(), at
+    (at,) = case.topic()
+    return ScriptedProducer(case, None).ready(), at
 
 
-def plain(stage: Stage, at: TopicPartition, value: str, **fields: Any) -> Answer:
+def plain(case: CaseContext, at: TopicPartition, value: str, **fields: Any) -> Answer:
     """Set up: a record of no producer."""
-    nobody = ScriptedProducer(stage, None)
-    return stage.require_code(f"a plain record in {at}", nobody.produce(at, [value], sequence=-1, **fields))
+    nobody = ScriptedProducer(case, None)
+    return case.require_code(f"a plain record in {at}", nobody.produce(at, [value], sequence=-1, **fields))
 
 
 def base_offset(answer: Answer) -> int:

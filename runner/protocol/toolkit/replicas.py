@@ -10,7 +10,7 @@ from functools import partial
 from operator import eq
 from typing import Any
 
-from runner.protocol.toolkit.context import QUORUM_SINCE, Sent, Stage
+from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext, Sent
 from runner.protocol.toolkit.producer import ScriptedProducer
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode
@@ -26,9 +26,9 @@ _PREFERRED = 0
 IDS_TRIED = 20
 
 
-def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[TopicPartition, ...]:
+def placed(case: CaseContext, *replicas: Sequence[int], **settings: str) -> tuple[TopicPartition, ...]:
     """The partitions of a new topic, each on the brokers that are named for it; the first of them leads."""
-    name = f"{stage.name}-placed-{'-'.join(str(broker) for each in replicas for broker in each)}"
+    name = f"{case.name}-placed-{'-'.join(str(broker) for each in replicas for broker in each)}"
     topic = {
         "Name": name,
         "NumPartitions": -1,
@@ -36,63 +36,61 @@ def placed(stage: Stage, *replicas: Sequence[int], **settings: str) -> tuple[Top
         "Assignments": [{"PartitionIndex": i, "BrokerIds": list(each)} for i, each in enumerate(replicas)],
         "Configs": [{"Name": key.replace("_", "."), "Value": value} for key, value in settings.items()],
     }
-    answer = stage.client.call(
-        "CreateTopics", {"Topics": [topic], "TimeoutMs": ASKED_FOR_MS}, broker=_controller(stage)
-    )
+    answer = case.client.call("CreateTopics", {"Topics": [topic], "TimeoutMs": ASKED_FOR_MS}, broker=_controller(case))
     check(answer["Topics"][0]["ErrorCode"], f"CreateTopics of {name}")
     places = tuple(TopicPartition(name, index) for index in range(len(replicas)))
-    stage.client.list_offsets(places)
-    stage.heard_of(name)
+    case.client.list_offsets(places)
+    case.heard_of(name)
     return places
 
 
-def _controller(stage: Stage) -> int | None:
+def _controller(case: CaseContext) -> int | None:
     """Whom to ask: any broker, which passes it on, or with ZooKeeper the controller, because nobody else takes it."""
-    return None if stage.since(QUORUM_SINCE) else stage.client.metadata([]).controller
+    return None if case.since(QUORUM_SINCE) else case.client.metadata([]).controller
 
 
-def deleted(stage: Stage, topic: str) -> None:
+def deleted(case: CaseContext, topic: str) -> None:
     """Delete a topic, and wait until no broker knows it."""
-    stage.client.delete_topics([topic])
+    case.client.delete_topics([topic])
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    for broker in stage.brokers:
-        code = stage.until(partial(stage.told_of, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
-        stage.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
+    for broker in case.brokers:
+        code = case.until(partial(case.told_of, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
+        case.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
 
 
-def put(stage: Stage, at: TopicPartition, *brokers: int) -> None:
+def put(case: CaseContext, at: TopicPartition, *brokers: int) -> None:
     """Reassign a partition to these brokers, and wait until all of them are in sync and the others are gone."""
     partition = {"PartitionIndex": at.partition, "Replicas": list(brokers)}
     body = {"TimeoutMs": ASKED_FOR_MS, "Topics": [{"Name": at.topic, "Partitions": [partition]}]}
-    answer = stage.client.call("AlterPartitionReassignments", body, broker=_controller(stage))
+    answer = case.client.call("AlterPartitionReassignments", body, broker=_controller(case))
     check(answer["ErrorCode"], f"AlterPartitionReassignments of {at}")
     check(answer["Responses"][0]["Partitions"][0]["ErrorCode"], f"AlterPartitionReassignments of {at}")
     wanted = [sorted(brokers), sorted(brokers)]
-    seen = stage.until(lambda: _replicas(stage, at), lambda each: each == wanted, within_s=MOVED_WITHIN_S)
-    stage.require(f"the replicas of {at}, and those in sync", seen, wanted)
+    seen = case.until(lambda: _replicas(case, at), lambda each: each == wanted, within_s=MOVED_WITHIN_S)
+    case.require(f"the replicas of {at}, and those in sync", seen, wanted)
 
 
-def lead(stage: Stage, at: TopicPartition, broker: int) -> None:
+def lead(case: CaseContext, at: TopicPartition, broker: int) -> None:
     """Make one of a partition's replicas its leader, and wait until it answers as such."""
-    now = stage.client.metadata([at.topic]).topics[at.topic].partitions[at.partition].replicas
-    put(stage, at, broker, *(each for each in now if each != broker))
-    if stage.leader(at) != broker:
-        elected(stage, at, broker)
-    stage.client.list_offsets([at])
+    now = case.client.metadata([at.topic]).topics[at.topic].partitions[at.partition].replicas
+    put(case, at, broker, *(each for each in now if each != broker))
+    if case.leader(at) != broker:
+        elected(case, at, broker)
+    case.client.list_offsets([at])
 
 
-def elected(stage: Stage, at: TopicPartition, broker: int) -> None:
+def elected(case: CaseContext, at: TopicPartition, broker: int) -> None:
     """Have the preferred replica lead, which is `broker`, and wait until it is said to."""
-    stage.client.call("ElectLeaders", _election(at), broker=_controller(stage))
-    seen = stage.until(lambda: stage.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
-    stage.require(f"the leader of {at}", seen, broker)
+    case.client.call("ElectLeaders", _election(at), broker=_controller(case))
+    seen = case.until(lambda: case.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
+    case.require(f"the leader of {at}", seen, broker)
 
 
-def electing(stage: Stage, at: TopicPartition, *, by: int) -> Sent:
+def electing(case: CaseContext, at: TopicPartition, *, by: int) -> Sent:
     """Ask for the preferred replica to lead, and do not wait; `by` is asked, or the controller where only that takes it."""
-    asked = _controller(stage)
-    line = stage.another_line(by if asked is None else asked)
-    return stage.send(stage.request("ElectLeaders", _election(at), line=line), line=line)
+    asked = _controller(case)
+    line = case.open_connection(by if asked is None else asked)
+    return case.send(case.request("ElectLeaders", _election(at), line=line), line=line)
 
 
 def _election(at: TopicPartition) -> Body:
@@ -100,31 +98,31 @@ def _election(at: TopicPartition) -> Body:
     return {"ElectionType": _PREFERRED, "TopicPartitions": places, "TimeoutMs": ASKED_FOR_MS}
 
 
-def coordinated(stage: Stage, name: str, *, by: int) -> str:
+def coordinated(case: CaseContext, name: str, *, by: int) -> str:
     """A transactional id with a coordinator of one's choice, which is made one where it leads no part of the topic."""
-    names = [f"{stage.name}-{name}-{number}" for number in range(IDS_TRIED)]
-    if not any(stage.coordinator(each) == by for each in names):
-        lead(stage, TopicPartition("__transaction_state", 0), by)
-    found = [each for each in names if stage.coordinator(each) == by]
-    stage.require(f"ids that broker {by} coordinates", len(found), 1, Relation.AT_LEAST)
+    names = [f"{case.name}-{name}-{number}" for number in range(IDS_TRIED)]
+    if not any(case.coordinator(each) == by for each in names):
+        lead(case, TopicPartition("__transaction_state", 0), by)
+    found = [each for each in names if case.coordinator(each) == by]
+    case.require(f"ids that broker {by} coordinates", len(found), 1, Relation.AT_LEAST)
     return found[0]
 
 
-def producers(stage: Stage, at: TopicPartition) -> list[Mapping[str, Any]]:
+def producers(case: CaseContext, at: TopicPartition) -> list[Mapping[str, Any]]:
     """All that a partition's leader remembers of its producers (2.8+), by id."""
-    return list(stage.see.producers(at))
+    return list(case.inspect.producers(at))
 
 
-def remembered(stage: Stage, producer: ScriptedProducer, at: TopicPartition) -> bool:
+def remembered(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) -> bool:
     """Whether a partition's leader knows the producer (2.8+)."""
-    return any(each["ProducerId"] == producer.now.id for each in producers(stage, at))
+    return any(each["ProducerId"] == producer.now.id for each in producers(case, at))
 
 
-def in_sync(stage: Stage, at: TopicPartition) -> list[int]:
+def in_sync(case: CaseContext, at: TopicPartition) -> list[int]:
     """The replicas in sync."""
-    return _replicas(stage, at)[1]
+    return _replicas(case, at)[1]
 
 
-def _replicas(stage: Stage, at: TopicPartition) -> list[list[int]]:
-    seen = stage.client.metadata([at.topic]).topics[at.topic].partitions[at.partition]
+def _replicas(case: CaseContext, at: TopicPartition) -> list[list[int]]:
+    seen = case.client.metadata([at.topic]).topics[at.topic].partitions[at.partition]
     return [sorted(seen.replicas), sorted(seen.in_sync)]

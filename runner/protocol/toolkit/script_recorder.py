@@ -19,7 +19,7 @@ class NotApplicableError(Exception):
     """The release does not have what the case is about: that is no verdict on it, least of all a pass."""
 
 
-class Recording:
+class ScriptRecorder:
     """The exchanges and statements so far."""
 
     def __init__(self) -> None:

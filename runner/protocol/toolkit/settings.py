@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from runner.protocol.toolkit import brokers
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from wire.router import check
 
 VERIFICATION = "transaction.partition.verification.enable"
@@ -22,61 +22,61 @@ _SET, _DELETE = 0, 1
 
 
 @contextmanager
-def unverified(stage: Stage) -> Iterator[None]:
+def unverified(case: CaseContext) -> Iterator[None]:
     """Leaders do not ask whether a partition is in its transaction; before 3.6 they never did, and nothing is changed."""
-    if not stage.since("3.6.0"):
+    if not case.since("3.6.0"):
         yield
         return
-    with changed(stage, VERIFICATION, "false", back="true"):
+    with changed(case, VERIFICATION, "false", back="true"):
         yield
 
 
 @contextmanager
-def changed(stage: Stage, name: str, value: str, *, back: str) -> Iterator[None]:
+def changed(case: CaseContext, name: str, value: str, *, back: str) -> Iterator[None]:
     """All brokers with another value of a setting that they take while they run; `back` is the one that holds without."""
     try:
-        _configure(stage, name, _SET, value)
+        _configure(case, name, _SET, value)
         yield
     finally:
         try:
-            _configure(stage, name, _DELETE, back)
+            _configure(case, name, _DELETE, back)
         except BaseException:
-            stage.cluster.close()
+            case.cluster.close()
             raise
 
 
 @contextmanager
-def restarted(stage: Stage, broker: int, name: str, value: str) -> Iterator[None]:
+def restarted(case: CaseContext, broker: int, name: str, value: str) -> Iterator[None]:
     """A broker that was stopped, and started with another value of a setting that is read at the start only.
 
     Where the file of its settings cannot be reached the script ends, inconclusive.
     """
-    path = stage.cluster.directory / "config" / f"broker-{broker}.properties"
-    stage.require(f"the settings of broker {broker} can be reached", path.is_file(), True)
+    path = case.cluster.directory / "config" / f"broker-{broker}.properties"
+    case.require(f"the settings of broker {broker} can be reached", path.is_file(), True)
     before = path.read_text(encoding="utf-8")
     try:
-        with brokers.stopped(stage, broker):
+        with brokers.stopped(case, broker):
             # Of several lines for one setting the last one holds.
             path.write_text(f"{before}{name}={value}\n", encoding="utf-8")
-        stage.require(f"{name} of broker {broker}", _configured(stage, name, broker), value)
+        case.require(f"{name} of broker {broker}", _configured(case, name, broker), value)
         yield
     finally:
         try:
-            with brokers.stopped(stage, broker):
+            with brokers.stopped(case, broker):
                 path.write_text(before, encoding="utf-8")
         except BaseException:
-            stage.cluster.close()
+            case.cluster.close()
             raise
 
 
 @contextmanager
-def quiet(stage: Stage, broker: int, logger: str) -> Iterator[None]:
+def quiet(case: CaseContext, broker: int, logger: str) -> Iterator[None]:
     """A broker that logs only warnings of one kind (KIP-412): a line per request costs it a quarter of its time."""
 
     def level(word: str) -> None:
         configs = [{"Name": logger, "ConfigOperation": _SET, "Value": word}]
         resource = {"ResourceType": _BROKER_LOGGERS, "ResourceName": str(broker), "Configs": configs}
-        answer = stage.client.call("IncrementalAlterConfigs", {"Resources": [resource]}, broker=broker)
+        answer = case.client.call("IncrementalAlterConfigs", {"Resources": [resource]}, broker=broker)
         check(answer["Responses"][0]["ErrorCode"], f"{logger}={word}")
 
     level("WARN")
@@ -86,18 +86,18 @@ def quiet(stage: Stage, broker: int, logger: str) -> Iterator[None]:
         level("INFO")
 
 
-def _configure(stage: Stage, name: str, operation: int, value: str) -> None:
+def _configure(case: CaseContext, name: str, operation: int, value: str) -> None:
     config = {"Name": name, "ConfigOperation": operation, "Value": value if operation == _SET else None}
     resource = {"ResourceType": _BROKERS, "ResourceName": "", "Configs": [config]}
-    answer = stage.client.call("IncrementalAlterConfigs", {"Resources": [resource]})
+    answer = case.client.call("IncrementalAlterConfigs", {"Resources": [resource]})
     check(answer["Responses"][0]["ErrorCode"], f"{name}={value}")
-    for broker in stage.brokers:
-        look = partial(_configured, stage, name, broker)
-        seen = stage.until(look, lambda each: each == value, within_s=SET_WITHIN_S)
-        stage.require(f"{name} of broker {broker}", seen, value)
+    for broker in case.brokers:
+        look = partial(_configured, case, name, broker)
+        seen = case.until(look, lambda each: each == value, within_s=SET_WITHIN_S)
+        case.require(f"{name} of broker {broker}", seen, value)
 
 
-def _configured(stage: Stage, name: str, broker: int) -> str:
+def _configured(case: CaseContext, name: str, broker: int) -> str:
     resource = {"ResourceType": _BROKERS, "ResourceName": str(broker), "ConfigurationKeys": [name]}
-    answer = stage.client.call("DescribeConfigs", {"Resources": [resource]}, broker=broker)
+    answer = case.client.call("DescribeConfigs", {"Resources": [resource]}, broker=broker)
     return str(answer["Results"][0]["Configs"][0]["Value"])

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from chaos.cluster import BrokerId, Link
 from chaos.frames import Action, FrameLinks, Frames, Met, Rule
 from fixtures.clusters.local.cluster import LocalCluster
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from wire.codes import code_name
 
 #: A coordinator sends markers within milliseconds, and again after it was interrupted; the rest is for busy machines.
@@ -59,14 +59,14 @@ class Tampered:
 
 
 @contextmanager
-def tampered(stage: Stage, frames: Frames, action: Action, *links: Link) -> Iterator[Tampered]:
+def tampered(case: CaseContext, frames: Frames, action: Action, *links: Link) -> Iterator[Tampered]:
     """Do something to the frames that travel on these links; what is held at the end is let go."""
-    local = isinstance(stage.cluster, LocalCluster)
-    stage.require("brokers are local processes with links, on which single requests can be held", local, True)
-    assert isinstance(stage.cluster, LocalCluster)
-    mesh = stage.cluster.links
+    local = isinstance(case.cluster, LocalCluster)
+    case.require("brokers are local processes with links, on which single requests can be held", local, True)
+    assert isinstance(case.cluster, LocalCluster)
+    mesh = case.cluster.links
     with ExitStack() as undo:
-        relay = undo.enter_context(FrameLinks(stage.client.definitions))
+        relay = undo.enter_context(FrameLinks(case.client.definitions))
         rule = relay.add(frames, action)
         for link in links:
             at = relay.open(str(link), mesh.destination(link))
@@ -74,7 +74,7 @@ def tampered(stage: Stage, frames: Frames, action: Action, *links: Link) -> Iter
             mesh.redirect(link, at)
         undo.callback(relay.remove, rule)
         yield Tampered(rule=rule, relay=relay)
-        stage.require("errors of the frame-aware links", relay.problems(), ())
+        case.require("errors of the frame-aware links", relay.problems(), ())
 
 
 def to(source: int, *targets: int) -> tuple[Link, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 
@@ -24,22 +24,22 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def short(stage: Stage, name: str) -> ScriptedProducer:
+def short(case: CaseContext, name: str) -> ScriptedProducer:
     """A producer whose transactions time out after a second, initialised."""
-    return ScriptedProducer(stage, f"{stage.name}-{name}", timeout_ms=TIMEOUT_MS).ready()
+    return ScriptedProducer(case, f"{case.name}-{name}", timeout_ms=TIMEOUT_MS).ready()
 
 
-def timed_out(stage: Stage, producer: ScriptedProducer) -> str | None:
+def timed_out(case: CaseContext, producer: ScriptedProducer) -> str | None:
     """Wait until a transaction was aborted; the state seen last."""
-    look = partial(stage.see.state, str(producer.transactional_id))
-    seen: str | None = stage.until(look, lambda state: state == "CompleteAbort", within_s=SOON_S)
+    look = partial(case.inspect.state, str(producer.transactional_id))
+    seen: str | None = case.until(look, lambda state: state == "CompleteAbort", within_s=SOON_S)
     return seen
 
 
-def expiry_can_be_seen(stage: Stage) -> None:
+def expiry_can_be_seen(case: CaseContext) -> None:
     """End a case that is about a producer's expiry where none can be waited for.
 
     Raises NotApplicableError before 3.4, where brokers look for one every ten minutes.
     """
-    if not stage.since("3.4.0"):
+    if not case.since("3.4.0"):
         raise NotApplicableError("producer.id.expiration.check.interval.ms cannot be set before 3.4")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from fixtures.clusters.local.cluster import LocalCluster
-from runner.protocol.toolkit.context import Line, Stage
+from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from wire.client import Client
 from wire.connection import Authentication, Connection
 from wire.router import check
@@ -49,20 +49,20 @@ class Right(IntEnum):
 CLUSTER = "kafka-cluster"
 
 
-class ActingStage(Stage):
+class ActingStage(CaseContext):
     """A part of another stage's script, sent by a user; its connections are closed by `acting`."""
 
-    def __init__(self, stage: Stage, client: Client, user: str) -> None:
+    def __init__(self, case: CaseContext, client: Client, user: str) -> None:
         super().__init__(
-            stage.client,
-            generation=stage.generation,
-            release=stage.release,
-            defined=stage.defined,
-            cluster=stage.cluster,
+            case.client,
+            generation=case.generation,
+            release=case.release,
+            defined=case.defined,
+            cluster=case.cluster,
         )
-        self.recording, self.name, self._user, self._own = stage.recording, stage.name, user, client
+        self.recording, self.name, self._user, self._own = case.recording, case.name, user, client
 
-    def line(self, broker: int) -> Line:
+    def line(self, broker: int) -> BrokerConnection:
         """The user's connection to a broker."""
         line = super().line(broker)
         line.name = f"broker {broker} as {self._user}"
@@ -78,10 +78,10 @@ class ActingStage(Stage):
 
 
 @contextmanager
-def acting(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[ActingStage]:
-    """Requests of one user."""
-    with connected(stage, user, mechanism=mechanism) as client:
-        acting_stage = ActingStage(stage, client, user)
+def acting(case: CaseContext, user: str, *, mechanism: str = "PLAIN") -> Iterator[ActingStage]:
+    """StopRequests of one user."""
+    with connected(case, user, mechanism=mechanism) as client:
+        acting_stage = ActingStage(case, client, user)
         try:
             yield acting_stage
         finally:
@@ -89,9 +89,9 @@ def acting(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[Act
 
 
 @contextmanager
-def connected(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[Client]:
+def connected(case: CaseContext, user: str, *, mechanism: str = "PLAIN") -> Iterator[Client]:
     """A client of one user."""
-    cluster = stage.cluster
+    cluster = case.cluster
     assert isinstance(cluster, LocalCluster)
     assert cluster.security is not None, "the case needs a secured cluster"
     password = cluster.security.passwords[user]
@@ -100,7 +100,7 @@ def connected(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[
         who = Scram(username=user, password=password, digest=mechanism.removeprefix("SCRAM-"))
     with Client(
         cluster.security.bootstrap,
-        stage.client.definitions,
+        case.client.definitions,
         client_id=user,
         ssl_context=cluster.security.context(),
         authentication=who,
@@ -108,7 +108,7 @@ def connected(stage: Stage, user: str, *, mechanism: str = "PLAIN") -> Iterator[
         yield client
 
 
-def grant(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -> None:
+def grant(case: CaseContext, user: str, kind: Resource, name: str, *rights: Right) -> None:
     """Give a user rights, and wait until they are in force."""
     creations = [
         {
@@ -122,13 +122,13 @@ def grant(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) ->
         }
         for right in rights
     ]
-    for result in stage.client.call("CreateAcls", {"Creations": creations})["Results"]:
+    for result in case.client.call("CreateAcls", {"Creations": creations})["Results"]:
         check(result["ErrorCode"], f"CreateAcls for {user}: {result['ErrorMessage']}")
     for right in rights:
-        _await(stage, user, kind, name, right, granted=True)
+        _await(case, user, kind, name, right, granted=True)
 
 
-def revoke(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -> None:
+def revoke(case: CaseContext, user: str, kind: Resource, name: str, *rights: Right) -> None:
     """Take rights from a user, and wait until they are gone."""
     filters = [
         {
@@ -142,23 +142,23 @@ def revoke(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -
         }
         for right in rights
     ]
-    for result in stage.client.call("DeleteAcls", {"Filters": filters})["FilterResults"]:
+    for result in case.client.call("DeleteAcls", {"Filters": filters})["FilterResults"]:
         check(result["ErrorCode"], f"DeleteAcls for {user}: {result['ErrorMessage']}")
     for right in rights:
-        _await(stage, user, kind, name, right, granted=False)
+        _await(case, user, kind, name, right, granted=False)
 
 
 @contextmanager
-def granted(stage: Stage, user: str, kind: Resource, name: str, *rights: Right) -> Iterator[None]:
+def granted(case: CaseContext, user: str, kind: Resource, name: str, *rights: Right) -> Iterator[None]:
     """Rights for a while; for what does not carry the case's own name."""
-    grant(stage, user, kind, name, *rights)
+    grant(case, user, kind, name, *rights)
     try:
         yield
     finally:
-        revoke(stage, user, kind, name, *rights)
+        revoke(case, user, kind, name, *rights)
 
 
-def _await(stage: Stage, user: str, kind: Resource, name: str, right: Right, *, granted: bool) -> None:
+def _await(case: CaseContext, user: str, kind: Resource, name: str, right: Right, *, granted: bool) -> None:
     body: Body = {
         "ResourceTypeFilter": int(kind),
         "ResourceNameFilter": name,
@@ -168,9 +168,9 @@ def _await(stage: Stage, user: str, kind: Resource, name: str, right: Right, *, 
         "Operation": int(right),
         "PermissionType": _ALLOW,
     }
-    seen = stage.until(
-        lambda: bool(stage.client.call("DescribeAcls", body)["Resources"]),
+    seen = case.until(
+        lambda: bool(case.client.call("DescribeAcls", body)["Resources"]),
         lambda each: each is granted,
         within_s=IN_FORCE_WITHIN_S,
     )
-    stage.require(f"{user} may {right.name} {kind.name} {name}", seen, granted)
+    case.require(f"{user} may {right.name} {kind.name} {name}", seen, granted)

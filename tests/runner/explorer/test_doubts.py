@@ -25,9 +25,9 @@ from runner.explorer.walk import ModelAnswerer, Walk
 from tests.support.explorer_testbed import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
 from verification.specification.state import Answer, Kind, Request
 from verification.vocabulary.verdict import ExitCode
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
-TV1 = Generation.TV1
+TV1 = TransactionVersion.TV1
 HIDDEN = "TV1 CompleteAbort: look -> differs in committed after EndTxn(current epoch, abort) -> NONE (0)"
 
 
@@ -296,4 +296,4 @@ def test_requests_that_a_release_does_not_offer_are_bad_usage(tmp_path: Path) ->
     """Moves of TV2 on brokers without it are refused: they would be sent as other requests, and judged wrongly."""
     explorer = Explorer(Stand(lambda _: None), opened(tmp_path, "3.9.2"), page_at=None, say=lambda _: None)
     with pytest.raises(UnfitPlanError, match=r"TV2 requests, which Kafka 3\.9\.2 does not offer"):
-        explorer.perform(plan(7, rules(Generation.TV2)))
+        explorer.perform(plan(7, rules(TransactionVersion.TV2)))

@@ -16,20 +16,22 @@ from runner.explorer.generate import plan
 from runner.explorer.known_findings import name_of
 from runner.explorer.moves import Epoch, Send, Sequence
 from runner.explorer.parallel import explore
-from runner.explorer.shared_state import Share
+from runner.explorer.shared_state import SharedState
 from runner.explorer.store import opened, read_plan, write_plan
-from runner.explorer.testbed import Field, spec
+from runner.explorer.testbed import BrokerTestbed, spec
 from runner.explorer.walk import ModelAnswerer, Walk
 from suites.exploration.__main__ import main
 from tests.support.explorer_testbed import FRESH, SEEDS, moves, rules
 from tests.support.real_cluster import RELEASE, Launch, launcher
 from verification.specification.state import Answer, Kind, Phase
 from wire.messages import Definitions
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
-TV1, TV2 = Generation.TV1, Generation.TV2
+TV1, TV2 = TransactionVersion.TV1, TransactionVersion.TV2
 #: Sequences of the catalogue, and what brokers must answer: (code, epoch) or (code, None).
-LAWFUL: dict[str, tuple[Generation, tuple[tuple[Kind, dict[str, object]], ...], list[tuple[int, int | None]]]] = {
+LAWFUL: dict[
+    str, tuple[TransactionVersion, tuple[tuple[Kind, dict[str, object]], ...], list[tuple[int, int | None]]]
+] = {
     "TXN-02, FENCE-01: a successor fences": (
         TV1,
         (
@@ -155,8 +157,8 @@ class Patient(ModelAnswerer):
         return super().settle()
 
 
-@pytest.mark.parametrize("generation", Generation)
-def test_a_broker_that_keeps_to_the_model_has_no_findings(generation: Generation) -> None:
+@pytest.mark.parametrize("generation", TransactionVersion)
+def test_a_broker_that_keeps_to_the_model_has_no_findings(generation: TransactionVersion) -> None:
     """Walks against the model itself end without a finding, and reach every kind of answer."""
     codes = set()
     for seed in range(SEEDS):
@@ -211,8 +213,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def test_a_real_broker_is_explored(cluster: LocalCluster, tmp_path: Path) -> None:
     """Forty walks of two walkers against a real broker show nothing that has no name, and their ends are looked at."""
     definitions = Definitions.load(*definition_jars(fetch_release(default_release())))
-    store, share = opened(tmp_path, RELEASE), Share()
-    with Field(cluster, definitions, RELEASE) as one, Field(cluster, definitions, RELEASE) as other:
+    store, share = opened(tmp_path, RELEASE), SharedState()
+    with BrokerTestbed(cluster, definitions, RELEASE) as one, BrokerTestbed(cluster, definitions, RELEASE) as other:
         explorers = [Explorer(each, store, share=share, page_at=None, say=print) for each in (one, other)]
         explore(explorers, range(1, 41), seconds=120)
         walk, _ = explorers[0].perform(explorers[0].plan(3))

@@ -33,9 +33,9 @@ from tests.support.explorer_testbed import (
     stale_init_aborts,
 )
 from verification.specification.state import Kind, Outcome, Phase, Request, State
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
-TV1, TV2 = Generation.TV1, Generation.TV2
+TV1, TV2 = TransactionVersion.TV1, TransactionVersion.TV2
 Said = dict[str, Any]
 #: A late batch of the first transaction in the middle of the second, and the batch that is due then.
 LATE = moves(

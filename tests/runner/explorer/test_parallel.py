@@ -11,30 +11,30 @@ import pytest
 from runner.explorer.explorer import Explorer
 from runner.explorer.parallel import explore
 from runner.explorer.replay import AGAIN_TRIES
-from runner.explorer.shared_state import Share
+from runner.explorer.shared_state import SharedState
 from runner.explorer.store import Store, opened
 from runner.explorer.walk import Deviation
 from suites.exploration.__main__ import main
 from tests.runner.explorer.test_doubts import HIDDEN, showing
 from tests.support.explorer_testbed import Stand, aborted_data_shown
 from verification.vocabulary.verdict import ExitCode
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 WALKERS = 4
 PATIENT_S = 30.0
 
 
 def together(
-    store: Store, stands: list[Stand], share: Share | None = None, say: Callable[[str], None] = lambda _: None
+    store: Store, stands: list[Stand], share: SharedState | None = None, say: Callable[[str], None] = lambda _: None
 ) -> list[Explorer]:
     """A walker per stand."""
-    share = share or Share()
+    share = share or SharedState()
     return [Explorer(each, store, share=share, page_at=None, say=say) for each in stands]
 
 
 def lawful(before: Callable[[int], None] = lambda _: None) -> Stand:
     """A ground that shows nothing."""
-    return Stand(lambda _: None, before=before, generations=(Generation.TV2,))
+    return Stand(lambda _: None, before=before, generations=(TransactionVersion.TV2,))
 
 
 def test_each_seed_is_walked_once_by_walkers_that_walk_at_the_same_time(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_what_others_saw_meanwhile_is_followed_up_where_the_first_was_fleeting(t
 
 def test_a_walk_during_which_another_walker_fails_keeps_nothing(tmp_path: Path) -> None:
     """Its seed is walked again by the next call."""
-    share, walking = Share(), threading.Event()
+    share, walking = SharedState(), threading.Event()
 
     def stay(_: int) -> None:
         walking.set()

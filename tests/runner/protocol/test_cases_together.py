@@ -16,12 +16,12 @@ from fixtures.clusters.errors import ClusterUnhealthyError
 from runner.protocol.case_runner import Outcome
 from runner.protocol.plugin import _shares
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.toolkit.outage import Moment
+from runner.protocol.toolkit.outage import OutageEvent
 from tests.support.protocol_run_directories import PASSED
 from tests.support.protocol_testbed import bare_sweep, case_of, plugin_of, served_sweep
 from verification.scripts.script import Relation, judge
 from verification.vocabulary.verdict import Verdict
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 
 @pytest.mark.parametrize("returns", [True, False])
@@ -36,9 +36,9 @@ def test_cases_that_share_an_outage_answer_for_themselves(
         if not returns and len(brokers) == 1:
             raise ClusterUnhealthyError("Broker 1 does not come back.")
 
-    def play(observed: int, stage: Any) -> None:
-        stage.together(Moment("outage", outage))
-        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
+    def play(observed: int, case: Any) -> None:
+        case.together(OutageEvent("outage", outage))
+        case.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
 
     sweep = served_sweep(tmp_path, monkeypatch)
     cases = [
@@ -46,14 +46,14 @@ def test_cases_that_share_an_outage_answer_for_themselves(
             case_of(PASSED),
             key=f"sees-{observed}",
             requirements=(),
-            generation=Generation.TV1,
+            generation=TransactionVersion.TV1,
             shares=("stopped",),
             play=partial(play, observed),
         )
         for observed in (48, 0)
     ]
     # Another one of them is not for this release, and takes no part.
-    cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=Generation.TV2))
+    cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=TransactionVersion.TV2))
     sweep.release = "3.9.2"
     ended = sweep.perform_together(cases)
     assert [each.verdict and each.verdict.verdict for each in ended] == [
@@ -76,17 +76,19 @@ def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.M
         if not next(fates):
             raise ClusterUnhealthyError("Broker 1 does not come back.")
 
-    def violated(stage: Any) -> None:
-        stage.recording.state("a late batch", next(seen), Relation.EQUALS, 48, required=False)
-        stage.together(Moment("outage", outage))
+    def violated(case: Any) -> None:
+        case.recording.state("a late batch", next(seen), Relation.EQUALS, 48, required=False)
+        case.together(OutageEvent("outage", outage))
 
-    def other(stage: Any) -> None:
-        stage.together(Moment("outage", outage))
-        stage.recording.state("a late batch", 48, Relation.EQUALS, 48, required=False)
+    def other(case: Any) -> None:
+        case.together(OutageEvent("outage", outage))
+        case.recording.state("a late batch", 48, Relation.EQUALS, 48, required=False)
 
     cases = [
-        replace(case_of(PASSED), key="a", generation=Generation.TV1, shares=("stopped", "crashed"), play=violated),
-        replace(case_of(PASSED), key="b", generation=Generation.TV1, shares=(shares,), play=other),
+        replace(
+            case_of(PASSED), key="a", generation=TransactionVersion.TV1, shares=("stopped", "crashed"), play=violated
+        ),
+        replace(case_of(PASSED), key="b", generation=TransactionVersion.TV1, shares=(shares,), play=other),
     ]
     ended = sweep.perform_together(cases)
     assert [each.verdict and each.verdict.verdict for each in ended] == [Verdict.FAIL, Verdict.PASS]
@@ -102,8 +104,8 @@ def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Pa
 
     sweep = bare_sweep(tmp_path, release="3.9.2")
     sweep._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
-    cases = [replace(case_of(PASSED), key=key, generation=Generation.TV1, shares=("stopped",)) for key in "ab"]
-    ended = sweep.perform_together([*cases, replace(cases[0], key="c", generation=Generation.TV2)])
+    cases = [replace(case_of(PASSED), key=key, generation=TransactionVersion.TV1, shares=("stopped",)) for key in "ab"]
+    ended = sweep.perform_together([*cases, replace(cases[0], key="c", generation=TransactionVersion.TV2)])
     assert [each.broke for each in ended] == ["Broker 1 does not start."] * 2 + [""]
     assert ended[2].verdict is not None
     assert ended[2].verdict.verdict is Verdict.NOT_APPLICABLE

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from runner.protocol.shared_outages import Member, OutageError, perform
-from runner.protocol.toolkit.outage import Moment, Together, alone
+from runner.protocol.shared_outages import OutageError, Participant, perform
+from runner.protocol.toolkit.outage import OutageEvent, Together, alone
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Broker:
     seen: list[str] = field(default_factory=list)
     refuses: str = ""
 
-    def moment(self, what: str) -> Moment:
+    def moment(self, what: str) -> OutageEvent:
         """A moment that is remembered."""
 
         def act() -> None:
@@ -27,7 +27,7 @@ class Broker:
             if what == self.refuses:
                 raise OSError(f"no {what}")
 
-        return Moment(what, act)
+        return OutageEvent(what, act)
 
     @contextmanager
     def away(self, together: Together, verb: str = "stop") -> Iterator[None]:
@@ -54,9 +54,9 @@ class Broker:
         return play
 
 
-def member(play: Callable[[Together], str], *shares: str, hurried: bool = False) -> Member[str]:
+def member(play: Callable[[Together], str], *shares: str, time_critical: bool = False) -> Participant[str]:
     """A member that is performed by a case."""
-    return Member(shares, lambda self: play(self.meet), hurried=hurried)
+    return Participant(shares, lambda self: play(self.meet), time_critical=time_critical)
 
 
 def test_a_case_alone_goes_through_its_own_outages() -> None:
@@ -70,11 +70,11 @@ def test_an_outage_is_shared_and_cases_take_turns() -> None:
     """The broker goes once and comes back once; a hurried case begins last and goes on first."""
     broker = Broker()
     members = [
-        member(broker.case("a", "stop"), "stopped", hurried=True),
+        member(broker.case("a", "stop"), "stopped", time_critical=True),
         member(broker.case("b", "stop"), "stopped"),
     ]
     perform(members)
-    assert not [each for each in members if each.let_down]
+    assert not [each for each in members if each.outage_failed]
     assert [each.ended.result() for each in members] == ["a", "b"]
     assert broker.seen == [
         "b before",
@@ -97,7 +97,7 @@ def test_who_shares_a_later_outage_begins_after_the_earlier_ones() -> None:
         member(broker.case("stop", "stop"), "stopped"),
     ]
     perform(members)
-    assert not [each for each in members if each.let_down]
+    assert not [each for each in members if each.outage_failed]
     assert [each.ended.result() for each in members] == ["crash", "both", "stop"]
     assert broker.seen.count("stop") == broker.seen.count("kill") == 1
     assert broker.seen.index("crash before") > broker.seen.index("stop after stop")
@@ -113,7 +113,7 @@ def test_a_case_that_breaks_keeps_nobody_from_going_on() -> None:
         member(broker.case("ends early"), "stopped"),
     ]
     perform(members)
-    assert not [each for each in members if each.let_down]
+    assert not [each for each in members if each.outage_failed]
     with pytest.raises(ValueError, match="mine"):
         members[0].ended.result()
     assert [each.ended.result() for each in members[1:]] == ["sound", "ends early"]
@@ -126,7 +126,7 @@ def test_an_outage_that_does_not_come_off_is_told_to_all(refused: str) -> None:
     broker = Broker(refuses=refused)
     members = [member(broker.case(name, "stop"), "stopped") for name in ("a", "b")]
     perform(members)
-    assert all(each.let_down for each in members)
+    assert all(each.outage_failed for each in members)
     for each in members:
         with pytest.raises(OutageError, match=f"{refused}: no {refused}"):
             each.ended.result()
@@ -144,7 +144,7 @@ def test_nobody_begins_or_goes_on_where_an_outage_did_not_come_off(refused: str)
     ]
     perform(members)
     assert members[0].ended.result() == "ends early"
-    assert [each.let_down for each in members] == [False, True, True]
+    assert [each.outage_failed for each in members] == [False, True, True]
     with pytest.raises(OutageError, match=f"not begun: no {refused}"):
         members[2].ended.result()
     assert "crash before" not in broker.seen
@@ -156,7 +156,7 @@ def test_different_outages_are_never_taken_for_one() -> None:
     broker = Broker()
     members = [member(broker.case("a", "stop 1"), "stopped"), member(broker.case("b", "stop 2"), "stopped")]
     perform(members)
-    assert all(each.let_down for each in members)
+    assert all(each.outage_failed for each in members)
     for each in members:
         with pytest.raises(OutageError, match="others that share it wait for stop 2"):
             each.ended.result()
@@ -168,7 +168,7 @@ def test_outages_that_are_not_shared_are_ones_own() -> None:
     broker = Broker()
     members = [member(broker.case("a", "stop", "stop"), "stopped"), member(broker.case("b", "stop"), "stopped")]
     perform(members)
-    assert not [each for each in members if each.let_down]
+    assert not [each for each in members if each.outage_failed]
     assert [each.ended.result() for each in members] == ["a", "b"]
     assert broker.seen.count("stop") == 2
     assert members[1].waited_s >= 0

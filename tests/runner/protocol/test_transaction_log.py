@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import runner.protocol.toolkit.inspector
-from runner.protocol.toolkit.inspector import Eyes
+from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 from runner.protocol.toolkit.transaction_log import CoordinatorLog
 from tests.verification.test_transaction_log import KEY, definitions, logged, value
@@ -77,13 +77,13 @@ def test_a_release_without_definitions_of_the_log_is_not_guessed_at(monkeypatch:
     """Before 2.8 no state is known: neither a look nor a claim applies, and who waits for an end must ask for it again."""
     brokers: Any = OldBrokers(monkeypatch, (KEY, value(0)))
     brokers.definitions = SimpleNamespace(versions=lambda _: [])
-    see = Eyes(brokers)
+    inspect = Inspector(brokers)
     with pytest.raises(NotApplicableError, match=r"neither be asked for nor read before 2\.8"):
-        see.state("shop")
+        inspect.state("shop")
     producer: Any = SimpleNamespace(transactional_id="shop")
-    assert see.complete(producer.transactional_id) is None
+    assert inspect.complete(producer.transactional_id) is None
     with pytest.raises(NotApplicableError, match=r"before 2\.8"):
-        see.completed(producer.transactional_id)
+        inspect.completed(producer.transactional_id)
 
 
 def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:
@@ -101,9 +101,9 @@ def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:
 def test_looks_at_old_releases_end_in_the_log_or_do_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state is found before 3.0 too; what a leader remembers is nowhere to be read before 2.8."""
     brokers: Any = OldBrokers(monkeypatch, (KEY, value(0, TransactionStatus=1)))
-    see = Eyes(brokers)
-    assert see.state("shop") == "Ongoing"
-    assert see.state("nobody") is None
-    assert see.places("shop") == ["bills-1", "orders-0", "orders-2"]
+    inspect = Inspector(brokers)
+    assert inspect.state("shop") == "Ongoing"
+    assert inspect.state("nobody") is None
+    assert inspect.places("shop") == ["bills-1", "orders-0", "orders-2"]
     with pytest.raises(NotApplicableError, match=r"before 2\.8"):
-        see.open_at(TopicPartition("orders", 0))
+        inspect.open_at(TopicPartition("orders", 0))

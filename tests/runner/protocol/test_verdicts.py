@@ -21,16 +21,16 @@ from runner.protocol.case_runner import Sweep
 from runner.protocol.plugin import ProtocolPlugin
 from runner.protocol.toolkit import settings
 from runner.protocol.toolkit.case import SECURED
-from runner.protocol.toolkit.context import Stage
+from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.responses import Answer, NoAnswerError
-from runner.protocol.toolkit.script_recorder import NotApplicableError, Recording, UnmetError
+from runner.protocol.toolkit.script_recorder import NotApplicableError, ScriptRecorder, UnmetError
 from runner.protocol.toolkit.tampering import tampered
 from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
 from tests.support.protocol_testbed import bare_sweep, case_of, plugin_of, served_sweep
 from verification.scripts.script import Relation, Script, judge
 from verification.scripts.script import read as read_script
 from verification.vocabulary.verdict import Verdict
-from wire.transaction_versions import Generation
+from wire.transaction_versions import TransactionVersion
 
 
 def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
@@ -142,12 +142,12 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
     sweep = object.__new__(Sweep)
     sweep.directory, sweep.release = tmp_path, "4.3.1"
-    recording = Recording()
+    recording = ScriptRecorder()
     answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
     recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)
     client = SimpleNamespace(connection=lambda: SimpleNamespace(features={"transaction.version": 2}))
-    stage: Any = SimpleNamespace(generation=Generation.TV2, client=client, recording=recording)
-    verdict = sweep._judged(sweep._performed(case_of(VIOLATED), stage, "the broker is gone", 0.2))
+    case: Any = SimpleNamespace(generation=TransactionVersion.TV2, client=client, recording=recording)
+    verdict = sweep._judged(sweep._performed(case_of(VIOLATED), case, "the broker is gone", 0.2))
     assert verdict.verdict is Verdict.FAIL
     written = read_script(tmp_path / "runs" / VIOLATED.case / "script.json")
     assert judge(written) == verdict
@@ -177,16 +177,16 @@ def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, r
 
 def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
     """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
-    case = replace(case_of(PASSED), needs=SECURED, generation=Generation.TV2)
+    case = replace(case_of(PASSED), needs=SECURED, generation=TransactionVersion.TV2)
     assert bare_sweep(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
     """On a cluster whose links cannot be led through the harness a case about held requests is inconclusive."""
-    recording = Recording()
-    stage = object.__new__(Stage)
-    stage.recording, stage.cluster = recording, MagicMock()
-    with pytest.raises(UnmetError), tampered(stage, Frames(api="Fetch"), Hold()):
+    recording = ScriptRecorder()
+    case = object.__new__(CaseContext)
+    case.recording, case.cluster = recording, MagicMock()
+    with pytest.raises(UnmetError), tampered(case, Frames(api="Fetch"), Hold()):
         pytest.fail("nothing can be held")
     assert [(each.required, each.holds) for each in recording.statements] == [(True, False)]
 
@@ -195,13 +195,13 @@ def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, mo
     """A broker that does not stop keeps the setting: the next case must get another cluster."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "broker-1.properties").write_text("", encoding="utf-8")
-    stage = MagicMock()
-    stage.cluster.directory = tmp_path
+    case = MagicMock()
+    case.cluster.directory = tmp_path
     stops = MagicMock(side_effect=[nullcontext(), ClusterUnhealthyError("Broker 1 does not stop.")])
     monkeypatch.setattr("runner.protocol.toolkit.brokers.stopped", stops)
-    with pytest.raises(ClusterUnhealthyError), settings.restarted(stage, 1, "a.setting", "1"):
-        stage.cluster.close.assert_not_called()
-    stage.cluster.close.assert_called_once_with()
+    with pytest.raises(ClusterUnhealthyError), settings.restarted(case, 1, "a.setting", "1"):
+        case.cluster.close.assert_not_called()
+    case.cluster.close.assert_called_once_with()
 
 
 @pytest.mark.parametrize(
@@ -212,12 +212,12 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
 ) -> None:
     """A case may find out on the way that the release lacks what it is about; what it saw until then is kept."""
 
-    def play(stage: Any) -> None:
-        stage.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
+    def play(case: Any) -> None:
+        case.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
         raise NotApplicableError("nobody can be asked before 3.0")
 
     sweep = served_sweep(tmp_path, monkeypatch)
-    case = replace(case_of(PASSED), generation=Generation.TV1, play=play)
+    case = replace(case_of(PASSED), generation=TransactionVersion.TV1, play=play)
     assert sweep.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
     assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
@@ -250,12 +250,12 @@ def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:
         unheard[broker] -= 1
         return {"Topics": [{"ErrorCode": 3 if unheard[broker] >= 0 else 0}]}
 
-    stage = object.__new__(Stage)
-    stage.recording = Recording()
-    stage.client = SimpleNamespace(metadata=lambda _: SimpleNamespace(brokers=unheard), call=call)  # type: ignore[assignment]
-    stage.heard_of("orders")
+    case = object.__new__(CaseContext)
+    case.recording = ScriptRecorder()
+    case.client = SimpleNamespace(metadata=lambda _: SimpleNamespace(brokers=unheard), call=call)  # type: ignore[assignment]
+    case.heard_of("orders")
     assert asked == [1, 2, 2, 2]
-    assert [(each.required, each.holds) for each in stage.recording.statements] == [(True, True)] * 2
+    assert [(each.required, each.holds) for each in case.recording.statements] == [(True, True)] * 2
     del unheard[2]
-    stage.heard_of("orders")
+    case.heard_of("orders")
     assert asked == [1, 2, 2, 2]

@@ -1,4 +1,4 @@
-"""Lanes perform protocol cases on several clusters at a time, and lose none."""
+"""WorkerPool perform protocol cases on several clusters at a time, and lose none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from fixtures.errors import EnvironmentProblemError
 from runner.protocol.case_runner import Case, Outcome
 from runner.protocol.toolkit.case import THREE, Needs
-from runner.protocol.workers import HELPED_FROM, Lanes, queues
+from runner.protocol.workers import HELPED_FROM, WorkerPool, queues
 from verification.scripts.script import ScriptVerdict
 from verification.vocabulary.verdict import Verdict
 
@@ -95,7 +95,7 @@ def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
     first, second = Recorder(), Recorder()
     reactions: dict[str, Any] = {"many-0": lambda: helped.wait(WITHIN_S), "many-1": helped.set}
     first.reactions = second.reactions = reactions
-    lanes = Lanes([*few, *many], [first, second].__getitem__, lanes=2)
+    lanes = WorkerPool([*few, *many], [first, second].__getitem__, lanes=2)
     assert all(lanes.outcome(each).verdict is not None for each in (*few, *many))
     lanes.close()
     assert helped.is_set()
@@ -119,7 +119,7 @@ def test_a_lane_ends_its_cluster_while_others_go_on() -> None:
     for each in recorders:
         each.reactions = {"long": lambda: ended.wait(WITHIN_S)}
     cases = [case("long", THREE), case("short")]
-    lanes = Lanes(cases, recorders.__getitem__, lanes=2)
+    lanes = WorkerPool(cases, recorders.__getitem__, lanes=2)
     assert all(lanes.outcome(each).verdict is not None for each in cases)
     assert ended.is_set()
     with pytest.raises(EnvironmentProblemError, match="it does not end"):
@@ -134,7 +134,7 @@ def test_nobody_helps_with_what_is_soon_done() -> None:
     recorders = [Recorder(), Recorder()]
     for each in recorders:
         each.reactions = {"few-0": lambda: idle.wait(WITHIN_S)}
-    lanes = Lanes(cases, recorders.__getitem__, lanes=2)
+    lanes = WorkerPool(cases, recorders.__getitem__, lanes=2)
     idle.set()
     assert all(lanes.outcome(each).verdict is not None for each in cases)
     lanes.close()
@@ -155,7 +155,7 @@ def test_every_case_has_its_outcome() -> None:
     """Whoever asks gets the verdict of that case, in whatever order cases end."""
     cases = [case(f"case-{number}", Needs(brokers=number % 3 + 1)) for number in range(12)]
     recorders = [Recorder(), Recorder(), Recorder()]
-    lanes = Lanes(cases, recorders.__getitem__, lanes=3)
+    lanes = WorkerPool(cases, recorders.__getitem__, lanes=3)
     outcomes = {each.key: lanes.outcome(each) for each in reversed(cases)}
     lanes.close()
     assert all(outcome.verdict is not None and outcome.verdict.case == key for key, outcome in outcomes.items())
@@ -166,7 +166,7 @@ def test_every_case_has_its_outcome() -> None:
 def test_a_mistake_of_ours_reaches_whoever_waits() -> None:
     """Nobody waits for ever for a case that raised what no case may raise."""
     cases = [case("mistaken")]
-    lanes = Lanes(cases, lambda _: Recorder({"mistaken": ZeroDivisionError("ours")}))
+    lanes = WorkerPool(cases, lambda _: Recorder({"mistaken": ZeroDivisionError("ours")}))
     with pytest.raises(ZeroDivisionError, match="ours"):
         lanes.outcome(cases[0])
     lanes.close()
@@ -182,7 +182,7 @@ def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
 
     recorders[0].close = refuse  # type: ignore[method-assign]
     cases = [case("small"), case("large", THREE)]
-    lanes = Lanes(cases, recorders.__getitem__, lanes=2)
+    lanes = WorkerPool(cases, recorders.__getitem__, lanes=2)
     assert all(lanes.outcome(each).verdict is not None for each in cases)
     with pytest.raises(EnvironmentProblemError, match="attempt 1"):
         lanes.close()
@@ -206,7 +206,7 @@ def test_an_end_lets_no_case_begin_and_forgets_the_one_that_was_interrupted() ->
 
     recorder.close = close  # type: ignore[method-assign]
     cases = [case("first"), case("second"), case("third")]
-    lanes = Lanes(cases, lambda _: recorder, lanes=1)
+    lanes = WorkerPool(cases, lambda _: recorder, lanes=1)
     assert lanes.outcome(cases[0]).verdict is not None
     assert running.wait(WITHIN_S)
     lanes.close()

@@ -13,8 +13,8 @@ import pytest
 from fixtures.clusters.errors import ClusterSpecError
 from reports.formats.track_record_page import render
 from runner.protocol.toolkit.case import Needs
-from runner.protocol.toolkit.context import Stage
-from runner.protocol.toolkit.script_recorder import Recording, UnmetError
+from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.script_recorder import ScriptRecorder, UnmetError
 from runner.regressions import matrix, track_record
 from runner.regressions.matrix import Cell, UnfitRecordError
 from runner.regressions.reproduction import Row, Seen, decide
@@ -103,10 +103,10 @@ class Scripted:
     """The statements of a stage without a cluster."""
 
     def __init__(self) -> None:
-        self.recording = Recording()
+        self.recording = ScriptRecorder()
 
-    require = Stage.require
-    expect = Stage.expect
+    require = CaseContext.require
+    expect = CaseContext.expect
 
 
 @pytest.mark.parametrize(("code", "end"), [(0, True), (48, True), (0, False)])

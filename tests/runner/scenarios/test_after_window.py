@@ -13,7 +13,7 @@ from runner.scenarios import phases
 FLOORS = {"ok_after": 5, "transactions_after": 3, "records": 10, "transactions": 4}
 
 
-class Trial:
+class ScenarioRun:
     """A trial whose workload makes one step per look."""
 
     def __init__(self, steps: list[Progress]) -> None:
@@ -43,9 +43,9 @@ class Trial:
 def looks(*steps: Progress, monkeypatch: pytest.MonkeyPatch) -> int:
     """How often progress was looked at until the window was full."""
     monkeypatch.setattr(phases.time, "sleep", lambda _: None)
-    trial: Any = Trial(list(steps))
-    phases.await_after_window(trial)
-    return int(trial.looks)
+    scenario_run: Any = ScenarioRun(list(steps))
+    phases.await_after_window(scenario_run)
+    return int(scenario_run.looks)
 
 
 def test_appends_do_not_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:

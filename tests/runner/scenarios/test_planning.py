@@ -61,8 +61,8 @@ def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
     console = Console(out=io.StringIO(), live=False)
     config: Any = SimpleNamespace(directory=tmp_path)
     session = ConformanceSession(config, console, ())
-    equipment: Any = SimpleNamespace(runtime=runtime)
-    session._equipment = equipment
+    environment: Any = SimpleNamespace(runtime=runtime)
+    session._equipment = environment
     monkeypatch.setattr(sessions, "planned_of", lambda *_: SimpleNamespace(key="late-duplicate-confluent-1"))
     item: Any = SimpleNamespace(get_closest_marker=lambda name: True if name == marker else None)
     assert session.passes_over(item) is passed_over

@@ -11,9 +11,9 @@ import pytest
 from chaos.errors import LinkError
 from fixtures.clients.errors import DriverSilentError
 from fixtures.recording.recorder import Recorder
-from runner.scenarios.mock_run import ExternalTrial
+from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import conduct
-from runner.scenarios.scenario_run import Trial
+from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.run_directory import RunDirectory
 
 
@@ -31,21 +31,21 @@ class Part:
     heal = stop = close
 
 
-def trial_of(directory: Path, done: list[str], **errors: Exception) -> ExternalTrial:
+def trial_of(directory: Path, done: list[str], **errors: Exception) -> MockScenarioRun:
     """A trial whose parts are told to end; those that are named refuse."""
-    trial = object.__new__(ExternalTrial)
-    trial.directory = RunDirectory(directory / "run")
-    trial._recorder = Recorder(trial.directory, run="a1b2c3d4e5f6")
+    scenario_run = object.__new__(MockScenarioRun)
+    scenario_run.directory = RunDirectory(directory / "run")
+    scenario_run._recorder = Recorder(scenario_run.directory, run="a1b2c3d4e5f6")
     (directory / "cluster" / "brokers").mkdir(parents=True)
     (directory / "cluster" / "brokers" / "broker-1.log").write_text("said", encoding="utf-8")
     parts: dict[str, Any] = {
         name: Part(name, done, errors.get(name)) for name in ("sampler", "workload", "rest", "links", "mock")
     }
-    trial._sampler, trial._workload, trial._rest, trial.mock = (
+    scenario_run._sampler, scenario_run._workload, scenario_run._rest, scenario_run.mock = (
         parts[name] for name in ("sampler", "workload", "rest", "mock")
     )
-    trial.cluster = SimpleNamespace(links=parts["links"], directory=directory / "cluster")
-    return trial
+    scenario_run.cluster = SimpleNamespace(links=parts["links"], directory=directory / "cluster")
+    return scenario_run
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,22 @@ def trial_of(directory: Path, done: list[str], **errors: Exception) -> ExternalT
 def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: dict[str, Exception]) -> None:
     """Links are healed, brokers' logs kept, the history sealed and the mock ended; then the error is told."""
     done: list[str] = []
-    trial = trial_of(tmp_path, done, **errors)
+    scenario_run = trial_of(tmp_path, done, **errors)
     with pytest.raises(type(list(errors.values())[-1])):
-        trial.close()
+        scenario_run.close()
     assert done == ["sampler", "workload", "rest", "links", "mock"]
-    assert '"footer"' in trial.directory.history.read_text(encoding="utf-8").splitlines()[-1]
-    assert (trial.directory.brokers / "broker-1.log").read_text(encoding="utf-8") == "said"
+    assert '"footer"' in scenario_run.directory.history.read_text(encoding="utf-8").splitlines()[-1]
+    assert (scenario_run.directory.brokers / "broker-1.log").read_text(encoding="utf-8") == "said"
 
 
 def test_what_went_wrong_first_is_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error while closing does not replace the one before it: it is a note on it."""
-    trial = trial_of(tmp_path, [], links=LinkError("links are not healed after 30 s"))
+    scenario_run = trial_of(tmp_path, [], links=LinkError("links are not healed after 30 s"))
 
-    def set_up(_: Trial) -> None:
+    def set_up(_: ScenarioRun) -> None:
         raise DriverSilentError("driver 3 does not answer")
 
-    monkeypatch.setattr(ExternalTrial, "set_up", set_up)
+    monkeypatch.setattr(MockScenarioRun, "set_up", set_up)
     with pytest.raises(DriverSilentError, match="driver 3") as broken:
-        conduct(trial)
+        conduct(scenario_run)
     assert broken.value.__notes__ == ["closing: links are not healed after 30 s"]

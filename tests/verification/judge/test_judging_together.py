@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from runner.resources import JUDGED_TOGETHER, Laboratory
+from runner.resources import JUDGED_TOGETHER, RunResources
 from tests.support.planted.busy import A0, busy
 from tests.support.planted.cases import MIXED, mixed
 from tests.support.planted.files import write
@@ -110,12 +110,12 @@ def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("verification.spark.session.start", start)
     monkeypatch.setattr("verification.judge.judge.judge", judge_some)
-    equipment = MagicMock()
-    with Laboratory(MagicMock(directory=tmp_path), MagicMock(), equipment=equipment) as laboratory:
+    environment = MagicMock()
+    with RunResources(MagicMock(directory=tmp_path), MagicMock(), environment=environment) as resources:
         verdicts = [
-            laboratory.judge_later(RunDirectory(tmp_path / str(number))) for number in range(JUDGED_TOGETHER + 1)
+            resources.judge_later(RunDirectory(tmp_path / str(number))) for number in range(JUDGED_TOGETHER + 1)
         ]
-        laboratory.judge_now()
+        resources.judge_now()
         assert not any(verdict.done() for verdict in verdicts)
         go_on.set()
         said = [cast("str", verdict.result(PATIENT_S)) for verdict in verdicts]

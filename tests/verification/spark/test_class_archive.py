@@ -13,7 +13,7 @@ import pytest
 from fixtures.errors import CacheNotWritableError
 from fixtures.tools.java import find_java, spark_java_home
 from fixtures.tools.spark_class_archive import keep_classes
-from runner.resources import Laboratory
+from runner.resources import RunResources
 from verification.spark import class_archive, session
 
 STARTED = """
@@ -54,19 +54,19 @@ def test_a_run_rehearses_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatc
             raise CacheNotWritableError("The disk is full.")
 
     monkeypatch.setattr("fixtures.tools.spark_class_archive.keep_classes", keep)
-    laboratory = object.__new__(Laboratory)
+    resources = object.__new__(RunResources)
     said: list[str] = []
-    laboratory.console = SimpleNamespace(say=said.append)  # type: ignore[assignment]
-    laboratory.equipment = SimpleNamespace(java="a Java")  # type: ignore[assignment]
+    resources.console = SimpleNamespace(say=said.append)  # type: ignore[assignment]
+    resources.environment = SimpleNamespace(java="a Java")  # type: ignore[assignment]
     for ci, abandoned in (("true", False), ("", True)):
         monkeypatch.setenv("CI", ci)
-        laboratory._abandoned = abandoned
-        laboratory.keep_classes()
+        resources._abandoned = abandoned
+        resources.keep_classes()
     assert not made
     monkeypatch.setenv("CI", "")
-    laboratory._abandoned = False
+    resources._abandoned = False
     for _ in range(2):
-        laboratory.keep_classes()
+        resources.keep_classes()
     assert made == ["a Java"] * 2
     assert [each.partition(":")[0] for each in said] == ["There will be no class archive of Spark"]
 
