@@ -34,7 +34,7 @@ class ClientProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class FailedResponse:
     """A failed operation's answer as the library gave it; `at_ns` is when it arrived."""
 
     at_ns: int
@@ -91,5 +91,5 @@ class Clients(Protocol):
         Returns when its initialisation was answered ok; the old instance may still live.
         """
 
-    def answers(self, process: ClientProcess) -> tuple[Answer, ...]:
+    def answers(self, process: ClientProcess) -> tuple[FailedResponse, ...]:
         """Every failed operation of the process so far, also of one that has ended."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from fixtures.errors import OnceproofError
 from runner.config import ROOT
-from runner.pytest_process import OverdueRunError, perform
+from runner.pytest_process import OverdueRunError, run_pytest
 from verification.command_line import Parser, end_with
 from verification.known_bugs.catalogue import KnownBug, affects
 from verification.known_bugs.catalogue import load as load_known_bugs
@@ -77,7 +77,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     options += [f"--client={cell.client}", f"--seed={cell.seed}", f"--run-dir={directory}"]
     began = time.monotonic()
     try:
-        code = perform(["suites", *options], within_s=RUN_WITHIN_S)
+        code = run_pytest(["suites", *options], within_s=RUN_WITHIN_S)
     except OverdueRunError as error:
         raise CellError(
             f"{cell.name} did not end within {RUN_WITHIN_S:.0f} s; its evidence is in {directory}."

@@ -26,7 +26,7 @@ class OverdueRunError(EnvironmentProblemError):
     """A run did not end in time; it was asked to, and is gone."""
 
 
-def perform(arguments: Sequence[str], *, within_s: float) -> int:
+def run_pytest(arguments: Sequence[str], *, within_s: float) -> int:
     """Run pytest with these arguments to its end and return its exit code.
 
     Raises OverdueRunError when that takes longer than `within_s`, and KeyboardInterrupt when it is asked to end. The run

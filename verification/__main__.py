@@ -34,7 +34,7 @@ from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
 from verification.replicas import command as segments
 from verification.scripts.judging import judge_scripts
-from verification.spark.remote_evidence import Copy, bring, is_uri, local_path
+from verification.spark.remote_evidence import Copy, copy_small_files, is_uri, local_path
 from verification.vocabulary.errors import SessionError, UnfitEvidenceError, UnknownFloorError
 from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
 
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             uris = _uris(parsed)
             session = _session(options)
-            copies = {copy.root: copy for copy in (bring(session, uri, parsed.into) for uri in uris)}
+            copies = {copy.root: copy for copy in (copy_small_files(session, uri, parsed.into) for uri in uris)}
             scenarios, cases = _directories(tuple(copies), copies)
     except UnfitEvidenceError as error:
         print(error, file=sys.stderr)

@@ -23,7 +23,7 @@ from fixtures.clusters.brokers.storage import format_with_tool, new_uuid
 from fixtures.clusters.errors import ObservationError
 from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar
 from fixtures.clusters.network.ports import claim_block
-from fixtures.clusters.observing.role_observer import Witness
+from fixtures.clusters.observing.role_observer import RoleObserver
 from fixtures.downloads.cache import cache_dir, ensure_dir
 from fixtures.processes.keeper import Child, Keeper
 from fixtures.tools.java import Java
@@ -77,7 +77,7 @@ class BareBroker:
         began = time.monotonic()
         clients, voters = {_BROKER: _at(base, _CLIENTS_PORT)}, {_BROKER: _at(base, _CONTROLLER_PORT)}
         last = "nothing"
-        with contextlib.closing(Witness(clients, voters, Definitions.load(clients_jar(self.files)))) as witness:
+        with contextlib.closing(RoleObserver(clients, voters, Definitions.load(clients_jar(self.files)))) as witness:
             while True:
                 try:
                     view = witness.view({_BROKER})

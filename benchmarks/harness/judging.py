@@ -19,7 +19,7 @@ from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut
 from runner.resources import RunResources
-from runner.scenarios.phases import conduct
+from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, Scenario
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.history_file import read as read_history
@@ -82,7 +82,7 @@ def conducted(scenario_run: ScenarioRun, resources: RunResources) -> RunDirector
     """Conduct a trial while the console shows how it stands. Raises what a run raises."""
     resources.console.follow(scenario_run.status)
     try:
-        return conduct(scenario_run)
+        return run_scenario(scenario_run)
     finally:
         resources.console.unfollow()
 

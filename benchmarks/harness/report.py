@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.harness.judging import conducted, judged, leader_crash
 from benchmarks.measuring.errors import WorthlessReportError
 from benchmarks.measuring.ratio import Ratio, Unit
-from benchmarks.measuring.report_cost import Weighed, weigh
+from benchmarks.measuring.report_cost import ReportCost, measure_report
 from reports.loading.run import load_run
 from runner.resources import RunResources
 from runner.scenarios.scenario_run import ScenarioRun
@@ -43,10 +43,10 @@ def ratios(
     """The ratios of a run of so many copies of one scenario's evidence, laid out in `place`."""
     run = lay_out(evidence, place / "run", copies)
     histories = sorted(run.glob("runs/*/history.jsonl"))
-    made: list[tuple[Weighed, float]] = []
+    made: list[tuple[ReportCost, float]] = []
     for _ in range(pairs):
         parsed_s = _parsed(histories)
-        made.append((weigh(lambda: load_run(run), place / "faces"), parsed_s))
+        made.append((measure_report(lambda: load_run(run), place / "faces"), parsed_s))
     last = made[-1][0]
     if last.tried != copies:
         raise WorthlessReportError(f"The report has {last.tried} of {copies} scenarios.")

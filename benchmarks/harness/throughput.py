@@ -22,7 +22,7 @@ from fixtures.clients.plain_reader import read_all
 from fixtures.waiting import await_until
 from fixtures.workloads import OrderFanOut
 from runner.resources import RunResources
-from runner.scenarios.phases import come_to_rest
+from runner.scenarios.phases import quiesce
 from runner.scenarios.scenario import THREE_BROKERS, Scenario
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.spark.capture import capture
@@ -123,7 +123,7 @@ def _fill(scenario_run: ScenarioRun, records: int) -> None:
             timeout_s=within_s,
             last=lambda: str(scenario_run.workload.progress()),
         )
-    come_to_rest(scenario_run, drain_within_s=within_s)
+    quiesce(scenario_run, drain_within_s=within_s)
     scenario_run.pin()
     # Evidence is complete; what follows is done to it again and again.
     scenario_run.recorder.seal()

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from benchmarks.judge import figures
 from benchmarks.judge.contenders import (
+    CONTENDERS,
     DUCKDB,
     LARGE,
-    PARTIES,
     PRODUCT,
     SMALL,
+    Contender,
     Judged,
-    Party,
     Setting,
     compare,
     perform,
@@ -61,7 +61,7 @@ class Request:
     """What was asked for; `turns` is None for the usual number."""
 
     sizes: tuple[int, ...]
-    parties: tuple[Party, ...]
+    contenders: tuple[Contender, ...]
     turns: int | None
     seed: int
     threads: int
@@ -69,13 +69,13 @@ class Request:
     @property
     def complete(self) -> bool:
         """Whether the figures may stand in the documentation."""
-        return set(SIZES) <= set(self.sizes) and self.parties == PARTIES
+        return set(SIZES) <= set(self.sizes) and self.contenders == CONTENDERS
 
-    def parties_of(self, records: int) -> tuple[Party, ...]:
+    def parties_of(self, records: int) -> tuple[Contender, ...]:
         """Who judges evidence of a size; whoever does not pay for a session is no yardstick for what one costs."""
         if records == SMALL:
-            return tuple(party for party in self.parties if party is PRODUCT)
-        return tuple(party for party in self.parties if records <= LARGE or party in BEYOND)
+            return tuple(contender for contender in self.contenders if contender is PRODUCT)
+        return tuple(contender for contender in self.contenders if records <= LARGE or contender in BEYOND)
 
     def turns_of(self, records: int) -> int:
         """How often each party judges evidence of a size."""
@@ -90,7 +90,7 @@ def _options(arguments: list[str] | None) -> Request:
         help=f"also {LARGEST} records, by the product and DuckDB: a quarter of an hour, and 6 GB of disk",
     )
     parser.add_argument("--records", action="append", type=int, metavar="N", help="this size instead; repeatable")
-    names = [party.name for party in PARTIES]
+    names = [contender.name for contender in CONTENDERS]
     parser.add_argument("--without", action="append", default=[], choices=names, help="leave a party out; repeatable")
     parser.add_argument("--turns", type=int, metavar="N", help="how often each party judges each size")
     parser.add_argument("--seed", type=int, default=SEED, help="another seed makes other evidence")
@@ -99,10 +99,10 @@ def _options(arguments: list[str] | None) -> Request:
     if any(number is not None and number < 1 for number in (options.turns, options.threads, *(options.records or ()))):
         parser.error("records, turns and threads are at least 1")
     sizes = tuple(sorted(set(options.records or (*SIZES, *((LARGEST,) if options.large else ())))))
-    parties = tuple(party for party in PARTIES if party.name not in options.without)
-    if not parties:
+    contenders = tuple(contender for contender in CONTENDERS if contender.name not in options.without)
+    if not contenders:
         parser.error("--without leaves nobody to judge")
-    return Request(sizes=sizes, parties=parties, turns=options.turns, seed=options.seed, threads=options.threads)
+    return Request(sizes=sizes, contenders=contenders, turns=options.turns, seed=options.seed, threads=options.threads)
 
 
 def plan_of(records: int, seed: int) -> Plan:
@@ -118,14 +118,14 @@ def measure(request: Request, records: int, place: Path, say: Callable[[str], No
     bytes_ = sum(path.stat().st_size for path in directory.root.rglob("*") if path.is_file())
     say(f"{made.records} records made in {time.monotonic() - began:.0f} s, {bytes_ / 1e6:.0f} MB")
     setting = Setting(directory=directory, records=records, threads=request.threads)
-    judged: dict[Party, list[Judged]] = {party: [] for party in request.parties_of(records)}
+    judged: dict[Contender, list[Judged]] = {contender: [] for contender in request.parties_of(records)}
     for turn in range(request.turns_of(records)):
-        for party, turns in judged.items():
-            one = perform(party, setting, made.planted, place)
+        for contender, turns in judged.items():
+            one = perform(contender, setting, made.planted, place)
             turns.append(one)
             took = one.footprint
             say(
-                f"turn {turn + 1}, {party.name}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s, "
+                f"turn {turn + 1}, {contender.name}: {took.seconds:.1f} s, processor {took.processor_s:.1f} s, "
                 f"{took.peak_bytes / 1e9:.2f} GB, driver {took.driver_bytes / 1e9:.2f} GB; found all {len(made.planted)}"
             )
         if {PRODUCT, DUCKDB} <= judged.keys():
@@ -138,7 +138,7 @@ def measure(request: Request, records: int, place: Path, say: Callable[[str], No
 
 def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
     """Measure everything and say it; the exit code. Raises what a party raises."""
-    require(request.parties)
+    require(request.contenders)
     here = figures.circumstances(ROOT, java_major(spark_java()))
     # As after any run on a machine: what Spark's JVM loads is kept.
     keep_classes(find_java(), say=say)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.judge import findings, log_context
 from benchmarks.judge.findings import Found, agree
-from benchmarks.measuring.errors import PartyError
+from benchmarks.measuring.errors import ContenderError
 from benchmarks.measuring.footprint import Footprint, measured
 from runner.config import ROOT
 from verification.evidence import verdict_file
@@ -80,7 +80,7 @@ def _duckdb(setting: Setting, found: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Party:
+class Contender:
     """One formulation. `needs` is a library that it alone needs; `codes` are the exit codes of coming to an end."""
 
     name: str
@@ -98,17 +98,17 @@ class Judged:
 
 
 # What it found is held against what was planted, which may be nothing.
-PRODUCT = Party(name="onceproof", command=_product, codes=(ExitCode.VIOLATION, ExitCode.CONFORMANT))
-DUCKDB = Party(name="DuckDB", command=_duckdb, needs="duckdb")
-TEXTBOOK = Party(name="textbook Spark", command=_textbook)
-PARTIES = (PRODUCT, DUCKDB, TEXTBOOK)
+PRODUCT = Contender(name="onceproof", command=_product, codes=(ExitCode.VIOLATION, ExitCode.CONFORMANT))
+DUCKDB = Contender(name="DuckDB", command=_duckdb, needs="duckdb")
+TEXTBOOK = Contender(name="textbook Spark", command=_textbook)
+CONTENDERS = (PRODUCT, DUCKDB, TEXTBOOK)
 
 
-def require(parties: tuple[Party, ...]) -> None:
-    """Raise PartyError when a library is not installed; nobody is left out in silence."""
-    absent = sorted({each.needs for each in parties if importlib.util.find_spec(each.needs) is None})
+def require(contenders: tuple[Contender, ...]) -> None:
+    """Raise ContenderError when a library is not installed; nobody is left out in silence."""
+    absent = sorted({each.needs for each in contenders if importlib.util.find_spec(each.needs) is None})
     if absent:
-        raise PartyError(
+        raise ContenderError(
             f"{' and '.join(absent)} cannot be imported; `tox -e bench-verify` installs requirements-bench.txt."
         )
 
@@ -127,24 +127,24 @@ def _found(place: Path) -> Path:
     return place / "found.csv"
 
 
-def perform(party: Party, setting: Setting, planted: tuple[Found, ...], place: Path) -> Judged:
-    """Let a party judge, in a process of its own; raises PartyError, and DisagreementError when it is wrong."""
+def perform(contender: Contender, setting: Setting, planted: tuple[Found, ...], place: Path) -> Judged:
+    """Let a party judge, in a process of its own; raises ContenderError, and DisagreementError when it is wrong."""
     found = _found(place)
     found.unlink(missing_ok=True)
-    if party is DUCKDB:
+    if contender is DUCKDB:
         log_context.beside(found).unlink(missing_ok=True)
     footprint = measured(
-        party.command(setting, found),
+        contender.command(setting, found),
         cwd=ROOT,
         log=place / "said.log",
-        codes=party.codes,
+        codes=contender.codes,
     )
-    if party is not PRODUCT:
-        agree(party.name, findings.read(found), planted)
+    if contender is not PRODUCT:
+        agree(contender.name, findings.read(found), planted)
         return Judged(footprint=footprint)
     experiment = read_experiment(setting.directory.experiment)
-    agree(party.name, findings.of_judgement(setting.directory, experiment), planted)
+    agree(contender.name, findings.of_judgement(setting.directory, experiment), planted)
     verdict = verdict_file.read(setting.directory.verdicts)
     if verdict.crashed:
-        raise PartyError(f"{party.name}: {'; '.join(verdict.crashed)}")
+        raise ContenderError(f"{contender.name}: {'; '.join(verdict.crashed)}")
     return Judged(footprint=footprint, judged_s=verdict.judged_s)

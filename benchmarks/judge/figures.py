@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from benchmarks.judge.contenders import DUCKDB, LARGE, PARTIES, PRODUCT, SMALL, TEXTBOOK, Judged, Party, Setting
+from benchmarks.judge.contenders import CONTENDERS, DUCKDB, LARGE, PRODUCT, SMALL, TEXTBOOK, Contender, Judged, Setting
 from benchmarks.measuring.bound import Bound, promised
 from benchmarks.measuring.ratio import Ratio, Unit
 from benchmarks.measuring.table import Circumstances, aligned, look, render
@@ -37,21 +37,21 @@ class Size:
     made: int
     planted: int
     kinds: int
-    judged: Mapping[Party, Sequence[Judged]]
+    judged: Mapping[Contender, Sequence[Judged]]
 
-    def seconds(self, party: Party) -> float:
+    def seconds(self, contender: Contender) -> float:
         """The median over the turns, whole processes."""
-        return median(each.footprint.seconds for each in self.judged[party])
+        return median(each.footprint.seconds for each in self.judged[contender])
 
-    def peak_gib(self, party: Party) -> float:
+    def peak_gib(self, contender: Contender) -> float:
         """The most over the turns."""
-        return max(each.footprint.peak_bytes for each in self.judged[party]) / _GIB
+        return max(each.footprint.peak_bytes for each in self.judged[contender]) / _GIB
 
-    def driver_gib(self, party: Party) -> float:
+    def driver_gib(self, contender: Contender) -> float:
         """The most over the turns, without what the driver's own children started."""
-        return max(each.footprint.driver_bytes for each in self.judged[party]) / _GIB
+        return max(each.footprint.driver_bytes for each in self.judged[contender]) / _GIB
 
-    def ratio(self, subject: Party, against: Party) -> Ratio:
+    def ratio(self, subject: Contender, against: Contender) -> Ratio:
         """Seconds against seconds, turn by turn."""
         pairs = zip(self.judged[subject], self.judged[against], strict=True)
         return Ratio(
@@ -116,22 +116,22 @@ def seen(sizes: Sequence[Size]) -> str:
         ("records", "party", "seconds", "records/s", "of it judging", "processor seconds", "peak memory", "driver's")
     ]
     for size in sizes:
-        for party in PARTIES:
-            if party not in size.judged:
+        for contender in CONTENDERS:
+            if contender not in size.judged:
                 continue
-            turns = size.judged[party]
+            turns = size.judged[contender]
             judging = [each.judged_s for each in turns if each.judged_s is not None]
-            rate = f"{size.made / size.seconds(party):,.0f}".replace(",", " ")
+            rate = f"{size.made / size.seconds(contender):,.0f}".replace(",", " ")
             rows.append(
                 (
                     f"{size.setting.records:,}".replace(",", " "),
-                    party.name,
-                    f"{size.seconds(party):.1f} s",
+                    contender.name,
+                    f"{size.seconds(contender):.1f} s",
                     rate,
                     f"{median(judging):.1f} s" if judging else "",
                     f"{median(each.footprint.processor_s for each in turns):.1f} s",
-                    f"{size.peak_gib(party):.1f} GiB",
-                    f"{size.driver_gib(party):.1f} GiB",
+                    f"{size.peak_gib(contender):.1f} GiB",
+                    f"{size.driver_gib(contender):.1f} GiB",
                 )
             )
     return aligned(rows)

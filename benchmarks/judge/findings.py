@@ -91,16 +91,18 @@ def _shown(found: Iterable[Found]) -> str:
     return "; ".join(texts[:NAMED]) + (f" and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
 
 
-def agree(party: str, found: Iterable[Found], planted: Iterable[Found]) -> None:
+def agree(contender: str, found: Iterable[Found], planted: Iterable[Found]) -> None:
     """Raise DisagreementError unless a party found each planted violation, once, and nothing else."""
     theirs, ours = list(found), set(planted)
     missed, invented = ours - set(theirs), set(theirs) - ours
     if missed:
-        raise DisagreementError(f"{party} missed {len(missed)} of {len(ours)} planted violations: {_shown(missed)}.")
+        raise DisagreementError(
+            f"{contender} missed {len(missed)} of {len(ours)} planted violations: {_shown(missed)}."
+        )
     if invented:
-        raise DisagreementError(f"{party} found {len(invented)} that nobody planted: {_shown(invented)}.")
+        raise DisagreementError(f"{contender} found {len(invented)} that nobody planted: {_shown(invented)}.")
     if len(theirs) != len(ours):
-        raise DisagreementError(f"{party} found {len(theirs) - len(ours)} of the planted violations twice.")
+        raise DisagreementError(f"{contender} found {len(theirs) - len(ours)} of the planted violations twice.")
 
 
 def kinds(found: Iterable[Found]) -> tuple[Anomaly, ...]:

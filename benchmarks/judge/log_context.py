@@ -49,14 +49,14 @@ def _shown(rows: Counter[Row]) -> str:
     return "; ".join(texts[:NAMED]) + (f" and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
 
 
-def agree(party: str, theirs: Iterable[Row], ours: Iterable[Row]) -> None:
+def agree(contender: str, theirs: Iterable[Row], ours: Iterable[Row]) -> None:
     """Raise DisagreementError unless a party shows around its examples exactly what the product shows around them."""
     shown, expected = Counter(theirs), Counter(ours)
     if missed := expected - shown:
         raise DisagreementError(
-            f"{party} does not show {missed.total()} of {expected.total()} rows around examples: {_shown(missed)}."
+            f"{contender} does not show {missed.total()} of {expected.total()} rows around examples: {_shown(missed)}."
         )
     if invented := shown - expected:
         raise DisagreementError(
-            f"{party} shows {invented.total()} rows around examples that the product does not: {_shown(invented)}."
+            f"{contender} shows {invented.total()} rows around examples that the product does not: {_shown(invented)}."
         )

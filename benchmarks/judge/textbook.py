@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from benchmarks.judge.findings import Found, write
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.spark.dataframes import Frames, load
+from verification.spark.dataframes import Dataframes, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def statements() -> Iterator[str]:
 def find(spark: SparkSession, directory: RunDirectory) -> list[Found]:
     """Everything that the queries find in a scenario's directory; one job each, nothing kept between them."""
     frames = load(spark, [read_run(directory)])
-    views = [field.name for field in fields(Frames)]
+    views = [field.name for field in fields(Dataframes)]
     for name in views:
         getattr(frames, name).createOrReplaceTempView(name)
     found: list[Found] = []

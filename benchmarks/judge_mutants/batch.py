@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from verification.spark.dataframes import Frames
+    from verification.spark.dataframes import Dataframes
     from verification.vocabulary.violations import RawViolation
 
 
@@ -84,9 +84,9 @@ def _small(spark: SparkSession, mutants: Sequence[Mutant], frame: str, schema: S
     return local(spark, _columns(rows, schema.names), schema)
 
 
-def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
+def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Dataframes:
     """The evidence of some mutants, each a run of its own."""
-    from verification.spark.dataframes import BULK, FRAME_SCHEMAS, Frames
+    from verification.spark.dataframes import BULK, FRAME_SCHEMAS, Dataframes
 
     # What has a row per record is put together by Spark. The others are small and sent as they are.
     bases = list({each.base.name: each.base for each in mutants}.values())
@@ -94,7 +94,7 @@ def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Frames:
         name: _bulk(spark, bases, mutants, name) if name in BULK else _small(spark, mutants, name, schema)
         for name, schema in FRAME_SCHEMAS.items()
     }
-    return Frames(**held)
+    return Dataframes(**held)
 
 
 def acquitted(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:

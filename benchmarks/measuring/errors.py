@@ -3,7 +3,7 @@
 OnceproofError
 └── EnvironmentProblemError
     └── BenchError                  no figure came about, or none that means anything
-        ├── PartyError              a party did not come to its end, or one of them is not installed
+        ├── ContenderError              a party did not come to its end, or one of them is not installed
         ├── BareBrokerError         the broker that is the measure did not start
         ├── WorthlessJudgementError what was timed is not the judgement of all the evidence
         ├── WorthlessReportError    the report that was timed is not that of all the scenarios
@@ -41,5 +41,5 @@ class WorthlessRateError(BenchError):
     default_hint = "Run it again on a quiet machine; when it persists, the settings of that client no longer fit."
 
 
-class PartyError(BenchError):
+class ContenderError(BenchError):
     """A party did not come to its end; the message ends with the tail of what it said."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measuring.errors import PartyError
+from benchmarks.measuring.errors import ContenderError
 
 _LOOK_S = 0.1
 _TAIL_LINES = 12
@@ -107,7 +107,7 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 def measured(command: Sequence[str], *, cwd: Path, log: Path, codes: Sequence[int] = (0,)) -> Footprint:
     """Run a command to its end, with what it says in `log`.
 
-    Raises PartyError when it ends with another code than `codes`; nothing of it is left running then either.
+    Raises ContenderError when it ends with another code than `codes`; nothing of it is left running then either.
     """
     with log.open("wb") as output:
         began = time.monotonic()
@@ -130,7 +130,7 @@ def measured(command: Sequence[str], *, cwd: Path, log: Path, codes: Sequence[in
             process.wait()
     if process.returncode not in codes:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
-        raise PartyError(f"{' '.join(command[1:4])} ended with {process.returncode}:\n{tail}")
+        raise ContenderError(f"{' '.join(command[1:4])} ended with {process.returncode}:\n{tail}")
     spent = session.processor_s or {}
     return Footprint(
         seconds=seconds,

@@ -15,7 +15,7 @@ from reports.model.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class ReportCost:
     """One report as it was made; `sizes_bytes` by the name of the face, the page first."""
 
     page: Path
@@ -43,13 +43,13 @@ class Weighed:
         yield "  " + ", ".join(f"{name} {size / 1000:.0f} kB" for name, size in self.sizes_bytes)
 
 
-def weigh(read: Callable[[], Report], directory: Path) -> Weighed:
+def measure_report(read: Callable[[], Report], directory: Path) -> ReportCost:
     """Read a report, write its faces into `directory`, and say what both cost. Raises what reading raises, OSError."""
     began = time.monotonic()
     report = read()
     read_at = time.monotonic()
     written = write_all(report, directory)
-    return Weighed(
+    return ReportCost(
         page=written.page,
         tried=len(report.tried) + len(report.controls),
         read_s=read_at - began,

@@ -48,8 +48,8 @@ class KillClient:
 
         def heal() -> None:
             if self.replaced and not healed:
-                heir = arena.clients.succeed(victim, site=victim.site, timeout_s=SUCCESSION_S)
-                healed.append(heir.successor)
+                successor = arena.clients.succeed(victim, site=victim.site, timeout_s=SUCCESSION_S)
+                healed.append(successor.successor)
 
         def confirm() -> str | None:
             gone = all(each.process != victim.process for each in arena.clients.alive())

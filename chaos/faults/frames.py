@@ -18,7 +18,7 @@ from chaos.arena import Arena
 from chaos.cluster import Link
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.fault import Injection
-from chaos.frames import Action, Duplicate, FrameLinks, Frames, Rule
+from chaos.frames import Action, Duplicate, FrameFilter, FrameLinks, Rule
 from chaos.frames.actions import flaw
 from chaos.link_targets import LinkTarget
 from wire.errors import WireError
@@ -33,7 +33,7 @@ class TamperFrames:
     """
 
     on: LinkTarget
-    frames: Frames
+    frames: FrameFilter
     action: Action
     producer: int | None = None
 
@@ -56,7 +56,7 @@ class TamperFrames:
             kept = undo.pop_all()
         return Injection(target=_names(links), confirm=lambda: _proof(relay, rule), heal=kept.close)
 
-    def _resolved(self, arena: Arena) -> Frames:
+    def _resolved(self, arena: Arena) -> FrameFilter:
         frames = self.frames
         if frames.partition is not None and frames.partition.topic in arena.topics:
             frames = replace(frames, partition=arena.partition(frames.partition.topic, frames.partition.partition))
@@ -69,7 +69,7 @@ class TamperFrames:
 
 
 def lead_through(
-    arena: Arena, undo: ExitStack, links: tuple[Link, ...], frames: Frames, action: Action
+    arena: Arena, undo: ExitStack, links: tuple[Link, ...], frames: FrameFilter, action: Action
 ) -> tuple[FrameLinks, Rule]:
     """Lead links through frame-aware ones with one rule; `undo` leads them back and lets go what is held.
 

@@ -22,7 +22,7 @@ from chaos.cluster import TopicPartition
 from chaos.errors import UnresolvedTargetError
 from chaos.faults.fault import Injection
 from chaos.faults.frames import lead_through
-from chaos.frames import FrameLinks, Frames, Hold, Rule
+from chaos.frames import FrameFilter, FrameLinks, Hold, Rule
 from chaos.link_targets import LinkTarget
 
 #: A socket timeout of some seconds, a reconnect, the end of the transaction, and the pause before the next one.
@@ -53,7 +53,7 @@ class LateDuplicate:
             )
         owner, links = owners[self.producer], self.on.resolve(arena)
         with ExitStack() as undo:
-            frames = Frames(api="Produce", transactional_id=owner.transactional_id, count=1)
+            frames = FrameFilter(api="Produce", transactional_id=owner.transactional_id, count=1)
             relay, rule = lead_through(arena, undo, links, frames, Hold())
             undo.callback(arena.clients.release, (owner,))
             kept = undo.pop_all()

@@ -58,14 +58,14 @@ class PausedZombie:
         arena.clients.pause(zombie)
         try:
             paused = time.monotonic()
-            heir = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+            successor = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
             outlive(paused, self.past_s)
         finally:
             arena.clients.resume(zombie)
             arena.clients.release((zombie,))
         return Injection(
             target=f"process {zombie.process}",
-            confirm=lambda: fenced_after(arena, zombie, heir),
+            confirm=lambda: fenced_after(arena, zombie, successor),
             heal=lambda: None,
             processes=(zombie.process,),
         )
@@ -99,14 +99,14 @@ class PartitionedZombie:
             arena.cluster.links.cut(*links)
             cut = time.monotonic()
             arena.clients.release((zombie,))
-            heir = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+            successor = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
             outlive(cut, self.past_s)
         finally:
             arena.clients.release((zombie,))
             arena.cluster.links.restore(*links)
         return Injection(
             target=f"process {zombie.process}",
-            confirm=lambda: fenced_after(arena, zombie, heir),
+            confirm=lambda: fenced_after(arena, zombie, successor),
             heal=lambda: arena.cluster.links.restore(*links),
             processes=(zombie.process,),
         )
@@ -125,10 +125,10 @@ def producer_at(arena: Arena, site: Site) -> ClientProcess:
     raise UnresolvedTargetError(f"no transactional producer runs at site {site}")
 
 
-def fenced_after(arena: Arena, zombie: ClientProcess, heir: Succession) -> str | None:
+def fenced_after(arena: Arena, zombie: ClientProcess, successor: Succession) -> str | None:
     """Proof that a broker fenced the zombie after the heir was initialised."""
     for answer in arena.clients.answers(zombie):
-        if answer.at_ns > heir.initialised_ns and (answer.code in FENCING_CODES or answer.name in FENCING_NAMES):
-            after_s = (answer.at_ns - heir.initialised_ns) / 1e9
+        if answer.at_ns > successor.initialised_ns and (answer.code in FENCING_CODES or answer.name in FENCING_NAMES):
+            after_s = (answer.at_ns - successor.initialised_ns) / 1e9
             return f"operation {answer.operation} was answered {answer.name} {after_s:.1f} s after the heir's start"
     return None

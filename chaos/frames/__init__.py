@@ -6,7 +6,7 @@ this (a client gives up, closes, retries on a new connection, and the first atte
 it on demand.
 
 **Model.** A relay stands between the opener of connections and one broker; brokers among themselves speak the same
-framing, on the raft plane as well. A *selector* (`Frames`) names requests, or responses by their requests, by API,
+framing, on the raft plane as well. A *selector* (`FrameFilter`) names requests, or responses by their requests, by API,
 transactional id, producer id, partition, group and count. An *action* says what happens to a selected frame: `Hold`,
 `Delay`, `Drop`, `Duplicate`, `Answer`, `Cut`. Both together are a *rule*, which keeps a book of what it met: when,
 where, the bytes, and what the broker answered, also to frames whose sender had long gone.
@@ -31,8 +31,8 @@ from __future__ import annotations
 from chaos.frames.actions import Action, Answer, Cut, Delay, Drop, Duplicate, Hold
 from chaos.frames.connection import ConnectionStatus
 from chaos.frames.links import FrameLinks
-from chaos.frames.rule import Copy, Fate, Met, Rule
-from chaos.frames.selector import Direction, Facts, Frames
+from chaos.frames.rule import Copy, Disposition, MatchedFrame, Rule
+from chaos.frames.selector import Direction, FrameFields, FrameFilter
 
 __all__ = [
     "Action",
@@ -42,13 +42,13 @@ __all__ = [
     "Cut",
     "Delay",
     "Direction",
+    "Disposition",
     "Drop",
     "Duplicate",
-    "Facts",
-    "Fate",
+    "FrameFields",
+    "FrameFilter",
     "FrameLinks",
-    "Frames",
     "Hold",
-    "Met",
+    "MatchedFrame",
     "Rule",
 ]

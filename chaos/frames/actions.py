@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from chaos.frames.selector import Direction, Frames
+from chaos.frames.selector import Direction, FrameFilter
 
 
 class Action(Protocol):
@@ -116,7 +116,7 @@ class Cut:
         return None
 
 
-def flaw(frames: Frames, action: Action) -> str | None:
+def flaw(frames: FrameFilter, action: Action) -> str | None:
     """Why a rule of these two could do nothing, None when it could."""
     if isinstance(action, Duplicate) and frames.direction is Direction.RESPONSE:
         return "a response cannot be duplicated: no client waits for a second one"

@@ -23,7 +23,7 @@ from chaos.frames.framing import Framer, Whole
 from chaos.frames.request_fields import HEAD, Asked, Reader
 from chaos.frames.response_order import Order, Place
 from chaos.frames.responses import answer_frame
-from chaos.frames.rule import Fate, Rule
+from chaos.frames.rule import Disposition, Rule
 from chaos.frames.selector import Direction
 
 CHUNK_BYTES = 1 << 18
@@ -33,7 +33,7 @@ LINGER_S = 0.5
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Surroundings(Protocol):
+class LinkContext(Protocol):
     """What a connection needs from its link."""
 
     name: str
@@ -61,7 +61,7 @@ class ConnectionStatus:
 class Connection:
     """A client's connection and ours to the broker. `run` returns when both ends are closed."""
 
-    def __init__(self, link: Surroundings, number: int, client: Stream, broker: Stream) -> None:
+    def __init__(self, link: LinkContext, number: int, client: Stream, broker: Stream) -> None:
         self.number = number
         self._link, self._client, self._broker = link, client, broker
         self._order = Order()
@@ -181,9 +181,9 @@ class Connection:
         gone = self._broker[0].at_eof()
         return await self._send(Direction.REQUEST, asked.frame) and not gone
 
-    async def _strike_request(self, rule: Rule, number: int, asked: Asked) -> Fate:
+    async def _strike_request(self, rule: Rule, number: int, asked: Asked) -> Disposition:
         fate = await self._kept(rule, number)
-        if fate is not Fate.DELIVERED:
+        if fate is not Disposition.DELIVERED:
             return fate
         if isinstance(rule.action, Answer):
             if asked.answered():
@@ -191,12 +191,12 @@ class Connection:
                 self._order.expect(Place(correlation_id=asked.correlation_id, ready=ready))
             if not self._answering.inside:
                 await self._send(Direction.RESPONSE, self._order.due())
-            return Fate.ANSWERED
+            return Disposition.ANSWERED
         if not await self._forward(asked, (rule, number)):
-            return Fate.LOST
+            return Disposition.LOST
         if isinstance(rule.action, Duplicate):
             self._link.duplicate(rule, number, asked)
-        return Fate.DELIVERED
+        return Disposition.DELIVERED
 
     # ---- responses ----
 
@@ -228,13 +228,13 @@ class Connection:
                 return
         await self._send(Direction.RESPONSE, frame)
 
-    async def _strike_response(self, rule: Rule, number: int, asked: Asked) -> Fate:
+    async def _strike_response(self, rule: Rule, number: int, asked: Asked) -> Disposition:
         fate = await self._kept(rule, number)
-        if fate is not Fate.DELIVERED:
+        if fate is not Disposition.DELIVERED:
             return fate
         if isinstance(rule.action, Answer):
             told = await self._send(Direction.RESPONSE, answer_frame(asked, rule.action))
-            return Fate.ANSWERED if told else Fate.LOST
+            return Disposition.ANSWERED if told else Disposition.LOST
         return fate
 
     # ---- both ----
@@ -243,32 +243,32 @@ class Connection:
         """Write a frame into the rule's book, do to it what the rule says, and write down how it ended."""
         answer = None if response is None else response[4:]
         number = rule.meet(asked, link=self._link.name, connection=self.number, answer=answer)
-        fate = Fate.LOST
+        fate = Disposition.LOST
         try:
             fate = await strike(rule, number, asked)
-            if fate is Fate.DELIVERED and response is not None:
-                fate = fate if await self._send(Direction.RESPONSE, response) else Fate.LOST
+            if fate is Disposition.DELIVERED and response is not None:
+                fate = fate if await self._send(Direction.RESPONSE, response) else Disposition.LOST
         finally:
             rule.settle(number, fate)
 
-    async def _kept(self, rule: Rule, number: int) -> Fate:
+    async def _kept(self, rule: Rule, number: int) -> Disposition:
         """What the actions of both directions have in common: keep it, and then deliver, drop or cut."""
         action, direction = rule.action, rule.frames.direction
         if isinstance(action, Hold | Delay):
             waited_s = time.monotonic() - self._read_s[direction]
             fate = await rule.wait(number, max(0.0, action.delay_s - waited_s) if isinstance(action, Delay) else None)
-            self._lost[direction] = fate is Fate.DROPPED
+            self._lost[direction] = fate is Disposition.DROPPED
             return fate
         if isinstance(action, Drop):
             self._lost[direction] = not action.alone
-            return Fate.DROPPED
+            return Disposition.DROPPED
         if isinstance(action, Cut):
             self._cut()
-            return Fate.CUT
-        return Fate.DELIVERED
+            return Disposition.CUT
+        return Disposition.DELIVERED
 
 
-Strike = Callable[[Rule, int, Asked], Awaitable[Fate]]
+Strike = Callable[[Rule, int, Asked], Awaitable[Disposition]]
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:

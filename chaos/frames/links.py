@@ -22,8 +22,8 @@ from chaos.frames.actions import Action, Duplicate, flaw
 from chaos.frames.connection import CHUNK_BYTES, Connection, ConnectionStatus, Stream, close
 from chaos.frames.request_fields import Asked, Reader
 from chaos.frames.resend import ANSWER_WITHIN_S, DIAL_S, send_copy
-from chaos.frames.rule import Copy, Met, Rule
-from chaos.frames.selector import Frames
+from chaos.frames.rule import Copy, MatchedFrame, Rule
+from chaos.frames.selector import FrameFilter
 from chaos.routes import Endpoint
 from wire.errors import WireError
 from wire.messages import Definitions
@@ -169,7 +169,7 @@ class FrameLinks:
 
         return self._call(f"opening {name}", work())
 
-    def add(self, frames: Frames, action: Action, *, links: tuple[str, ...] = ()) -> Rule:
+    def add(self, frames: FrameFilter, action: Action, *, links: tuple[str, ...] = ()) -> Rule:
         """A rule from now on, for these links, or all (also later ones). Raises InjectionError for what cannot be.
 
         Of several rules the first one that meets a frame acts on it, and the others do not see it.
@@ -200,7 +200,7 @@ class FrameLinks:
 
         self._call("removing a rule", work())
 
-    def resend(self, met: Met, *, link: str | None = None, timeout_s: float = ANSWER_WITHIN_S) -> Copy:
+    def resend(self, met: MatchedFrame, *, link: str | None = None, timeout_s: float = ANSWER_WITHIN_S) -> Copy:
         """Send a met frame's request again, on a connection of its own, to its broker or that of another link."""
         name = met.link if link is None else link
 

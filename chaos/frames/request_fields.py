@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from chaos.cluster import TopicPartition
-from chaos.frames.selector import Facts
+from chaos.frames.selector import FrameFields
 from wire.codes import codes_in
 from wire.errors import WireError
 from wire.messages import Definitions
@@ -55,7 +55,7 @@ class Asked:
     version: int
     correlation_id: int
     _body: Body | None = None
-    _facts: Facts | None = None
+    _facts: FrameFields | None = None
 
     @property
     def api(self) -> str:
@@ -68,12 +68,12 @@ class Asked:
             self._body = decode_request(self.reader.definitions, self.api, self.version, self.frame[4:])[1]
         return self._body
 
-    def facts(self) -> Facts:
+    def facts(self) -> FrameFields:
         """What it says; raises WireError where it cannot be read."""
         if self._facts is None:
-            found: dict[str, set[Any]] = {name: set() for name in Facts.__dataclass_fields__}
+            found: dict[str, set[Any]] = {name: set() for name in FrameFields.__dataclass_fields__}
             self.reader.gather(self.body(), found)
-            self._facts = Facts(**{name: frozenset(values) for name, values in found.items()})
+            self._facts = FrameFields(**{name: frozenset(values) for name, values in found.items()})
         return self._facts
 
     def answered(self) -> bool:

@@ -23,14 +23,14 @@ from chaos.errors import InjectionError
 from chaos.frames.actions import Action, Answer
 from chaos.frames.request_fields import Asked
 from chaos.frames.responses import answer_frame
-from chaos.frames.selector import Direction, Frames
+from chaos.frames.selector import Direction, FrameFilter
 from wire.errors import WireError
 
 KEPT_MAX, KEPT_BYTES_MAX = 1000, 64 << 20
 REASONS_MAX = 32
 
 
-class Fate(StrEnum):
+class Disposition(StrEnum):
     """Where a met frame is, or how it ended. `LOST`: whom it was for was gone, or the link was shut, before."""
 
     KEPT = "kept"
@@ -55,7 +55,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Met:
+class MatchedFrame:
     """One frame that a rule met. `number` counts the rule's frames from 0.
 
     `request` is the request with its length, `answer` the broker's response without: of a response that was met, and
@@ -71,7 +71,7 @@ class Met:
     correlation_id: int
     met_ns: int
     request: bytes = field(repr=False)
-    fate: Fate = Fate.KEPT
+    fate: Disposition = Disposition.KEPT
     ended_ns: int | None = None
     answer: bytes | None = field(default=None, repr=False)
     answered_ns: int | None = None
@@ -88,7 +88,7 @@ class Rule:
 
     def __init__(
         self,
-        frames: Frames,
+        frames: FrameFilter,
         action: Action,
         *,
         links: frozenset[str],
@@ -100,15 +100,15 @@ class Rule:
         """Set on the loop when the rule was removed."""
         self._api_key, self._on_loop = api_key, on_loop
         self._changed = threading.Condition()
-        self._met: dict[int, Met] = {}
+        self._met: dict[int, MatchedFrame] = {}
         self._count = self._seen = self._bytes = self._first_ns = 0
         self._missed: Counter[str] = Counter()
-        self._waiting: dict[int, asyncio.Future[Fate]] = {}
+        self._waiting: dict[int, asyncio.Future[Disposition]] = {}
         self._busy, self._idle = 0, asyncio.Event()
         self._idle.set()
 
     @property
-    def met(self) -> tuple[Met, ...]:
+    def met(self) -> tuple[MatchedFrame, ...]:
         """The frames that were met and are still kept, in order."""
         with self._changed:
             return tuple(self._met.values())
@@ -136,7 +136,9 @@ class Rule:
         said = f"{self.action.verb} {self._count} {kinds} {self.frames.direction}{plural} on {ways}"
         return f"{said}, the first {since_s:.1f} s ago (at {self._first_ns} ns)"
 
-    def until(self, what: str, holds: Callable[[tuple[Met, ...]], bool], *, timeout_s: float) -> tuple[Met, ...]:
+    def until(
+        self, what: str, holds: Callable[[tuple[MatchedFrame, ...]], bool], *, timeout_s: float
+    ) -> tuple[MatchedFrame, ...]:
         """Wait until that is true of the met frames, and return them; raises InjectionError with what was last seen."""
         with self._changed:
             if self._changed.wait_for(lambda: holds(tuple(self._met.values())), timeout_s):
@@ -146,11 +148,11 @@ class Rule:
 
     def release(self) -> None:
         """Let go what is held now, in the order in which it was met; what comes later is held again."""
-        self._on_loop(lambda: self.let_go(Fate.DELIVERED))
+        self._on_loop(lambda: self.let_go(Disposition.DELIVERED))
 
     def drop_held(self) -> None:
         """Swallow what is held now, and what follows it on its connections."""
-        self._on_loop(lambda: self.let_go(Fate.DROPPED))
+        self._on_loop(lambda: self.let_go(Disposition.DROPPED))
 
     # ---- on the links' own thread ----
 
@@ -188,7 +190,7 @@ class Rule:
         """Write down a frame; its number."""
         now_ns = time.monotonic_ns()
         with self._changed:
-            met = Met(
+            met = MatchedFrame(
                 number=self._count,
                 link=link,
                 connection=connection,
@@ -220,26 +222,26 @@ class Rule:
             if number in self._met:
                 self._keep(replace(self._met[number], copies=(*self._met[number].copies, copy)))
 
-    def settle(self, number: int, fate: Fate) -> None:
+    def settle(self, number: int, fate: Disposition) -> None:
         """The frame is dealt with."""
         self.note(number, fate=fate, ended_ns=time.monotonic_ns())
         self._busy -= 1
         if not self._busy:
             self._idle.set()
 
-    async def wait(self, number: int, delay_s: float | None) -> Fate:
+    async def wait(self, number: int, delay_s: float | None) -> Disposition:
         """Until the frame is let go, or so many seconds; what is to become of it."""
         if not self.active:
-            return Fate.DELIVERED
+            return Disposition.DELIVERED
         going = asyncio.get_running_loop().create_future()
         self._waiting[number] = going
         try:
             await asyncio.wait({going}, timeout=delay_s)
-            return going.result() if going.done() else Fate.DELIVERED
+            return going.result() if going.done() else Disposition.DELIVERED
         finally:
             self._waiting.pop(number, None)
 
-    def let_go(self, fate: Fate) -> None:
+    def let_go(self, fate: Disposition) -> None:
         """End the waiting of every held frame."""
         for _, going in sorted(self._waiting.items()):
             if not going.done():
@@ -249,10 +251,10 @@ class Rule:
         """Meet nothing any more, let everything go, and wait until that was dealt with."""
         self.active = False
         self.gone.set()
-        self.let_go(Fate.DELIVERED)
+        self.let_go(Disposition.DELIVERED)
         await asyncio.wait_for(self._idle.wait(), within_s)
 
-    def _keep(self, met: Met) -> None:
+    def _keep(self, met: MatchedFrame) -> None:
         old = self._met.get(met.number)
         self._met[met.number] = met
         self._bytes += met.size - (old.size if old else 0)

@@ -23,7 +23,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class FrameFields:
     """What a request says about whom and what it concerns; empty where it says nothing."""
 
     transactional_ids: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
+class FrameFilter:
     """A selector. `api` is a name ("EndTxn") or, for one that nobody defines, a number; None means any.
 
     Of the frames that fit, the first `skip` pass, the next `count` are met (all when None), and the rest pass.
@@ -54,7 +54,7 @@ class Frames:
         criteria = (self.transactional_id, self.producer_id, self.partition, self.group)
         return any(each is not None for each in criteria)
 
-    def fits(self, facts: Facts) -> bool:
+    def fits(self, facts: FrameFields) -> bool:
         """Whether a request that says this fits, its API and its place in the count aside."""
         return (
             (self.transactional_id is None or self.transactional_id in facts.transactional_ids)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from reports.model.change import Change, ChangeKind
 from reports.model.protocol_case import ScriptCase, Tried
-from reports.model.report import Judgement, Problem, Report, ScenarioReport, Standing
+from reports.model.report import ControlResult, Judgement, Problem, Report, ScenarioReport
 from verification.vocabulary.verdict import ExitCode, Verdict, code_of, decide, exit_code
 
 #: As many names as a sentence can carry and still be read at a glance.
@@ -38,7 +38,7 @@ class Facts:
     @property
     def escaped(self) -> tuple[ScenarioReport, ...]:
         """The controls that were not convicted, without those that an interruption kept from being judged."""
-        open_ = (each for each in self.controls if each.standing is Standing.NOT_CONVICTED)
+        open_ = (each for each in self.controls if each.standing is ControlResult.NOT_CONVICTED)
         return tuple(each for each in open_ if not (self.interrupted and each.convicted is None))
 
     @property

@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Reason:
     """One reason for a decision: its name, what it is in a sentence or two, and every place where it shows.
 
     `acceptable` is the id by which `--accept` alone takes it out of the decision, empty where there is none.
@@ -42,9 +42,9 @@ class Ground:
     accepted: bool = False
 
 
-def grounds(report: Report) -> tuple[Ground, ...]:
+def reasons(report: Report) -> tuple[Reason, ...]:
     """The grounds of a report, violations that count first, then those that were accepted, then what is open."""
-    gathered: dict[tuple[str, bool], list[Ground]] = {}
+    gathered: dict[tuple[str, bool], list[Reason]] = {}
     for each in _violations(report):
         gathered.setdefault((each.name, each.accepted), []).append(each)
     proven = [_joined(each) for each in gathered.values()]
@@ -52,13 +52,13 @@ def grounds(report: Report) -> tuple[Ground, ...]:
     return (*sorted(proven, key=lambda each: each.accepted), *_undecided(report))
 
 
-def _joined(same: list[Ground]) -> Ground:
+def _joined(same: list[Reason]) -> Reason:
     """One ground of several with one name; what they say at one place becomes one sentence."""
     said: dict[str, list[str]] = {}
     for place in (place for each in same for place in each.places):
         said.setdefault(place.key, []).append(place.what)
     first = same[0]
-    return Ground(
+    return Reason(
         verdict=first.verdict,
         name=first.name,
         text=first.text,
@@ -68,7 +68,7 @@ def _joined(same: list[Ground]) -> Ground:
     )
 
 
-def _violations(report: Report) -> Iterator[Ground]:
+def _violations(report: Report) -> Iterator[Reason]:
     for scenario in report.worst_first:
         if scenario.verdict is Verdict.FAIL:
             yield from (_of_finding(scenario, finding) for finding in scenario.findings)
@@ -79,11 +79,11 @@ def _violations(report: Report) -> Iterator[Ground]:
             yield from _of_case(case)
 
 
-def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Ground:
+def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
     known_as = definition_of(finding.anomaly)
     what_it_is = f"{known_as.definition} {known_as.why_illegal}" if known_as else ""
     bug = finding.known_bug or ""
-    return Ground(
+    return Reason(
         verdict=Verdict.FAIL,
         name=bug or finding.anomaly,
         text=note_on(bug) if bug else what_it_is,
@@ -93,9 +93,9 @@ def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Ground:
     )
 
 
-def _without_finding(scenario: ScenarioReport) -> Ground:
+def _without_finding(scenario: ScenarioReport) -> Reason:
     """A verdict of evidence that was judged elsewhere need not say what was found; it counts all the same."""
-    return Ground(
+    return Reason(
         verdict=Verdict.FAIL,
         name="a violation without a finding",
         text="The verdict says that something was violated, and not what; nothing can accept it.",
@@ -103,12 +103,12 @@ def _without_finding(scenario: ScenarioReport) -> Ground:
     )
 
 
-def _of_case(case: ScriptCase) -> Iterator[Ground]:
+def _of_case(case: ScriptCase) -> Iterator[Reason]:
     violated = [each.id for each in case.requirements if each.verdict is Verdict.FAIL]
     place = Place(key=case.key, what=", ".join(violated))
     named = [each for each in case.known if each.named]
     for known in named:
-        yield Ground(
+        yield Reason(
             verdict=Verdict.FAIL,
             name=known.id,
             text=known.note,
@@ -118,7 +118,7 @@ def _of_case(case: ScriptCase) -> Iterator[Ground]:
         )
     if not named:
         sentence = catalogue().get(violated[0]) if violated else None
-        yield Ground(
+        yield Reason(
             verdict=Verdict.FAIL,
             name=violated[0] if violated else case.key,
             text=sentence.text if sentence else case.claim,
@@ -128,7 +128,7 @@ def _of_case(case: ScriptCase) -> Iterator[Ground]:
         )
 
 
-def _undecided(report: Report) -> Iterator[Ground]:
+def _undecided(report: Report) -> Iterator[Reason]:
     def tried(verdict: Verdict) -> list[Tried]:
         return [each for each in report.tried if each.counts_as is verdict]
 
@@ -158,4 +158,4 @@ def _undecided(report: Report) -> Iterator[Ground]:
     ):
         if open_:
             places = tuple(Place(key=each.key, what=each.reason) for each in open_)
-            yield Ground(verdict=verdict, name=name, text=text, places=places)
+            yield Reason(verdict=verdict, name=name, text=text, places=places)

@@ -20,12 +20,12 @@ from urllib.parse import quote
 from jinja2 import Environment
 
 from reports.deciding import matrix, scorecards
-from reports.deciding.reasons import grounds
+from reports.deciding.reasons import reasons
 from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
 from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.rates import draw
-from reports.formats.page_budget import in_full
+from reports.formats.page_budget import detailed
 from reports.formats.script_page import asked_of, held_of, steps
 from reports.formats.templating import environment, place, without_blanks
 from reports.model import wording
@@ -42,13 +42,13 @@ EXAMPLES_MAX = 12
 #: With more scenarios than this the page keeps charts for those that ask for attention; `trace.json` has all of them.
 CHARTED_MAX = 60
 #: The coverage items that belong to a time; a floor under any other name is in the table of coverage alone.
-ERA_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during"), "after": ("ok-after",)}
+PERIOD_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during"), "after": ("ok-after",)}
 #: Links to the scenarios that pass a requirement; a nightly has dozens of them for some.
 DECIDED_SHOWN = 6
 #: Findings named on a card; more would hide the cards beside it.
 REFUTED_SHOWN = 3
 #: Grounds above the facts, and places of each; more would push what was tested off the first screen.
-GROUNDS_SHOWN = 3
+REASONS_SHOWN = 3
 PLACES_SHOWN = 3
 #: Statements in the table above a script; the script marks every one of them.
 DECIDING_SHOWN = 6
@@ -120,8 +120,8 @@ def render(report: Report, directory: Path) -> str:
         judgement=report.judgement,
         sentences={row.id: row for row in report.requirements},
         details=(*report.worst_first, *report.controls),
-        grounds=grounds(report),
-        in_full=in_full(report),
+        reasons=reasons(report),
+        detailed=detailed(report),
         proof=_prover(report, anchors),
         counted=_counted(report.scenarios),
         counted_cases=_counted(report.cases),
@@ -159,10 +159,10 @@ def _environment() -> Environment:
         draw_lanes=draw_lanes,
         coordinated=coordinated,
         paint=paint,
-        era_floors=ERA_FLOORS,
+        period_floors=PERIOD_FLOORS,
         unclear_of=_unclear_of,
         clear_of=_clear_of,
-        grounds_shown=GROUNDS_SHOWN,
+        reasons_shown=REASONS_SHOWN,
         places_shown=PLACES_SHOWN,
         decided_shown=DECIDED_SHOWN,
         refuted_shown=REFUTED_SHOWN,

@@ -7,7 +7,7 @@ one, and the others in short: what was claimed, what was found, how it began, an
 
 from __future__ import annotations
 
-from reports.deciding.reasons import grounds
+from reports.deciding.reasons import reasons
 from reports.model.report import Report
 
 #: Bytes of all sections together; the head and the requirements of a page of two megabytes need the rest.
@@ -18,12 +18,12 @@ FULL_BYTES, SHORT_BYTES = 45_000, 6_000
 IN_FULL_MIN = 8
 
 
-def in_full(report: Report) -> frozenset[str]:
+def detailed(report: Report) -> frozenset[str]:
     """The keys of the scenarios and controls that are told in full, and of every case that did not pass."""
     unclear = [each.key for each in (*report.worst_first, *report.controls) if not each.clear]
     all_sections = len(report.tried) + len(report.controls)
     room = (SECTIONS_BYTES - all_sections * SHORT_BYTES) // (FULL_BYTES - SHORT_BYTES)
-    firsts = [place.key for ground in grounds(report) for place in ground.places[:1]]
+    firsts = [place.key for ground in reasons(report) for place in ground.places[:1]]
     ordered = dict.fromkeys([*(key for key in firsts if key in unclear), *unclear])
     chosen = list(ordered)[: max(room, IN_FULL_MIN)]
     return frozenset((*chosen, *(each.key for each in report.cases if not each.clear)))

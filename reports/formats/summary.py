@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from reports.deciding.reasons import grounds
+from reports.deciding.reasons import reasons
 from reports.deciding.scorecards import cards
 from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
@@ -29,7 +29,7 @@ from verification.vocabulary.verdict import Verdict
 #: Well below the 50 kB that a summary may have: the last lines and their encoding need room too.
 BYTES_MAX = 40_000
 #: Grounds below the decision, and places of each.
-GROUNDS_MAX = 8
+REASONS_MAX = 8
 PLACES_MAX = 3
 #: A reason in a table cell; longer ones are on the page.
 REASON_MAX = 200
@@ -103,16 +103,16 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _grounds(report: Report) -> Iterator[str]:
     """What the decision rests on; the tables below have all of it."""
-    all_grounds = grounds(report)
-    for each in all_grounds[:GROUNDS_MAX]:
+    all_reasons = reasons(report)
+    for each in all_reasons[:REASONS_MAX]:
         accepted = " (accepted)" if each.accepted else ""
         yield f"- {verdict_sign(each.verdict)} **{_cell(each.name, NAME_MAX)}**{accepted} {_cell(each.text, 400)}"
         places = [f"{_cell(one.key, NAME_MAX)}: {_cell(one.what)}" for one in each.places[:PLACES_MAX]]
         rest = len(each.places) - PLACES_MAX
         yield "  " + " · ".join([*places, *([f"and {rest} more"] if rest > 0 else [])])
-    if (rest := len(all_grounds) - GROUNDS_MAX) > 0:
+    if (rest := len(all_reasons) - REASONS_MAX) > 0:
         yield f"- and {rest} more"
-    if all_grounds:
+    if all_reasons:
         yield ""
 
 

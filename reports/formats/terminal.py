@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from reports.deciding.reasons import grounds
-from reports.model.findings import FindingReport, Witness
+from reports.deciding.reasons import reasons
+from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import ScriptCase
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
@@ -37,7 +37,7 @@ DECIDING_MAX = 2
 #: Cases with all that is wrong with them; a broker that does not start breaks every one.
 CASES_MAX = 20
 #: Violations that the decision rests on, a line each; what is open has its witness below.
-GROUNDS_MAX = 5
+REASONS_MAX = 5
 #: Lines on what got worse: a screen must still show the decision above them.
 CHANGES_MAX = 12
 #: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
@@ -139,7 +139,7 @@ def _named(finding: FindingReport) -> str:
     return f"  found    {finding.anomaly} × {finding.count}{bug}{consequences}{accepted}"
 
 
-def _facts(witness: Witness) -> tuple[str, ...]:
+def _facts(witness: Example) -> tuple[str, ...]:
     where = " · ".join(each for each in (witness.record, witness.place) if each)
     who = " · ".join(
         each
@@ -173,10 +173,10 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     verdict = judgement.verdict.name.replace("_", " ") + (", accepted" if judgement.accepted else "")
     yield f"{painted}   verdict {verdict}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
     yield plain(judgement.why)
-    shown = [each for each in grounds(report) if each.verdict is Verdict.FAIL]
-    for each in shown[:GROUNDS_MAX]:
+    shown = [each for each in reasons(report) if each.verdict is Verdict.FAIL]
+    for each in shown[:REASONS_MAX]:
         yield one_line_kept(f"  {each.name}{', accepted' if each.accepted else ''}: {each.text}")
-    if (rest := len(shown) - GROUNDS_MAX) > 0:
+    if (rest := len(shown) - REASONS_MAX) > 0:
         yield f"  … {rest} more on the page"
     if report.partial:
         yield f"PARTIAL: {plain(report.partial)}"

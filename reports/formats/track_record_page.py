@@ -34,11 +34,11 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackCell:
-    """One row on one release; `score` are the hits and tries of a race, `surprise` says what was expected instead."""
+    """One row on one release; `score` are the hits and tries of a race, `mismatch` says what was expected instead."""
 
     mark: Mark
     score: str = ""
-    surprise: str = ""
+    mismatch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,9 @@ class TrackRecord:
         return tuple(cell for row in self.rows for cell in row.cells if cell is not None)
 
     @property
-    def surprises(self) -> tuple[str, ...]:
+    def mismatches(self) -> tuple[str, ...]:
         """What was seen against expectation."""
-        return tuple(cell.surprise for cell in self.cells if cell.surprise)
+        return tuple(cell.mismatch for cell in self.cells if cell.mismatch)
 
     @property
     def undecided(self) -> int:

@@ -88,7 +88,7 @@ def _latency(commits: Iterable[_Commit]) -> Latency:
     return Latency(count=len(took_ms), p50_ms=round(cuts[49], 1), p99_ms=round(cuts[98], 1))
 
 
-def eras(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Era, ...]:
+def periods(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Era, ...]:
     """Operations before the first fault, until the last heal, and after it; none without a fault."""
     if not faults:
         return ()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reports.deciding.acceptance import covers_case
 from reports.loading.exchange import exchange_row, statement_row
-from reports.loading.scenario import Surroundings, claimed, nothing_of, reason_with
+from reports.loading.scenario import RunContext, claimed, nothing_of, reason_with
 from reports.model.protocol_case import KnownRow, ScriptCase
 from reports.model.report import Problem
 from reports.model.run_record import Ended, Planned
@@ -35,7 +35,7 @@ class LoadedCase:
     problems: tuple[Problem, ...] = ()
 
 
-def load_case(directory: Path, around: Surroundings, planned: Planned | None, ended: Ended | None) -> LoadedCase:
+def load_case(directory: Path, around: RunContext, planned: Planned | None, ended: Ended | None) -> LoadedCase:
     """Read one case's directory; `planned` is None for one that nobody planned."""
     place = "" if directory == around.root else directory.relative_to(around.root).as_posix()
     path = f"{place}/{SCRIPT}" if place else SCRIPT
@@ -86,19 +86,19 @@ def _unfit(directory: Path, planned: Planned | None, ended: Ended | None, text: 
     )
 
 
-def _told(script: Script, around: Surroundings, path: str) -> ScriptCase:
+def _told(script: Script, around: RunContext, path: str) -> ScriptCase:
     judged = scripts.judge(script)
     known = _known(script, judged)
     accepted = judged.verdict is Verdict.FAIL and covers_case(around.accepted, known, judged.requirements)
-    lacking = judged.beneath[0] > Verdict.PASS
+    lacking = judged.without_findings[0] > Verdict.PASS
     began_ns = script.exchanges[0].sent_ns if script.exchanges else 0
     return ScriptCase(
         key=script.case,
         claim=script.claim,
         verdict=judged.verdict,
-        reason=reason_with(judged.reason, judged.beneath[1]) if accepted and lacking else judged.reason,
+        reason=reason_with(judged.reason, judged.without_findings[1]) if accepted and lacking else judged.reason,
         accepted=accepted,
-        beneath=judged.beneath[0],
+        without_findings=judged.without_findings[0],
         requirements=judged.requirements,
         generation=script.generation,
         cluster=script.cluster,
@@ -117,8 +117,8 @@ def _told(script: Script, around: Surroundings, path: str) -> ScriptCase:
 def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
     """With what the run's record alone knows: the whole time, and an error that came after the script."""
     report = replace(report, actual_s=ended.seconds)
-    if ended.error and report.accepted and report.beneath < Verdict.ERROR:
-        return replace(report, beneath=Verdict.ERROR, reason=reason_with(report.reason, ended.error))
+    if ended.error and report.accepted and report.without_findings < Verdict.ERROR:
+        return replace(report, without_findings=Verdict.ERROR, reason=reason_with(report.reason, ended.error))
     if not ended.error or report.verdict >= Verdict.ERROR:
         return report
     return replace(

@@ -14,7 +14,7 @@ from datetime import datetime
 from reports.loading.broker_log import Asked
 from reports.loading.timeline_builder import NS_PER_S, origin_ns
 from reports.model.clock import instant, later
-from reports.model.findings import MinimalWitness, OperationRow, PlaceRow, Witness
+from reports.model.findings import Example, OperationRow, PlaceRow, Witness
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.history import FaultRecord, History, Operation
 from verification.vocabulary.verdict import Violation
@@ -60,10 +60,10 @@ def context(history: History | None) -> Context:
     )
 
 
-def witness(violation: Violation, known: Context) -> Witness:
+def witness(violation: Violation, known: Context) -> Example:
     """The violation with what the history adds."""
     operation = _of(violation, known)
-    return Witness(
+    return Example(
         record=_record(violation),
         transaction=_transaction(operation),
         place=_place(violation, known),
@@ -77,7 +77,7 @@ def witness(violation: Violation, known: Context) -> Witness:
     )
 
 
-def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | None:
+def minimal(shown: verdicts.Witness | None, known: Context) -> Witness | None:
     """The judge's own witness of a finding, with its times from the start of the run."""
     if shown is None:
         return None
@@ -91,7 +91,7 @@ def minimal(shown: verdicts.Witness | None, known: Context) -> MinimalWitness | 
         )
         for each in shown.places
     )
-    return MinimalWitness(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
+    return Witness(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
 
 
 def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known: Context) -> Asked | None:

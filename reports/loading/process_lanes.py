@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from reports.model.timeline import Act, Curve, Lane, Point, Standing
+from reports.model.timeline import Act, Curve, Lane, Point, StandingLso
 from verification.vocabulary.history import History, Operation, ProcessRecord, Sample, Settled
 
 Clock = Callable[[int], float]
@@ -86,12 +86,12 @@ def short(topic: str, history: History) -> str:
     return topic.removeprefix(f"{history.run}-") or topic
 
 
-def standing(history: History) -> tuple[Standing, ...]:
+def standing(history: History) -> tuple[StandingLso, ...]:
     """The partitions whose last stable offset stood still at the end of the run."""
     fenced = {(each.topic, each.partition): each for each in history.of(Settled) if not each.before_fencing}
     stuck = (each for each in history.of(Settled) if each.before_fencing and _stands(each))
     return tuple(
-        Standing(
+        StandingLso(
             place=f"{short(each.topic, history)}-{each.partition}",
             waited_s=each.waited_s,
             bound_s=each.bound_s,

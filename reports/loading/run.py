@@ -19,7 +19,7 @@ from reports.deciding.decide import Facts, judge, judged
 from reports.loading import subject
 from reports.loading.case import LoadedCase, load_case, missing_case
 from reports.loading.requirement_rows import rows
-from reports.loading.scenario import LoadedScenario, Surroundings, load_scenario, missing_scenario
+from reports.loading.scenario import LoadedScenario, RunContext, load_scenario, missing_scenario
 from reports.model import run_record
 from reports.model.errors import UnfitBaselineError, UnfitRunError, UnfitRunRecordError
 from reports.model.protocol_case import Tried
@@ -107,9 +107,9 @@ def _report(source: _Source) -> Report:
     )
 
 
-def _surroundings(source: _Source, started: str) -> Surroundings:
+def _surroundings(source: _Source, started: str) -> RunContext:
     accepted = source.record.accepted if source.record else ()
-    return Surroundings(
+    return RunContext(
         root=source.root,
         catalogue=catalogue(),
         accepted=acceptance.holding(accepted, started),
@@ -144,7 +144,7 @@ def _holds_evidence(directory: RunDirectory) -> bool:
     return any(each.exists() for each in (directory.experiment, directory.history, directory.verdicts))
 
 
-def _scenarios(source: _Source, around: Surroundings) -> list[LoadedScenario]:
+def _scenarios(source: _Source, around: RunContext) -> list[LoadedScenario]:
     """Planned scenarios in the order of the plan, then what else lies there."""
     planned, ended = _planned(source, case=False), _ended(source)
     scripted = _planned(source, case=True)
@@ -158,7 +158,7 @@ def _scenarios(source: _Source, around: Surroundings) -> list[LoadedScenario]:
     ]
 
 
-def _cases(source: _Source, around: Surroundings) -> list[LoadedCase]:
+def _cases(source: _Source, around: RunContext) -> list[LoadedCase]:
     """Planned cases in the order of the plan, then what else lies there."""
     planned, ended = _planned(source, case=True), _ended(source)
     present = {each.name: each for each in source.cases}

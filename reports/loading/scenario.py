@@ -19,7 +19,7 @@ from reports.loading.examples import Context
 from reports.loading.log_context import Around
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
-from reports.model.findings import BrokerLine, FindingReport, Witness
+from reports.model.findings import BrokerLine, Example, FindingReport
 from reports.model.report import Problem, ScenarioReport
 from reports.model.run_record import Ended, Planned
 from reports.model.vocabulary import Catalogue, definition_of, note_on
@@ -30,7 +30,7 @@ from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RunContext:
     """What a scenario's report takes from the whole run; `accepted` are the ids that hold on its day."""
 
     root: Path
@@ -49,7 +49,7 @@ class LoadedScenario:
 
 
 def load_scenario(
-    directory: RunDirectory, around: Surroundings, planned: Planned | None, ended: Ended | None
+    directory: RunDirectory, around: RunContext, planned: Planned | None, ended: Ended | None
 ) -> LoadedScenario:
     """Read one scenario's directory; `planned` is None for one that nobody planned."""
     files = read_files(directory, around.root)
@@ -58,7 +58,7 @@ def load_scenario(
     findings, damaged = _findings(files, around, directory)
     judged = files.judged
     accepted = verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings)
-    beneath, missing = _beneath(files, ended) if accepted else (Verdict.PASS, "")
+    without_findings, missing = _without_findings(files, ended) if accepted else (Verdict.PASS, "")
     report = ScenarioReport(
         key=directory.root.name,
         scenario=planned.scenario if planned else directory.root.name,
@@ -68,7 +68,7 @@ def load_scenario(
         control=_is_control(files, planned),
         convicted=judged.convicted if judged else None,
         accepted=accepted,
-        beneath=beneath,
+        without_findings=without_findings,
         client=planned.client if planned else "",
         requirements=_requirements(files, planned, verdict, reason),
         coverage=judged.coverage if judged else (),
@@ -169,12 +169,12 @@ def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) ->
     return files.judged.verdict, files.judged.reason
 
 
-def _beneath(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdict, str]:
+def _without_findings(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdict, str]:
     """What is left of a scenario when what was found is set aside."""
     broken = (ended.error if ended is not None else "") or (files.problems[0].text if files.problems else "")
     if broken or files.judged is None:
         return Verdict.ERROR, broken
-    return verdicts.beneath(files.judged.crashed, files.judged.coverage)
+    return verdicts.without_findings(files.judged.crashed, files.judged.coverage)
 
 
 def reason_with(reason: str, missing: str) -> str:
@@ -203,7 +203,7 @@ def _requirements(
 
 
 def _findings(
-    files: ScenarioFiles, around: Surroundings, scenario: RunDirectory
+    files: ScenarioFiles, around: RunContext, scenario: RunDirectory
 ) -> tuple[tuple[FindingReport, ...], tuple[Problem, ...]]:
     """What was found, and what is wrong with the files that show it."""
     judged = files.judged
@@ -239,7 +239,7 @@ def _findings(
     return tuple(told(each) for each in judged.findings), tuple(problems)
 
 
-def _log_around(scenario: RunDirectory, finding: Finding, told_of: tuple[Witness, ...], run: str) -> Around:
+def _log_around(scenario: RunDirectory, finding: Finding, told_of: tuple[Example, ...], run: str) -> Around:
     """The log around the example that began first, because what follows may be its consequence."""
     first = _first(finding, told_of)
     if first is None:
@@ -247,14 +247,14 @@ def _log_around(scenario: RunDirectory, finding: Finding, told_of: tuple[Witness
     return log_context.around(scenario.findings / finding.anomaly / "records.jsonl", first, run)
 
 
-def _first(finding: Finding, told_of: tuple[Witness, ...]) -> Violation | None:
+def _first(finding: Finding, told_of: tuple[Example, ...]) -> Violation | None:
     """The example that began first; the first of all where no operation is known, None without any example."""
     timed = [(each.at_s, place) for place, each in enumerate(told_of) if each.at_s is not None]
     return finding.examples[min(timed)[1] if timed else 0] if finding.examples else None
 
 
 def _brokers_around(
-    scenario: RunDirectory, finding: Finding, told_of: tuple[Witness, ...], known: Context
+    scenario: RunDirectory, finding: Finding, told_of: tuple[Example, ...], known: Context
 ) -> tuple[BrokerLine, ...]:
     """What brokers logged about the example that began first; nothing where its operation is not known."""
     first = _first(finding, told_of)

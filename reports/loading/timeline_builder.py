@@ -192,5 +192,5 @@ def timeline(history: History, log: TransactionLog | None = None) -> Timeline | 
         standing=process_lanes.standing(history),
         settled_s=process_lanes.settled_s(history),
         unavailability=availability.unavailability(history, faults, clock),
-        eras=availability.eras(history, faults, clock),
+        periods=availability.periods(history, faults, clock),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class Example:
     """One example of a finding, with what the history knows about its operation; empty means not known or not so.
 
     `fault` says in words under which fault it happened, `when` by the number of its step.
@@ -87,7 +87,7 @@ class OperationRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinimalWitness:
+class Witness:
     """The fewest places and operations that show a finding's first example, as the judge chose them."""
 
     places: tuple[PlaceRow, ...]
@@ -112,15 +112,15 @@ class FindingReport:
     known_bug: str | None
     known_bug_note: str
     accepted: bool
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[Example, ...]
     evidence: str
     around: tuple[LogRow, ...] = ()
     around_count: int = 0
     around_brokers: tuple[BrokerLine, ...] = ()
-    minimal: MinimalWitness | None = None
+    minimal: Witness | None = None
 
     @property
-    def first(self) -> Witness | None:
+    def first(self) -> Example | None:
         """The example whose operation began first; None when the history knows none of their operations."""
         timed = [each for each in self.witnesses if each.at_s is not None]
         return min(timed, key=lambda each: each.at_s or 0.0, default=None)

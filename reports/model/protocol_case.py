@@ -121,8 +121,8 @@ class ScriptCase:
 
     `key` names its directory and its anchor. `script` is the path of its script relative to the directory that was
     loaded, empty when there is none; `run` tells this performance from every other. `accepted` is True when the
-    violation is accepted; `beneath` is then what is left without it. `part` is the run that it belongs to in a merged
-    report.
+    violation is accepted; `without_findings` is then what is left without it. `part` is the run that it belongs to in a
+    merged report.
     """
 
     key: str
@@ -130,7 +130,7 @@ class ScriptCase:
     verdict: Verdict
     reason: str
     accepted: bool = False
-    beneath: Verdict = Verdict.PASS
+    without_findings: Verdict = Verdict.PASS
     requirements: tuple[RequirementVerdict, ...] = ()
     generation: str = ""
     cluster: str = ""
@@ -149,7 +149,7 @@ class ScriptCase:
     @property
     def counts_as(self) -> Verdict:
         """The verdict, or what lies beneath a violation that was accepted."""
-        return self.beneath if self.accepted else self.verdict
+        return self.without_findings if self.accepted else self.verdict
 
     @property
     def clear(self) -> bool:

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from reports.model.change import Change, Comparison
-from reports.model.findings import FindingReport, Witness
+from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import Proven, ScriptCase, Tried
 from reports.model.timeline import Timeline
 from verification.vocabulary.experiment import FEATURE
@@ -109,7 +109,7 @@ class FaultRow:
     error: str
 
 
-class Standing(StrEnum):
+class ControlResult(StrEnum):
     """What a control proved about this suite."""
 
     CONVICTED = "CONVICTED"
@@ -128,10 +128,9 @@ class Evidence:
 class ScenarioReport:
     """One scenario or control of the run.
 
-    `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted; `beneath` is
-    then what is left without them.
-    `convicted` is None for a subject; `expects` are the anomalies that a control must show.
-    `part` is the run that it belongs to in a merged report.
+    `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted;
+    `without_findings` is then what is left without them. `convicted` is None for a subject; `expects` are the anomalies
+    that a control must show. `part` is the run that it belongs to in a merged report.
     """
 
     key: str
@@ -143,7 +142,7 @@ class ScenarioReport:
     convicted: bool | None = None
     expects: tuple[str, ...] = ()
     accepted: bool = False
-    beneath: Verdict = Verdict.PASS
+    without_findings: Verdict = Verdict.PASS
     run: str = ""
     seed: int | None = None
     client: str = ""
@@ -169,7 +168,7 @@ class ScenarioReport:
     @property
     def counts_as(self) -> Verdict:
         """The verdict, or what lies beneath a violation that was accepted."""
-        return self.beneath if self.accepted else self.verdict
+        return self.without_findings if self.accepted else self.verdict
 
     @property
     def proven(self) -> tuple[Proven, ...]:
@@ -177,15 +176,15 @@ class ScenarioReport:
         return tuple((each.known_bug or "", each.anomaly) for each in self.findings)
 
     @property
-    def first_violation(self) -> tuple[FindingReport, Witness] | None:
+    def first_violation(self) -> tuple[FindingReport, Example] | None:
         """The earliest violation whose operation is known, with its finding."""
         firsts = [(finding, first) for finding in self.findings if (first := finding.first) is not None]
         return min(firsts, key=lambda each: each[1].at_s or 0.0, default=None)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ControlResult:
         """A control that was not judged has not been convicted."""
-        return Standing.CONVICTED if self.convicted else Standing.NOT_CONVICTED
+        return ControlResult.CONVICTED if self.convicted else ControlResult.NOT_CONVICTED
 
     @property
     def clear(self) -> bool:

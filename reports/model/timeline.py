@@ -179,7 +179,7 @@ class Coordinator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StandingLso:
     """A partition whose LSO did not reach its high watermark within the bound, and whether fencing released it."""
 
     place: str
@@ -246,7 +246,7 @@ class Timeline:
     lanes: tuple[Lane, ...] = ()
     curves: tuple[Curve, ...] = ()
     coordinators: tuple[Coordinator, ...] = ()
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[StandingLso, ...] = ()
     settled_s: float | None = None
     unavailability: tuple[Unavailability, ...] = ()
-    eras: tuple[Era, ...] = ()
+    periods: tuple[Era, ...] = ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fixtures.waiting import LOOK_EVERY_S
 from runner.explorer.observe import Looks
-from runner.protocol.toolkit.responses import Answer as Answered
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.specification.state import NO_EPOCH, Answer, Kind, Request, Rules
 from wire.client import Client
@@ -133,7 +133,7 @@ class Broker:
         self._frames[move.number] = frame = line.request(api, _BODIES[request.kind](self, request), version)
         return frame
 
-    def _exchange(self, frame: Frame, line: Connection, move: Move) -> Answered:
+    def _exchange(self, frame: Frame, line: Connection, move: Move) -> Response:
         where = f"instance {move.who}" if line is not self._lines.other else "another connection"
         begun = self.recording.begin(frame.api, frame.version, where, frame.body)
         try:
@@ -199,7 +199,7 @@ class Broker:
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    def _read(self, kind: Kind, answered: Answered) -> Answer:
+    def _read(self, kind: Kind, answered: Response) -> Answer:
         code = answered.code
         if code or kind in (Kind.ADD, Kind.ADD_OFFSETS, Kind.COMMIT_OFFSET):
             return Answer(code=code)

@@ -22,7 +22,7 @@ from runner.explorer.known_findings import name_of
 from runner.explorer.moves import Move, Plan
 from runner.explorer.replay import followed
 from runner.explorer.shared_state import EndedError, SharedState
-from runner.explorer.store import Fleeting, Found, Store, UnfitPlanError, slug, write_plan
+from runner.explorer.store import Flaky, Found, Store, UnfitPlanError, slug, write_plan
 from runner.explorer.walk import Recorded, Testbed, Walk
 
 #: At so many seeds a signature is followed up before it stays fleeting: each takes seconds.
@@ -151,7 +151,7 @@ class Explorer:
 
     def _fleeting(self, planned: Plan, walk: Walk, signature: str) -> None:
         with self.share.lock:
-            before = self.store.fleeting.get(signature) or Fleeting(nature=_nature(walk, signature))
+            before = self.store.fleeting.get(signature) or Flaky(nature=_nature(walk, signature))
             self.store.fleeting[signature] = replace(before, seeds=(*before.seeds, planned.seed))
             self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
 

@@ -54,7 +54,7 @@ def slug(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleeting:
+class Flaky:
     """A signature that no replay showed; `seeds` are those at which it was followed up."""
 
     nature: str
@@ -100,7 +100,7 @@ class Store:
     done: set[int] = field(default_factory=set)
     seen: Counter[str] = field(default_factory=Counter)
     found: dict[str, Found] = field(default_factory=dict)
-    fleeting: dict[str, Fleeting] = field(default_factory=dict)
+    fleeting: dict[str, Flaky] = field(default_factory=dict)
     walks: int = 0
     requests: int = 0
     slow: int = 0
@@ -165,7 +165,7 @@ def _fill(store: Store, body: dict[str, Any]) -> None:
     store.seen = Counter(body["seen"])
     store.found = {each["signature"]: _found(each) for each in body["found"]}
     store.fleeting = {
-        signature: Fleeting(nature=each["nature"], seeds=tuple(each["seeds"]))
+        signature: Flaky(nature=each["nature"], seeds=tuple(each["seeds"]))
         for signature, each in body["fleeting"].items()
     }
     store.walks, store.requests = body["walks"], body["requests"]

@@ -79,7 +79,7 @@ class Outcome:
     before: str = ""
 
 
-class Sweep:
+class CaseRunner:
     """Performs cases of one release; `close` ends its cluster."""
 
     def __init__(self, environment: Environment, directory: Path, *, release: str) -> None:
@@ -193,8 +193,8 @@ class Sweep:
     def _unsecured(self) -> tuple[Statement, ...]:
         """The ground that a case with a secured listener does not have here; empty where it has it."""
         grounds = (
-            _ground("the runtime, as clusters in containers have no secured listener", "local", self._runtime),
-            _ground(
+            _precondition("the runtime, as clusters in containers have no secured listener", "local", self._runtime),
+            _precondition(
                 "there is a metadata quorum, without which no listener is secured",
                 True,
                 within(self.release, QUORUM_SINCE, None),
@@ -259,7 +259,7 @@ def _play(case: Case, stage: CaseContext) -> str:
     return ""
 
 
-def _ground(what: str, expected: object, observed: object) -> Statement:
+def _precondition(what: str, expected: object, observed: object) -> Statement:
     return Statement(after=0, what=what, relation=Relation.EQUALS, expected=expected, observed=observed, required=True)
 
 

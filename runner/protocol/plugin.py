@@ -16,7 +16,7 @@ from fixtures.errors import OnceproofError
 from runner.config import SUITES, RunConfig
 from runner.console import Console
 from runner.environment import Environment, describe_machine, prepare
-from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Sweep
+from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, CaseRunner
 from runner.protocol.progress_record import ProgressRecord
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
@@ -51,7 +51,7 @@ class ProtocolPlugin:
         self.listing = False
         self._requests = requests
         self._deselected = 0
-        self._lanes: WorkerPool | None = None
+        self._workers: WorkerPool | None = None
         self._closing: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -72,7 +72,7 @@ class ProtocolPlugin:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Cases are told of in the order in which they are begun, those of the longest queue last.
 
-        WorkerPool help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
+        Workers help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
         ended long before, to tell of when there is nothing left to wait for.
         """
         found = queues([case_of(item, self.config) for item in items])
@@ -109,15 +109,15 @@ class ProtocolPlugin:
         except OnceproofError as error:
             self.journal.refuse(error)
             return True
-        self._lanes = WorkerPool(
+        self._workers = WorkerPool(
             [case_of(item, self.config) for item in session.items], partial(self._sweep, environment)
         )
         return None
 
-    def _sweep(self, environment: Environment, lane: int) -> Sweep:
+    def _sweep(self, environment: Environment, lane: int) -> CaseRunner:
         """What a lane performs with: clusters have directories of their own."""
         own = replace(environment, clusters_directory=environment.clusters_directory / f"lane-{lane}")
-        return Sweep(own, self.config.directory, release=self.config.release.version)
+        return CaseRunner(own, self.config.directory, release=self.config.release.version)
 
     def _list(self, items: Sequence[pytest.Item]) -> None:
         for item in items:
@@ -130,9 +130,9 @@ class ProtocolPlugin:
         """Perform the case; its verdict is pytest's outcome."""
         if self._requests.count:
             raise KeyboardInterrupt
-        assert self._lanes is not None, "cases are performed once everything that they need is there"
+        assert self._workers is not None, "cases are performed once everything that they need is there"
         case = case_of(pyfuncitem, self.config)
-        outcome = self._lanes.outcome(case)
+        outcome = self._workers.outcome(case)
         verdict, reason = Verdict.ERROR, outcome.broke
         if outcome.verdict is not None:
             verdict, reason = outcome.verdict.verdict, outcome.verdict.reason
@@ -159,8 +159,8 @@ class ProtocolPlugin:
 
     def _finish(self, session: pytest.Session, exitstatus: int, interrupts: DeferredSignals) -> None:
         try:
-            if self._lanes is not None:
-                self._lanes.close()
+            if self._workers is not None:
+                self._workers.close()
         except ENVIRONMENT_ERRORS as error:
             self.journal.broken(f"closing down: {error}")
         if exitstatus == pytest.ExitCode.USAGE_ERROR:

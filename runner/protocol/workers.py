@@ -25,7 +25,7 @@ from fixtures.waiting import WaitedInVainError
 from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Outcome
 
 #: Two cores are busy with three clusters of which most wait; a fourth only makes short timeouts unreliable.
-LANES = 3
+WORKERS = 3
 #: So many cases must be left for a second cluster of their kind to be worth its start, which costs as much processor
 #: time as ten of them.
 HELPED_FROM = 20
@@ -34,7 +34,7 @@ ENDED_WITHIN_S = 90.0
 
 
 class Asked(Protocol):
-    """What is asked for cases to be performed; `Sweep` in a run."""
+    """What is asked for cases to be performed; `CaseRunner` in a run."""
 
     def perform_together(self, cases: Sequence[Case]) -> list[Outcome]:
         """Perform cases that share their outages, or a single one; how each of them ended."""
@@ -90,13 +90,13 @@ def _when(together: Sequence[Case]) -> tuple[int, bool]:
 class WorkerPool:
     """Performs cases ahead of whoever asks for their outcomes; `sweep` makes what a lane performs with, by its number."""
 
-    def __init__(self, cases: Sequence[Case], sweep: Callable[[int], Asked], *, lanes: int = LANES) -> None:
+    def __init__(self, cases: Sequence[Case], sweep: Callable[[int], Asked], *, workers: int = WORKERS) -> None:
         self._outcomes: dict[str, Future[Outcome]] = {case.key: Future() for case in cases}
         self._queues = queues(cases)
         self._taking = threading.Lock()
         self._stopping = threading.Event()
         self._errors: list[Exception] = []
-        self._sweeps = [sweep(number) for number in range(min(lanes, len(cases)))]
+        self._sweeps = [sweep(number) for number in range(min(workers, len(cases)))]
         self._threads = [
             threading.Thread(target=self._run, args=(each,), name=f"lane-{number}", daemon=True)
             for number, each in enumerate(self._sweeps)

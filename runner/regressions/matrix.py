@@ -14,7 +14,7 @@ from reports.formats import track_record_page
 from reports.formats.track_record_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
 from reports.model.vocabulary import note_on
 from runner.config import ROOT
-from runner.regressions.reproduction import Row, Seen
+from runner.regressions.reproduction import Reproduction, Result
 from verification.vocabulary.releases import parse
 
 CELLS = ROOT / "docs" / "track-record.json"
@@ -25,12 +25,12 @@ FORMAT = 1
 #: What stands for, or behind, a commit that does not say which files were performed.
 UNKNOWN, DIRTY = "unknown", "-dirty"
 _MARKS = {
-    Seen.VIOLATED: Mark.VIOLATED,
-    Seen.HELD: Mark.HELD,
-    Seen.INCONCLUSIVE: Mark.INCONCLUSIVE,
-    Seen.ERROR: Mark.ERROR,
+    Result.VIOLATED: Mark.VIOLATED,
+    Result.HELD: Mark.HELD,
+    Result.INCONCLUSIVE: Mark.INCONCLUSIVE,
+    Result.ERROR: Mark.ERROR,
 }
-_SIGNS = {Seen.VIOLATED: "V", Seen.HELD: "·", Seen.INCONCLUSIVE: "?", Seen.ERROR: "E"}
+_SIGNS = {Result.VIOLATED: "V", Result.HELD: "·", Result.INCONCLUSIVE: "?", Result.ERROR: "E"}
 
 
 class UnfitRecordError(OnceproofError):
@@ -43,7 +43,7 @@ class Cell:
 
     row: str
     release: str
-    seen: Seen
+    seen: Result
     seconds: float
     note: str
     evidence: str
@@ -52,7 +52,7 @@ class Cell:
     @property
     def decided(self) -> bool:
         """Whether it says anything about the release."""
-        return self.seen in (Seen.VIOLATED, Seen.HELD)
+        return self.seen in (Result.VIOLATED, Result.HELD)
 
 
 def read(path: Path = CELLS) -> list[Cell]:
@@ -63,7 +63,7 @@ def read(path: Path = CELLS) -> list[Cell]:
         body = json.loads(path.read_text(encoding="utf-8"))
         if body["format"] != FORMAT:
             raise UnfitRecordError(f"{path} is of format {body['format']}, and this version writes {FORMAT}.")
-        return [Cell(**(each | {"seen": Seen(each["seen"])})) for each in body["cells"]]
+        return [Cell(**(each | {"seen": Result(each["seen"])})) for each in body["cells"]]
     except (ValueError, KeyError, TypeError) as error:
         raise UnfitRecordError(
             f"{path} is no track record ({error}).", hint="Remove it; it is written anew."
@@ -71,7 +71,7 @@ def read(path: Path = CELLS) -> list[Cell]:
 
 
 def write(
-    cells: Sequence[Cell], rows: Sequence[Row], path: Path = CELLS, table: Path = TABLE, page: Path = PAGE
+    cells: Sequence[Cell], rows: Sequence[Reproduction], path: Path = CELLS, table: Path = TABLE, page: Path = PAGE
 ) -> None:
     """Write the cells, the table between the markers of its file, and the page. Raises UnfitRecordError without them."""
     ordered = sorted(cells, key=lambda cell: (cell.row, parse(cell.release)))
@@ -86,7 +86,7 @@ def write(
     _replace(table, f"{before}{BEGIN}\n{render(ordered, rows)}{END}{after}")
 
 
-def render(cells: Sequence[Cell], rows: Sequence[Row]) -> str:
+def render(cells: Sequence[Cell], rows: Sequence[Reproduction]) -> str:
     """The table: one line per row, one column per release, and how long each took."""
     releases = sorted({cell.release for cell in cells}, key=parse)
     found = {(cell.row, cell.release): cell for cell in cells}
@@ -107,7 +107,7 @@ def render(cells: Sequence[Cell], rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def told(cells: Sequence[Cell], rows: Sequence[Row]) -> TrackRecord:
+def told(cells: Sequence[Cell], rows: Sequence[Reproduction]) -> TrackRecord:
     """The matrix as the page tells it; rows of which nothing was performed are left out."""
     releases = tuple(sorted({cell.release for cell in cells}, key=parse))
     by_row: dict[str, list[Cell]] = {}
@@ -120,7 +120,7 @@ def told(cells: Sequence[Cell], rows: Sequence[Row]) -> TrackRecord:
     )
 
 
-def _told(row: Row, cells: Sequence[Cell], releases: Sequence[str]) -> TrackRow:
+def _told(row: Reproduction, cells: Sequence[Cell], releases: Sequence[str]) -> TrackRow:
     found = {cell.release: _told_cell(row, cell) for cell in cells}
     alike: dict[tuple[Mark, str], list[str]] = {}
     for cell in cells:
@@ -139,31 +139,31 @@ def _told(row: Row, cells: Sequence[Cell], releases: Sequence[str]) -> TrackRow:
     )
 
 
-def _told_cell(row: Row, cell: Cell) -> TrackCell:
+def _told_cell(row: Reproduction, cell: Cell) -> TrackCell:
     return TrackCell(
         mark=_MARKS[cell.seen],
         score=cell.note if row.race and cell.decided else "",
-        surprise=row.surprise(cell.release, cell.seen),
+        mismatch=row.mismatch(cell.release, cell.seen),
     )
 
 
-def _sign(row: Row, cell: Cell) -> str:
+def _sign(row: Reproduction, cell: Cell) -> str:
     sign = _SIGNS[cell.seen]
     if row.race and cell.decided:
         return f"{sign} {cell.note}"
-    return f"**{sign}!**" if row.surprise(cell.release, cell.seen) else sign
+    return f"**{sign}!**" if row.mismatch(cell.release, cell.seen) else sign
 
 
-def _summary(cells: Sequence[Cell], rows: Sequence[Row]) -> list[str]:
+def _summary(cells: Sequence[Cell], rows: Sequence[Reproduction]) -> list[str]:
     known = {row.name: row for row in rows}
     told = [cell for cell in cells if cell.row in known]
-    surprises = [known[cell.row].surprise(cell.release, cell.seen) for cell in told]
+    mismatches = [known[cell.row].mismatch(cell.release, cell.seen) for cell in told]
     undecided = [f"{cell.row} on {cell.release}: {cell.note}" for cell in told if not cell.decided]
     lines = [
-        f"{len({cell.row for cell in told})} rows, {len(told)} cells, {sum(map(bool, surprises))} surprises, "
+        f"{len({cell.row for cell in told})} rows, {len(told)} cells, {sum(map(bool, mismatches))} surprises, "
         f"{len(undecided)} undecided."
     ]
-    return lines + [f"* {each}." for each in [*filter(None, surprises), *undecided]]
+    return lines + [f"* {each}." for each in [*filter(None, mismatches), *undecided]]
 
 
 def commit(root: Path = ROOT) -> str:

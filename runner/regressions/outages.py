@@ -46,11 +46,11 @@ def _seen(case: CaseContext, at: TopicPartition) -> BrokerId | None:
 
 def await_leaderless(case: CaseContext, at: TopicPartition) -> None:
     """Set up: the brokers know that a partition has no leader."""
-    seen = case.until(lambda: leader(case, at), lambda each: each is None, within_s=MISSED_WITHIN_S)
+    seen = case.poll_until(lambda: leader(case, at), lambda each: each is None, within_s=MISSED_WITHIN_S)
     case.require(f"the leader of {at}", seen, None)
     # Each broker has its own copy of the metadata; the one that was asked is not the one that matters.
     for broker in case.cluster.responsive():
-        seen = case.until(partial(_leader_to, case, at, broker), lambda each: each < 0, within_s=MISSED_WITHIN_S)
+        seen = case.poll_until(partial(_leader_to, case, at, broker), lambda each: each < 0, within_s=MISSED_WITHIN_S)
         case.require(f"the leader of {at} to broker {broker}", seen < 0, True)
 
 

@@ -21,7 +21,7 @@ def readable_to(case: CaseContext, at: TopicPartition) -> bool:
     """Whether the last stable offset reaches the end of the log within a second, behind one more plain record."""
     plain(case, at, "later")
     end = case.inspect.end(at)
-    return bool(case.until(partial(case.inspect.stable, at), lambda seen: seen == end, within_s=STANDS_S) == end)
+    return bool(case.poll_until(partial(case.inspect.stable, at), lambda seen: seen == end, within_s=STANDS_S) == end)
 
 
 def pending_partitions(case: CaseContext) -> list[TopicPartition]:
@@ -32,12 +32,12 @@ def pending_partitions(case: CaseContext) -> list[TopicPartition]:
     def look() -> list[TopicPartition]:
         return [at for at in places if case.inspect.stable(at) < case.inspect.end(at)]
 
-    found: list[TopicPartition] = case.until(look, lambda seen: not seen, within_s=STANDS_S)
+    found: list[TopicPartition] = case.poll_until(look, lambda seen: not seen, within_s=STANDS_S)
     return found
 
 
 def stable_offset(case: CaseContext, group: str, at: TopicPartition) -> int | str:
     """What OffsetFetch with RequireStable answers once it is stable, or for a second."""
     look = partial(case.inspect.offset, group, at, stable=True)
-    found: int | str = case.until(look, lambda seen: seen != UNSTABLE, within_s=STANDS_S)
+    found: int | str = case.poll_until(look, lambda seen: seen != UNSTABLE, within_s=STANDS_S)
     return found

@@ -27,7 +27,7 @@ Play = Callable[[CaseContext], None]
 OLDEST = "2.4.0"
 
 
-class Seen(StrEnum):
+class Result(StrEnum):
     """What came of a row on a release."""
 
     VIOLATED = "VIOLATED"
@@ -37,7 +37,7 @@ class Seen(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Reproduction:
     """A bug in one variant.
 
     `violated` are the releases (first, last) that have it, both included; a last one such as "4.4" means its whole
@@ -70,24 +70,24 @@ class Row:
         """Whether the row says anything about a release."""
         return release in self.only if self.only else within(release, self.since, self.until)
 
-    def expected(self, release: str) -> Seen:
+    def expected(self, release: str) -> Result:
         """What must be seen on a release that the row is for."""
         has_it = any(within(release, first, last) for first, last in self.violated)
-        return Seen.VIOLATED if has_it else Seen.HELD
+        return Result.VIOLATED if has_it else Result.HELD
 
-    def surprise(self, release: str, seen: Seen) -> str:
+    def mismatch(self, release: str, seen: Result) -> str:
         """What is surprising about a verdict, empty when nothing is. One that decides nothing is no surprise."""
         expected = self.expected(release)
-        if self.race or seen not in (Seen.VIOLATED, Seen.HELD) or seen is expected:
+        if self.race or seen not in (Result.VIOLATED, Result.HELD) or seen is expected:
             return ""
         return f"{self.name} is {seen} on {release}, where it must be {expected}"
 
 
 #: Every row, as the files of this package declare them.
-ROWS: list[Row] = []
+REPRODUCTIONS: list[Reproduction] = []
 
 
-def shows(
+def reproduces(
     bug: str,
     variant: str = "",
     *,
@@ -102,7 +102,7 @@ def shows(
     """Declare a row above its script; several of them share a script that depends on the generation only."""
 
     def declare(play: Play) -> Play:
-        row = Row(
+        row = Reproduction(
             bug=KnownBugId(bug),
             variant=variant,
             claim=" ".join((play.__doc__ or "").split()),
@@ -115,7 +115,7 @@ def shows(
             needs=needs,
             play=play,
         )
-        ROWS.append(row)
+        REPRODUCTIONS.append(row)
         return play
 
     return declare

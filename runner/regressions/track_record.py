@@ -30,10 +30,10 @@ from fixtures.machine import check_machine
 from fixtures.tools.java import find_java
 from runner.config import OUT, ROOT, SUITES
 from runner.environment import Environment
-from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Sweep
+from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, CaseRunner
 from runner.regressions import matrix
 from runner.regressions.matrix import Cell
-from runner.regressions.reproduction import ROWS, Row, Seen
+from runner.regressions.reproduction import REPRODUCTIONS, Reproduction, Result
 from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import SCRIPT
 from verification.scripts import script
@@ -47,12 +47,12 @@ RELEASES = (
     *("4.0.0", "4.0.1", "4.0.2", "4.1.2", "4.2.0", "4.2.1", "4.3.1", "4.4.0"),
 )
 _SEEN = {
-    Verdict.FAIL: Seen.VIOLATED,
-    Verdict.PASS: Seen.HELD,
-    Verdict.INCONCLUSIVE: Seen.INCONCLUSIVE,
+    Verdict.FAIL: Result.VIOLATED,
+    Verdict.PASS: Result.HELD,
+    Verdict.INCONCLUSIVE: Result.INCONCLUSIVE,
     # A row says itself which releases it is for: one that a broker cannot perform is a mistake of the row.
-    Verdict.NOT_APPLICABLE: Seen.ERROR,
-    Verdict.ERROR: Seen.ERROR,
+    Verdict.NOT_APPLICABLE: Result.ERROR,
+    Verdict.ERROR: Result.ERROR,
 }
 
 
@@ -61,14 +61,14 @@ class Plan:
     """What is to be performed on one release."""
 
     release: str
-    rows: tuple[Row, ...]
+    rows: tuple[Reproduction, ...]
 
 
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[Reproduction, ...]:
     """Every row that the files of `suites/regressions` declare, by name."""
     for path in sorted((SUITES / "regressions").glob("test_*.py")):
         importlib.import_module(f"suites.regressions.{path.stem}")
-    return tuple(sorted(ROWS, key=lambda row: row.name))
+    return tuple(sorted(REPRODUCTIONS, key=lambda row: row.name))
 
 
 def plans(chosen: Sequence[str], bugs: Sequence[str]) -> list[Plan]:
@@ -92,7 +92,7 @@ class Record:
         self.stopped = threading.Event()
         self._lock = threading.Lock()
 
-    def has(self, row: Row, release: str) -> Cell | None:
+    def has(self, row: Reproduction, release: str) -> Cell | None:
         """The cell of a row on a release, when it need not be performed."""
         cell = self.cells.get((row.name, release))
         if cell is None or self.again or not cell.decided:
@@ -100,14 +100,14 @@ class Record:
         same = cell.commit == self.commit and matrix.names_a_state(self.commit)
         return cell if same and (ROOT / cell.evidence).is_file() else None
 
-    def keep(self, row: Row, cell: Cell) -> None:
+    def keep(self, row: Reproduction, cell: Cell) -> None:
         """Write a cell down and say so."""
         with self._lock:
             self.cells[cell.row, cell.release] = cell
             matrix.write(list(self.cells.values()), rows())
-            surprise = row.surprise(cell.release, Seen(cell.seen))
+            mismatch = row.mismatch(cell.release, Result(cell.seen))
             note = (
-                f"  SURPRISE: {surprise}" if surprise else "" if cell.seen in ("HELD", "VIOLATED") else f"  {cell.note}"
+                f"  SURPRISE: {mismatch}" if mismatch else "" if cell.seen in ("HELD", "VIOLATED") else f"  {cell.note}"
             )
             self.say(f"{cell.release:8} {cell.row:24} {cell.seen:12} {cell.seconds:5.1f} s{note}")
 
@@ -127,7 +127,7 @@ def perform(plan: Plan, record: Record) -> None:
     files = fetch_release(parse_release(plan.release, oldest=OLDEST_SCRIPTED), downloads=downloads)
     brokers = LocalRuntime.prepare(files, java, downloads=downloads)
     environment = Environment(brokers=brokers, files=files, java=java, clusters_directory=directory / "clusters")
-    sweep = Sweep(environment, directory, release=plan.release)
+    sweep = CaseRunner(environment, directory, release=plan.release)
     try:
         for row in missing:
             if record.stopped.is_set():
@@ -137,7 +137,7 @@ def perform(plan: Plan, record: Record) -> None:
         sweep.close()
 
 
-def _cell(sweep: Sweep, row: Row, commit: str) -> Cell:
+def _cell(sweep: CaseRunner, row: Reproduction, commit: str) -> Cell:
     """Perform one row; its place in the matrix."""
     case = Case(
         key=row.key,
@@ -154,8 +154,8 @@ def _cell(sweep: Sweep, row: Row, commit: str) -> Cell:
         verdict = sweep.perform(case)
         seen, note = _SEEN[verdict.verdict], verdict.reason
     except ENVIRONMENT_ERRORS as error:
-        seen, note = Seen.ERROR, str(error)
-    if row.race and seen in (Seen.HELD, Seen.VIOLATED):
+        seen, note = Result.ERROR, str(error)
+    if row.race and seen in (Result.HELD, Result.VIOLATED):
         note = str(script.read(evidence).statements[-1].observed)
     return Cell(
         row=row.name,
@@ -170,17 +170,17 @@ def _cell(sweep: Sweep, row: Row, commit: str) -> Cell:
 
 def conclude(chosen: Sequence[Plan], cells: Sequence[Cell]) -> ExitCode:
     """The one table's code: a surprise is a violation, a cell without an answer is no pass."""
-    found = {(cell.row, cell.release): Seen(cell.seen) for cell in cells}
+    found = {(cell.row, cell.release): Result(cell.seen) for cell in cells}
     codes = []
     for plan in chosen:
         for row in plan.rows:
-            seen = found.get((row.name, plan.release), Seen.ERROR)
-            if row.surprise(plan.release, seen):
+            seen = found.get((row.name, plan.release), Result.ERROR)
+            if row.mismatch(plan.release, seen):
                 codes.append(ExitCode.VIOLATION)
-            elif seen is Seen.INCONCLUSIVE:
+            elif seen is Result.INCONCLUSIVE:
                 codes.append(ExitCode.INCONCLUSIVE)
             else:
-                codes.append(ExitCode.ENVIRONMENT if seen is Seen.ERROR else ExitCode.CONFORMANT)
+                codes.append(ExitCode.ENVIRONMENT if seen is Result.ERROR else ExitCode.CONFORMANT)
     return exit_code(codes)
 
 

@@ -16,9 +16,9 @@ def run(request: pytest.FixtureRequest, variant: Variant) -> Callable[..., None]
     """Conduct the scenario that the test describes; the verdict follows when the judge has spoken."""
     from runner.scenarios.plugin import JUDGEMENT, SESSION
 
-    conduct = request.config.stash[SESSION].runner_for(request, variant)
+    run_scenario = request.config.stash[SESSION].runner_for(request, variant)
 
     def run_and_defer(**values: object) -> None:
-        request.node.stash[JUDGEMENT] = conduct(**values)
+        request.node.stash[JUDGEMENT] = run_scenario(**values)
 
     return run_and_defer

@@ -21,7 +21,7 @@ from fixtures.workloads.running import RunningWorkload
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence import transaction_log_file
 from verification.vocabulary.experiment import Experiment, Topic
-from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class MockScenarioRun(ScenarioRun):
 
     def pin(self) -> None:
         """Pin the ends; there is no coordinator to ask."""
-        self.captures = Captures(ends=self.ends())
+        self.captures = QuiescentState(ends=self.ends())
         self.captures.write(self.directory.captures)
         log = unavailable(self.run, "librdkafka's mock cluster has no transaction log")
         transaction_log_file.write(self.directory.transaction_log, log)

@@ -37,7 +37,7 @@ STOP_WITHIN_S = 30.0
 DRAIN_WITHIN_S = 30.0
 
 
-def conduct(scenario_run: ScenarioRun) -> RunDirectory:
+def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
     """Run one scenario and return its evidence. Errors are about the environment or us, never about the subject."""
     try:
         with scenario_run.phase("set up"):
@@ -47,12 +47,12 @@ def conduct(scenario_run: ScenarioRun) -> RunDirectory:
         with scenario_run.phase("await steady"):
             await_steady(scenario_run)
         with scenario_run.phase("nemesis"):
-            strike(scenario_run)
+            inject_faults(scenario_run)
         with scenario_run.phase("await recovery"):
             scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
         with scenario_run.phase("after-window"):
             await_after_window(scenario_run)
-        come_to_rest(scenario_run)
+        quiesce(scenario_run)
         # Not while the next scenario begins: beside its load the first capture took 70 s instead of 15 s.
         with scenario_run.phase("capture"):
             scenario_run.pin()
@@ -89,7 +89,7 @@ def await_steady(scenario_run: ScenarioRun) -> None:
     )
 
 
-def strike(scenario_run: ScenarioRun) -> None:
+def inject_faults(scenario_run: ScenarioRun) -> None:
     """Let the nemesis run the schedule; links are healed whatever happens."""
     nemesis = Nemesis(
         arena=scenario_run.arena,
@@ -107,7 +107,7 @@ def strike(scenario_run: ScenarioRun) -> None:
         scenario_run.arena.cluster.links.heal()
 
 
-def come_to_rest(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
+def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
     """End the writers, see whether readers are held back, fence, and let the observers read what is left."""
     with scenario_run.phase("stop"):
         scenario_run.workload.stop(timeout_s=STOP_WITHIN_S)

@@ -20,17 +20,17 @@ from chaos.nemesis import Applied
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
-from fixtures.recording.quiescence import Rest
+from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
-from fixtures.recording.transaction_log_reader import WrittenLog
+from fixtures.recording.transaction_log_reader import TransactionLogReader
 from fixtures.workloads import names, observers, topics
 from fixtures.workloads.running import RunningWorkload
 from verification.evidence import readme_file, transaction_log_file
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import FEATURE, Experiment, Topic, TopicRole
 from verification.vocabulary.history import FaultRecord, Phase
-from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from wire.errors import WireError
 from wire.messages import Definitions
 
@@ -51,7 +51,7 @@ class ScenarioRun:
         self.phase_name = "set up"
         self.fault_text = ""
         self.began = time.monotonic()
-        self.captures = Captures()
+        self.captures = QuiescentState()
         self.cluster: RunningCluster
         self.workload: RunningWorkload
         self.arena: Arena
@@ -59,8 +59,8 @@ class ScenarioRun:
         self._sampler: Sampler | None = None
         self._unsampled: SamplingError | None = None
         self._workload: RunningWorkload | None = None
-        self._rest: Rest | None = None
-        self._written_log: WrittenLog | None = None
+        self._rest: Quiescence | None = None
+        self._written_log: TransactionLogReader | None = None
         self._features: dict[str, int] = {}
 
     @property
@@ -70,7 +70,7 @@ class ScenarioRun:
         return self._recorder
 
     @property
-    def rest(self) -> Rest:
+    def rest(self) -> Quiescence:
         """Asks the subject how far it has come to rest."""
         assert self._rest is not None, "the subject can be asked once the trial is set up"
         return self._rest
@@ -97,7 +97,7 @@ class ScenarioRun:
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
         self.cluster = self.resources.clusters.lease(self.spec())
-        self._rest = Rest(self.cluster, *self.resources.environment.witness_definitions)
+        self._rest = Quiescence(self.cluster, *self.resources.environment.witness_definitions)
         self._features = self._rest.features()
         self._rest.create_topics(self.topics(), self.scenario.topic_settings)
         self._written_log = self._rest.written_log()

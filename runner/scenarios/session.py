@@ -25,7 +25,7 @@ from runner.console import Console
 from runner.environment import Environment, describe_machine, prepare
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.resources import RunResources
-from runner.scenarios.phases import conduct
+from runner.scenarios.phases import run_scenario
 from runner.scenarios.planning import LOCAL_ONLY, Variant, listed, planned_of, summed_up
 from runner.scenarios.scenario import Scenario
 from verification.vocabulary.errors import VerificationError
@@ -126,7 +126,7 @@ class ConformanceSession:
             shown = scenario_run.status
             expected_s = self._planned[key].expected_s
             self.console.follow(lambda: f"{place} {shown(expected_s)}")
-            directory = conduct(scenario_run)
+            directory = run_scenario(scenario_run)
             return resources.judge_later(directory)
         except ENVIRONMENT_ERRORS as problem:
             where = scenario_run.phase_name if scenario_run else "opening the laboratory"

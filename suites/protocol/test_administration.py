@@ -10,7 +10,7 @@ from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requir
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 from runner.protocol.toolkit.settings import unverified
 from verification.scripts.script import Relation
@@ -121,7 +121,7 @@ def test_only_the_coordinator_describes(case: CaseContext) -> None:
         case.expect_code(f"broker {broker}", answer, expected)
 
 
-def listed(case: CaseContext, **filters: Any) -> tuple[dict[str, str], Answer]:
+def listed(case: CaseContext, **filters: Any) -> tuple[dict[str, str], Response]:
     """The case's own ids and their states in ListTransactions of its one broker, and the whole answer."""
     answer = case.require_code("ListTransactions", case.ask("ListTransactions", {"StateFilters": []} | filters))
     own = {
@@ -184,7 +184,7 @@ def test_list_transactions_by_duration(case: CaseContext) -> None:
     needs_version(case, 1, "3.8.0")
     producers = three_states(case)
     longer = partial(listed, case, StateFilters=["Ongoing"])
-    own = case.until(lambda: longer(DurationFilter=500)[0], bool, within_s=10)
+    own = case.poll_until(lambda: longer(DurationFilter=500)[0], bool, within_s=10)
     case.expect("open for more than half a second", own, {"open": "Ongoing"})
     case.expect("open for more than an hour", longer(DurationFilter=3_600_000)[0], {})
     producers["open"].ends(commit=False)
@@ -196,7 +196,7 @@ def test_what_does_not_run_has_no_duration(case: CaseContext) -> None:
     """A filter for the duration gives no id without a running transaction, whatever it was used for before (KIP-994)."""
     needs_version(case, 1, "3.8.0")
     producers = three_states(case)
-    own = case.until(lambda: listed(case, DurationFilter=500)[0], lambda seen: "open" in seen, within_s=10)
+    own = case.poll_until(lambda: listed(case, DurationFilter=500)[0], lambda seen: "open" in seen, within_s=10)
     case.expect("running for more than half a second", own, {"open": "Ongoing"})
     producers["open"].ends(commit=False)
 
@@ -246,7 +246,9 @@ def test_a_hanging_transaction_is_found_and_ended(case: CaseContext) -> None:
     case.expect("nothing is open", [case.inspect.open_at(at), hanging(case, at)], [[], []])
     with unverified(case):
         late = hangs.batch(at, ["late"])
-        answer = case.until(partial(hangs.send_batch, at, late), lambda seen: seen.code == 0, within_s=APPLIED_WITHIN_S)
+        answer = case.poll_until(
+            partial(hangs.send_batch, at, late), lambda seen: seen.code == 0, within_s=APPLIED_WITHIN_S
+        )
         case.require_code("a late batch is accepted", answer)
     start = case.inspect.end(at) - 1
     case.require("the late batch pins the stable offset", case.inspect.stable(at), start)

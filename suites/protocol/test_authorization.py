@@ -14,7 +14,7 @@ from runner.protocol.toolkit.case import BOTH, SECURED, Needs, generations, need
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import SOON_S
 from runner.protocol.toolkit.users import CLUSTER, ActingStage, Resource, Right, acting, grant, granted, revoke
 from wire.codes import ErrorCode as Code
@@ -45,7 +45,7 @@ def _as(producer: ScriptedProducer, other: ActingStage) -> ScriptedProducer:
     return twin
 
 
-def _refused(case: CaseContext, what: str, answer: Answer, code: Code) -> None:
+def _refused(case: CaseContext, what: str, answer: Response, code: Code) -> None:
     """Claim that everything that was asked for is answered with this code."""
     case.expect(what, sorted(set(answer.codes.values())), [int(code)])
 
@@ -174,7 +174,7 @@ def test_a_transaction_whose_owner_may_no_longer_is_aborted(case: CaseContext) -
         for commit in (True, False):
             _refused(case, f"EndTxn, commit {commit}", owner.end(commit=commit), refused)
         _refused(case, "InitProducerId", owner.copy().init(), refused)
-        state = case.until(lambda: case.inspect.state(name), lambda seen: seen == "CompleteAbort", within_s=SOON_S)
+        state = case.poll_until(lambda: case.inspect.state(name), lambda seen: seen == "CompleteAbort", within_s=SOON_S)
         case.expect("the state", state, "CompleteAbort")
         case.expect("the log", case.inspect.values(at), ["a"])
         case.expect("what a reader is given", case.inspect.committed(at), [])

@@ -16,7 +16,7 @@ from runner.protocol.toolkit.expected_codes import fencing_code
 from runner.protocol.toolkit.fetching import COMMITTED, coordinator_epoch, fetch, write_marker
 from runner.protocol.toolkit.inspector import COMPLETE
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from verification.checks.transaction_states import judge
 from verification.scripts.script import Relation
 from verification.vocabulary import transaction_log
@@ -25,7 +25,7 @@ from wire.codes import ErrorCode as Code
 from wire.transaction_versions import TransactionVersion
 from wire.values import CoordinatorType, TopicPartition
 
-#: StopRequests for one transactional id at the same time: connections, and requests in flight on each.
+#: Requests for one transactional id at the same time: connections, and requests in flight on each.
 STORM = (10, 5)
 
 
@@ -41,7 +41,7 @@ def test_the_transaction_log_is_a_legal_history(case: CaseContext) -> None:
     producer.writes(first)
     producer.ready()  # it meets its own open transaction, and aborts it
     late.writes(first)
-    state = case.until(lambda: case.inspect.state(late.transactional_id or ""), COMPLETE.__contains__, within_s=20)
+    state = case.poll_until(lambda: case.inspect.state(late.transactional_id or ""), COMPLETE.__contains__, within_s=20)
     case.require("the transaction that timed out", state, "CompleteAbort")
     entries = whole_log(case)
     own = [each for each in entries if each.transactional_id == producer.transactional_id]
@@ -221,7 +221,7 @@ def test_a_storm_of_initialisations(case: CaseContext) -> None:
     case.expect("what is visible", case.inspect.committed(at), ["b"])
 
 
-def _storm(case: CaseContext, producer: ScriptedProducer) -> list[Answer]:
+def _storm(case: CaseContext, producer: ScriptedProducer) -> list[Response]:
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": 60_000}
     coordinator = case.coordinator(producer.transactional_id or "")
     lines = [case.open_connection(coordinator) for _ in range(STORM[0])]

@@ -10,7 +10,7 @@ from runner.protocol.toolkit.case import BOTH, generations, requirement
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import short, timed_out
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
@@ -81,7 +81,7 @@ def test_fenced_goes_only_to_versions_that_know_it(case: CaseContext) -> None:
     zombie = ScriptedProducer(case, f"{case.name}-owner").ready().writes(at)
     successor = zombie.copy().ready()
     case.require("the successor's epoch", successor.now.epoch, zombie.now.epoch, Relation.DIFFERS)
-    told: dict[str, tuple[int, int, Callable[[int], Answer]]] = {
+    told: dict[str, tuple[int, int, Callable[[int], Response]]] = {
         "InitProducerId": (3, 4, lambda version: zombie.copy().init(continues=zombie.now, version=version)),
         "AddPartitionsToTxn": (0, 2, lambda version: zombie.add(at, version=version)),
         "AddOffsetsToTxn": (0, 2, lambda version: zombie.add_offsets(case.name, version=version)),
@@ -160,7 +160,7 @@ def test_an_unsupported_version_harms_only_its_connection(case: CaseContext) -> 
 @requirement("ERR-01")
 @generations(*BOTH)
 def test_strange_requests_are_refused_for_a_reason(case: CaseContext) -> None:
-    """StopRequests with strange ids, epochs, partitions and versions are never answered with an unspecified error."""
+    """Requests with strange ids, epochs, partitions and versions are never answered with an unspecified error."""
     producer = short(case, "owner")
     (at,) = case.topic()
     producer.writes(at)
@@ -245,7 +245,7 @@ def _undefined(case: CaseContext, api: str, version: int) -> Request:
     return Request.of(case.client.definitions, api, version, Raw(b""), header_version=2 if version == UNDEFINED else 1)
 
 
-def _asked(case: CaseContext, api: str, body: Body, version: int, line: BrokerConnection) -> Answer:
+def _asked(case: CaseContext, api: str, body: Body, version: int, line: BrokerConnection) -> Response:
     """One strange request, with the fields that its version has."""
     message = case.client.definitions.message(f"{api}Request", version).codec
     names = {field.name for field in message.fields}
@@ -255,7 +255,7 @@ def _asked(case: CaseContext, api: str, body: Body, version: int, line: BrokerCo
 def _strange(
     case: CaseContext, producer: ScriptedProducer, at: TopicPartition, dice: random.Random
 ) -> Iterator[tuple[str, Body]]:
-    """StopRequests in which each value may be a strange one, always the same ones of a seed."""
+    """Requests in which each value may be a strange one, always the same ones of a seed."""
     now, name = producer.now, producer.transactional_id
     for number in range(STRANGE_EACH):
         epoch = dice.choice([now.epoch, now.epoch, now.epoch + 1, -1, -2, 0x7FFE, 0x7FFF])

@@ -11,7 +11,7 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.coordinators import set_log
 from runner.protocol.toolkit.inspector import COMPLETE
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 from runner.protocol.toolkit.timing import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
 from verification.scripts.script import Relation
@@ -191,7 +191,7 @@ def test_an_idle_id_expires(case: CaseContext) -> None:
     owners["nothing"] = ScriptedProducer(case, f"{case.name}-nothing").ready()
     for word, owner in owners.items():
         look = partial(case.inspect.state, str(owner.transactional_id))
-        state = case.until(look, lambda each: each is None, within_s=SOON_S)
+        state = case.poll_until(look, lambda each: each is None, within_s=SOON_S)
         case.expect(f"the state after {word}", state, None)
     for word, owner in owners.items():
         before = owner.now
@@ -213,10 +213,12 @@ def test_an_open_transaction_keeps_its_id(case: CaseContext) -> None:
     owner = ScriptedProducer(case, f"{case.name}-open").ready().writes(at)
     idle = ScriptedProducer(case, f"{case.name}-idle").ready()
     look = partial(case.inspect.state, str(idle.transactional_id))
-    case.require("the state of an idle id", case.until(look, lambda each: each is None, within_s=SOON_S), None)
+    case.require("the state of an idle id", case.poll_until(look, lambda each: each is None, within_s=SOON_S), None)
     case.expect("the state of the open one", case.inspect.state(str(owner.transactional_id)), "Ongoing")
     case.expect_code("its commit", owner.end(commit=True), Code.NONE)
-    state = case.until(partial(case.inspect.state, str(owner.transactional_id)), COMPLETE.__contains__, within_s=SOON_S)
+    state = case.poll_until(
+        partial(case.inspect.state, str(owner.transactional_id)), COMPLETE.__contains__, within_s=SOON_S
+    )
     case.expect("its state then", state, "CompleteCommit")
     case.expect("what a reader is given", case.inspect.committed(at), ["a"])
 
@@ -230,7 +232,7 @@ def test_an_idle_producer_expires_on_a_partition(case: CaseContext) -> None:
     owner = ScriptedProducer(case, f"{case.name}-open").ready().writes(at)
     idle = ScriptedProducer(case, None).ready()
     case.require_code("a batch", idle.produce(at, ["b"]))
-    known = case.until(lambda: replicas.remembered(case, idle, at), lambda each: not each, within_s=SOON_S)
+    known = case.poll_until(lambda: replicas.remembered(case, idle, at), lambda each: not each, within_s=SOON_S)
     case.expect("the idle producer is known", known, False)
     case.expect("the producers with a transaction open", case.inspect.open_at(at), [owner.now.id])
     case.expect("the last stable offset", case.inspect.stable(at), 0)
@@ -247,14 +249,14 @@ def test_old_timestamps_do_not_hasten_expiry(case: CaseContext) -> None:
     idle, witness, copier = (ScriptedProducer(case, None).ready() for _ in range(3))
     case.require_code("a batch of one that is idle from then on", idle.produce(at, ["before"]))
     idle_since = time.monotonic()
-    case.until(lambda: time.monotonic() - idle_since, lambda each: each >= IDLE_BEFORE_S, within_s=EXPIRE_AFTER_S)
+    case.poll_until(lambda: time.monotonic() - idle_since, lambda each: each >= IDLE_BEFORE_S, within_s=EXPIRE_AFTER_S)
     began = time.monotonic()
     case.require_code("a batch of now", witness.produce(at, ["a"]))
     batch = copier.batch(at, ["b"], timestamp_ms=now_ms() - 86_400_000)
     case.require_code("a batch of yesterday", copier.send_batch(at, batch))
     case.require("the idle producer is known", replicas.remembered(case, idle, at), True)
     # What forgets it is a look at all producers of the partition, the two others among them.
-    gone = case.until(lambda: not replicas.remembered(case, idle, at), bool, within_s=EXPIRE_AFTER_S)
+    gone = case.poll_until(lambda: not replicas.remembered(case, idle, at), bool, within_s=EXPIRE_AFTER_S)
     case.require("the idle producer was forgotten", gone, True)
     known = [replicas.remembered(case, each, at) for each in (witness, copier)]
     answer = copier.send_batch(at, batch)
@@ -282,7 +284,7 @@ def test_many_ids_expire_at_once(case: CaseContext) -> None:
         looks = max(1.0, (time.monotonic() - began) / LOOK_EVERY_S)
         together = int(MANY * LONG_NAME / looks / PARTITIONS)
         case.require("bytes of ids that a look finds expired in a partition", together, BATCH_BYTES, Relation.AT_LEAST)
-        left = case.until(lambda: _left(case), lambda each: each == 0, within_s=SOON_S)
+        left = case.poll_until(lambda: _left(case), lambda each: each == 0, within_s=SOON_S)
         case.expect("ids that are left", left, 0)
         described = case.ask("DescribeTransactions", {"TransactionalIds": names}, broker=broker)
         codes = sorted({each["ErrorCode"] for each in described["TransactionStates"]})
@@ -304,7 +306,7 @@ def test_a_pending_offset_keeps_the_one_before(case: CaseContext) -> None:
     if case.generation is TransactionVersion.TV1:
         case.set_up("the group is added", lambda: producer.add_offsets(held))
     case.set_up("an offset is pending", lambda: producer.commit_offsets(held, {at: 7}))
-    gone = case.until(lambda: case.inspect.offset(free, at), lambda each: each == -1, within_s=SOON_S)
+    gone = case.poll_until(lambda: case.inspect.offset(free, at), lambda each: each == -1, within_s=SOON_S)
     case.require("the offset of the group without a transaction", gone, -1)
     case.expect("the offset of the group with one", case.inspect.offset(held, at), 5)
     producer.ends(commit=True)
@@ -328,7 +330,7 @@ def _left(case: CaseContext) -> int:
     return sum(name.startswith(f"{case.name}-") for name in case.client.list_transactions())
 
 
-def _brief(case: CaseContext, group: str, at: TopicPartition) -> Answer:
+def _brief(case: CaseContext, group: str, at: TopicPartition) -> Response:
     """OffsetCommit v4, the last one that says how long an offset is kept."""
     partition = {"PartitionIndex": at.partition, "CommittedOffset": 5, "CommittedMetadata": ""}
     topics = [{"Name": at.topic, "Partitions": [partition]}]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 
-from chaos.frames import Frames, Hold
+from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement, shares
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
@@ -48,7 +48,7 @@ def _succeeded(case: CaseContext, *, commit: bool) -> None:
     places = replicas.placed(case, [one, two, coordinator], [two, one, coordinator])
     producer = id_at(case, "id", coordinator)
     links = to(coordinator, one, two)
-    with tampered(case, Frames(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
+    with tampered(case, FrameFilter(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
         transaction = Decided.held(case, producer, *places, commit=commit)
         markers.met("a marker to each leader", *links)
         transaction.expect_prepared()
@@ -105,14 +105,14 @@ def test_a_timeout_runs_on_at_the_next_coordinator(case: CaseContext) -> None:
     (at,) = replicas.placed(case, [one, two, coordinator])
     late = id_at(case, "late", coordinator, timeout_ms=TIMEOUT_MS).writes(at, values=["late"])
     begun_ms = int(described(case, late)[3])
-    passed_ms = case.until(lambda: now_ms() - begun_ms, lambda ms: ms >= PARTLY_OVER_MS, within_s=ENDED_WITHIN_S)
+    passed_ms = case.poll_until(lambda: now_ms() - begun_ms, lambda ms: ms >= PARTLY_OVER_MS, within_s=ENDED_WITHIN_S)
     case.require("milliseconds until the change", passed_ms, PARTLY_OVER_MS, Relation.AT_LEAST)
     moved_ms = now_ms()
     moved(case, late, to_broker=one)
     state = case.inspect.state(str(late.transactional_id))
     case.require("milliseconds until it was looked at", now_ms() - begun_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
     case.expect("the state after it", state, "Ongoing")
-    case.until(lambda: case.inspect.markers(at), bool, within_s=ENDED_WITHIN_S)
+    case.poll_until(lambda: case.inspect.markers(at), bool, within_s=ENDED_WITHIN_S)
     written_ms = [each.max_timestamp_ms for each in case.inspect.batches(at) if each.control]
     case.expect("markers", len(written_ms), 1)
     if not written_ms:
@@ -217,7 +217,7 @@ def _taken(case: CaseContext, body: Body, line: BrokerConnection) -> set[int]:
         codes.add(case.ask("EndTxn", body, line=line).code)
         return codes
 
-    seen: set[int] = case.until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
+    seen: set[int] = case.poll_until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
     return seen
 
 
@@ -236,7 +236,7 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(case: CaseConte
     producers = [id_at(case, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
     # The links lead where they should before the cluster is expected to be whole: the crash ends last.
-    with ExitStack() as away, tampered(case, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
+    with ExitStack() as away, tampered(case, FrameFilter(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
             Decided.held(case, producers[0], *places[2:4], commit=True),
             Decided.held(case, producers[1], *places[4:], commit=False),

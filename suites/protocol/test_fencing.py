@@ -114,7 +114,7 @@ def test_a_timeout_fences(case: CaseContext) -> None:
     """A producer whose transaction was aborted on timeout can neither add to it nor commit it."""
     (at,) = case.topic()
     zombie = transactional(case, timeout_ms=TIMEOUT_MS).writes(at)
-    case.until(lambda: case.inspect.markers(at), bool, within_s=SOON_S)
+    case.poll_until(lambda: case.inspect.markers(at), bool, within_s=SOON_S)
     aborted(case, at, zombie)
     case.expect_code("Produce", zombie.produce(at, ["zombie"]), Code.INVALID_PRODUCER_EPOCH)
     expect_fenced(case, "AddPartitionsToTxn", zombie.add(at))
@@ -193,7 +193,7 @@ def test_a_forgotten_zombie_is_refused_by_the_coordinator(case: CaseContext) -> 
     # Ids expire here as soon as producers do, but for those that have a transaction open.
     lawful = successor(case).writes(elsewhere, values=["b"])
     end = case.inspect.end(at)
-    known = case.until(lambda: _producers(case, at), lambda seen: not seen, within_s=SOON_S)
+    known = case.poll_until(lambda: _producers(case, at), lambda seen: not seen, within_s=SOON_S)
     case.require("the producers that the leader remembers", known, [])
     case.require("the successor's transaction", case.inspect.state(str(lawful.transactional_id)), "Ongoing")
     _expect_refused(case, zombie, at)
@@ -225,11 +225,11 @@ def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:
     # then all but the last of the cleaned copies. A marker may go in the pass after the one that emptied its
     # transaction (KIP-534).
     roll(case, at)
-    left = case.until(lambda: "undecided" in case.inspect.values(at), lambda seen: not seen, within_s=SOON_S)
+    left = case.poll_until(lambda: "undecided" in case.inspect.values(at), lambda seen: not seen, within_s=SOON_S)
     case.require("whether the aborted record is left", left, False)
     for _ in range(ROUNDS):
         roll(case, at)
-    copies = case.until(lambda: case.inspect.values(at).count("same"), partial(eq, 2), within_s=SOON_S)
+    copies = case.poll_until(lambda: case.inspect.values(at).count("same"), partial(eq, 2), within_s=SOON_S)
     case.require("copies of a record that was written again and again, one of them not to be cleaned yet", copies, 2)
     epochs = [each.producer_epoch for each in case.inspect.batches(at) if each.producer_id == zombie.now.id]
     case.expect("the newest epoch that is left in the log", max(epochs, default=-1), newer)

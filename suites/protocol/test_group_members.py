@@ -161,7 +161,7 @@ def consumer_pair(case: CaseContext, group: str, topic: str) -> tuple[ConsumerMe
                     each.heartbeat()
             return len(who.partitions)
 
-        return int(case.until(beat, lambda seen: seen == count, within_s=15))
+        return int(case.poll_until(beat, lambda seen: seen == count, within_s=15))
 
     case.require("partitions of the first member", owns(member, 2), 2)
     epoch = member.epoch

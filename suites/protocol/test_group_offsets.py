@@ -191,13 +191,17 @@ def test_offsets_do_not_expire_under_a_transaction(case: CaseContext) -> None:
     pends(producer, group, {first: 9})
     expiring = partial(commit, case, group, {first: 5, second: 5}, version=RETENTION_VERSION, RetentionTimeMs=1)
     case.set_up("offsets that expire at once", expiring)
-    gone = case.until(lambda: case.inspect.offset(group, second), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
+    gone = case.poll_until(
+        lambda: case.inspect.offset(group, second), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S
+    )
     case.require("the other partition's offset has expired", gone, -1)
     pending = case.inspect.offset(group, first, stable=True)
     case.expect("the pending offset", pending, "UNSTABLE_OFFSET_COMMIT")
     case.expect("the committed offset under it", case.inspect.offset(group, first), 5)
     producer.ends(commit=False)
-    gone = case.until(lambda: case.inspect.offset(group, first), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
+    gone = case.poll_until(
+        lambda: case.inspect.offset(group, first), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S
+    )
     case.require("once nothing is pending it has expired, too", gone, -1)
 
 
@@ -214,7 +218,9 @@ def test_a_group_is_not_deleted_under_a_transaction(case: CaseContext) -> None:
     case.require("one broker cares for both groups", case.group_coordinator(witness), broker)
     for turn in (1, 2):
         case.set_up(f"an offset that expires at once, {turn}", body)
-        gone = case.until(lambda: case.inspect.offset(witness, at), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S)
+        gone = case.poll_until(
+            lambda: case.inspect.offset(witness, at), lambda seen: seen == -1, within_s=EXPIRED_WITHIN_S
+        )
         case.require(f"it has expired, {turn}", gone, -1)
     producer.ends(commit=True)
     claim(case, "the transaction is committed", group, at, 9)

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos import frames
-from chaos.frames import Action, Cut, Direction, Frames, Hold
+from chaos.frames import Action, Cut, Direction, FrameFilter, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from runner.protocol.toolkit import groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, plain
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.tampering import Tampered, into, tampered, to
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
@@ -46,10 +46,10 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
         begins = case.inspect.end(far)
         producer.writes(far, near, values=[str(commit)])
         links = to(coordinator, one)
-        with tampered(case, Frames(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
+        with tampered(case, FrameFilter(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
             case.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
             markers.met("a marker that is held", *links)
-            stable = case.until(
+            stable = case.poll_until(
                 lambda: case.inspect.stable(near), lambda seen: seen == case.inspect.end(near), within_s=10
             )
             case.expect("the last stable offset of the other one", stable, case.inspect.end(near))
@@ -79,7 +79,7 @@ def test_a_topic_that_is_deleted_while_it_awaits_its_marker(case: CaseContext) -
     (goes,), (stays,) = (replicas.placed(case, each) for each in ([one, two, coordinator], [two, one, coordinator]))
     producer = _owner(case, coordinator).writes(goes, stays, values=["a"])
     links = to(coordinator, one)
-    with tampered(case, Frames(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
+    with tampered(case, FrameFilter(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
         case.expect_code("EndTxn", producer.end(commit=True), Code.NONE)
         markers.met("a marker that is held", *links)
         case.require("the state", case.inspect.state(str(producer.transactional_id)), "PrepareCommit")
@@ -105,7 +105,7 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(case: CaseContext) -> None
     one, two, coordinator = case.brokers
     (at,) = replicas.placed(case, [one, two, coordinator])
     producer = _owner(case, coordinator)
-    lost = Frames(api="WriteTxnMarkers", direction=Direction.RESPONSE, producer_id=producer.now.id, count=1)
+    lost = FrameFilter(api="WriteTxnMarkers", direction=Direction.RESPONSE, producer_id=producer.now.id, count=1)
     for commit in (True, False):
         producer.writes(at, values=[str(commit)])
         with tampered(case, lost, Cut(), *to(coordinator, one)) as markers:
@@ -130,7 +130,7 @@ def test_a_marker_that_was_held_up_does_not_decide_the_next_transaction(case: Ca
     one, two, coordinator = case.brokers
     (at,) = replicas.placed(case, [one, two, coordinator])
     producer = _owner(case, coordinator)
-    first = Frames(api="WriteTxnMarkers", producer_id=producer.now.id, count=1)
+    first = FrameFilter(api="WriteTxnMarkers", producer_id=producer.now.id, count=1)
     producer.writes(at, values=["a"])
     with tampered(case, first, Hold(), *to(coordinator, one)) as markers:
         case.require_code("EndTxn", producer.end(commit=True))
@@ -157,10 +157,10 @@ def test_a_marker_that_is_not_replicated_shows_nothing(case: CaseContext) -> Non
     (at,) = replicas.placed(case, [one, two, coordinator])
     producer = _owner(case, coordinator).writes(at, values=["a", "b"])
     case.require("the last stable offset before", case.inspect.stable(at), 0)
-    with tampered(case, Frames(api="Fetch"), Hold(), *into(one, two, coordinator)) as fetches:
+    with tampered(case, FrameFilter(api="Fetch"), Hold(), *into(one, two, coordinator)) as fetches:
         fetches.met("a Fetch of each follower", *into(one, two, coordinator))
         case.expect_code("EndTxn", producer.end(commit=True), Code.NONE)
-        decided = case.until(lambda: case.inspect.open_at(at), lambda seen: not seen, within_s=10)
+        decided = case.poll_until(lambda: case.inspect.open_at(at), lambda seen: not seen, within_s=10)
         case.require("open transactions as the leader, which has the marker, knows them", decided, [])
         seen = [case.inspect.end(at), case.inspect.stable(at), case.inspect.committed(at)]
         # A follower that has left the set since would no longer be waited for.
@@ -187,14 +187,14 @@ def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
     if case.generation is TransactionVersion.TV1:
         case.set_up("the partition is added", lambda: producer.add(at))
     for what, action in attacks:
-        with tampered(case, Frames(api="AddPartitionsToTxn"), action, *to(one, coordinator)) as asked:
+        with tampered(case, FrameFilter(api="AddPartitionsToTxn"), action, *to(one, coordinator)) as asked:
             # The leader's old connection ended when the link was led elsewhere; it may notice that by asking.
             answer = _until_met(case, partial(producer.produce, at, [what]), asked)
             case.expect_code(f"Produce while {what}", answer, Code.NOT_ENOUGH_REPLICAS)
             case.expect("the end of the log", case.inspect.end(at), 0)
     retried = int(Code.NOT_ENOUGH_REPLICAS)
     produce = partial(producer.produce, at, ["a"])
-    answer = case.until(produce, lambda each: each.code != retried, within_s=AGAIN_WITHIN_S)
+    answer = case.poll_until(produce, lambda each: each.code != retried, within_s=AGAIN_WITHIN_S)
     case.expect_code("Produce afterwards", answer, Code.NONE)
     case.expect("its offset", base_offset(answer), 0)
     producer.ends(commit=True)
@@ -202,9 +202,9 @@ def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
     plain(case, at, "b")
 
 
-def _until_met(case: CaseContext, ask: Callable[[], Answer], tampering: Tampered) -> Answer:
+def _until_met(case: CaseContext, ask: Callable[[], Response], tampering: Tampered) -> Response:
     """Ask until the rule has met a frame; the answer to that request."""
-    answer: Answer = case.until(ask, lambda _: bool(tampering.rule.count), within_s=AGAIN_WITHIN_S)
+    answer: Response = case.poll_until(ask, lambda _: bool(tampering.rule.count), within_s=AGAIN_WITHIN_S)
     case.require("frames that were met", tampering.rule.count, 1, Relation.AT_LEAST)
     return answer
 

@@ -275,7 +275,7 @@ def test_a_lost_response_leaves_one_copy(case: CaseContext) -> None:
     batch = producer.batch(at, ["b"])
     line = case.open_connection(case.leader(at))
     case.send(case.request("Produce", producer.produce_body({at: batch}), line=line), line=line)
-    end = case.until(lambda: case.inspect.end(at), lambda seen: seen == 2, within_s=10)
+    end = case.poll_until(lambda: case.inspect.end(at), lambda seen: seen == 2, within_s=10)
     case.require("the batch was appended", end, 2)
     line.connection.close("the answer is to be lost")
     answer = producer.send_batch(at, batch)

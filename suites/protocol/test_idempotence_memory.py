@@ -11,7 +11,7 @@ from runner.protocol.toolkit import brokers, replicas, settings
 from runner.protocol.toolkit.case import EXPIRING, HASTY, THREE, needs, requirement, shares
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, idempotent
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import ROLL_MS, SEGMENT_MS, SOON_S, expiry_can_be_seen, now_ms
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
@@ -36,23 +36,23 @@ def test_too_few_replicas_cost_no_copy(case: CaseContext) -> None:
         # Before 3.7 the wait ends with the in-sync set of three, and must not run out before that on a busy machine.
         body = producer.produce_body({at: first}) | {"TimeoutMs": case.by_release({"2.4.0": 25_000, "3.7.0": 8000})}
         sent = case.send(case.request("Produce", body, line=line), line=line)
-        answer = case.until(sent.receive, lambda each: each.body is not None, within_s=30)
+        answer = case.poll_until(sent.receive, lambda each: each.body is not None, within_s=30)
         # From 3.7 on the high watermark stands while too few are in sync (KAFKA-15583), so that the wait runs out.
         told = {"2.4.0": Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "3.7.0": Code.REQUEST_TIMED_OUT}
         case.expect_code("the batch that was appended", answer, case.by_release(told))
-        left = case.until(partial(replicas.in_sync, case, at), lambda seen: away not in seen, within_s=SOON_S)
+        left = case.poll_until(partial(replicas.in_sync, case, at), lambda seen: away not in seen, within_s=SOON_S)
         case.require("the replicas in sync", left, sorted((leader, asked)))
         answer = producer.send_batch(at, second)
         case.expect_code("the one after it", answer, Code.NOT_ENOUGH_REPLICAS)
     for number, batch in enumerate((first, second), start=1):
         # The set is whole again as soon as it is written; the leader learns of it a moment later, and refuses until then.
-        answer = case.until(partial(producer.send_batch, at, batch), _taken, within_s=SOON_S)
+        answer = case.poll_until(partial(producer.send_batch, at, batch), _taken, within_s=SOON_S)
         case.expect_code(f"batch {number} again", answer, Code.NONE)
         case.expect(f"the offset of batch {number}", base_offset(answer), number)
     case.expect("the log", case.inspect.values(at), ["a", "b", "c"])
 
 
-def _taken(answer: Answer) -> bool:
+def _taken(answer: Response) -> bool:
     return answer.code != Code.NOT_ENOUGH_REPLICAS
 
 
@@ -148,7 +148,7 @@ def test_compaction_leaves_enough_to_recognise(case: CaseContext) -> None:
     case.require_code("a batch", producer.send_batch(at, batch))
     for what in (_keyed("k", "new"), _keyed("other", "rolls", timestamp_ms=now_ms() + ROLL_MS)):
         case.require_code("a record that supersedes it, and one that rolls", producer.send_batch(at, what))
-    left = case.until(lambda: case.inspect.values(at), lambda each: "old" not in each, within_s=SOON_S)
+    left = case.poll_until(lambda: case.inspect.values(at), lambda each: "old" not in each, within_s=SOON_S)
     case.require("the log after compaction", left, ["new", "rolls"])
     first = case.inspect.batches(at)[0]
     kept = (first.producer_id, first.producer_epoch, first.base_sequence + first.last_offset_delta, first.count)
@@ -177,7 +177,7 @@ def test_memory_ends_when_a_producer_is_idle(case: CaseContext) -> None:
     case.require("seconds so far, of 2 until it expires", round(time.monotonic() - began, 2), 2.0, Relation.AT_MOST)
     case.expect_code("it again, at once", answer, Code.NONE)
     case.expect("its offset", base_offset(answer), 1)
-    known = case.until(lambda: replicas.remembered(case, producer, at), lambda each: not each, within_s=SOON_S)
+    known = case.poll_until(lambda: replicas.remembered(case, producer, at), lambda each: not each, within_s=SOON_S)
     case.require("the producer is known", known, False)
     answer = producer.send_batch(at, batch)
     case.expect_code("it again, later", answer, Code.NONE)
@@ -193,7 +193,7 @@ def test_expiry_can_be_changed_while_running(case: CaseContext) -> None:
         producer, at = idempotent(case)
         case.require_code("a batch", producer.produce(at, ["a"]))
         witness = ScriptedProducer(case, f"{case.name}-witness").ready()
-        state = case.until(
+        state = case.poll_until(
             lambda: case.inspect.state(f"{case.name}-witness"), lambda each: each is None, within_s=SOON_S
         )
         case.require("the state of an id that expires with it otherwise", state, None)
@@ -204,12 +204,12 @@ def test_expiry_can_be_changed_while_running(case: CaseContext) -> None:
         later = ScriptedProducer(case, None).ready()
         case.require_code("a batch of another producer", later.produce(at, ["b"]))
         witness.ready()
-        state = case.until(
+        state = case.poll_until(
             lambda: case.inspect.state(f"{case.name}-witness"), lambda each: each is None, within_s=SOON_S
         )
         case.require("the state of the other id, once more", state, None)
         case.expect("the other producer is known", replicas.remembered(case, later, at), True)
-    known = case.until(lambda: replicas.remembered(case, later, at), lambda each: not each, within_s=SOON_S)
+    known = case.poll_until(lambda: replicas.remembered(case, later, at), lambda each: not each, within_s=SOON_S)
     case.expect("it is known after the change was withdrawn", known, False)
 
 
@@ -222,7 +222,7 @@ def test_a_new_topic_knows_nothing_of_the_old(case: CaseContext) -> None:
     case.require_code("another one", producer.send_batch(at, batch))
     replicas.deleted(case, at.topic)
     # With ZooKeeper a topic is gone from Metadata before its name is free.
-    created = case.until(partial(_created, case, at.topic), bool, within_s=SOON_S)
+    created = case.poll_until(partial(_created, case, at.topic), bool, within_s=SOON_S)
     case.require("a topic of the same name is created", created, True)
     case.require("the end of the new log", case.inspect.end(at), 0)
     answer = producer.send_batch(at, batch)

@@ -243,7 +243,7 @@ def test_retention_of_the_start_of_an_open_transaction(case: CaseContext) -> Non
     # An hour later by its timestamp: it begins a new segment, and the first one is past its retention.
     case.require_code("a record in the next segment", plain(case).produce(at, ["c"]))
     # Brokers before 3.8 first look at retention 30 s after their start.
-    start = case.until(lambda: case.inspect.start(at), bool, within_s=45)
+    start = case.poll_until(lambda: case.inspect.start(at), bool, within_s=45)
     case.require("retention has removed the first segment", start, 2)
     found = fetch(case, at, COMMITTED, offset=2)
     case.expect("the stable offset", [found.code, found.stable, found.end], [0, 2, 3])
@@ -268,7 +268,7 @@ def test_followers_answer_like_the_leader(case: CaseContext) -> None:
     case.require("followers", len(followers), 2)
     for broker in followers:
         # A follower learns the high watermark with its next fetch from the leader.
-        found = case.until(
+        found = case.poll_until(
             partial(fetch, case, at, COMMITTED, broker=broker),
             lambda seen: seen.end == lead.end,
             within_s=15,

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chaos.cluster import BrokerId, Link, Site
-from chaos.frames import Frames, Hold
+from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit.case import BOTH, generations, requirement
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import base_offset, transactional
@@ -65,7 +65,7 @@ def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
     """A librdkafka producer one of whose requests the network held goes on after its duplicate has arrived."""
     (at,) = case.topic()
     client = Client(case, name := f"{case.name}-client")
-    held = Frames(api="Produce", transactional_id=name, count=1)
+    held = FrameFilter(api="Produce", transactional_id=name, count=1)
     with tampered(case, held, Hold(), Link(source=APP, target=BrokerId(case.leader(at)))) as late:
         case.require("the first transaction", client.transaction(at.topic, "a"), "committed")
         case.require("requests that were held", late.rule.count, 1)

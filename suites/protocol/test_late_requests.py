@@ -7,7 +7,7 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import TransactionVersion
 from wire.values import Producer, TopicPartition
@@ -78,7 +78,7 @@ def test_late_requests_are_refused_once_the_next_transaction_has_begun(case: Cas
     producer.ends(commit=True)
     case.expect("the log", case.inspect.values(at), ["a", "b"])
     case.expect("what readers are given", case.inspect.committed(at), ["a", "b"])
-    offset = case.until(lambda: case.inspect.offset(group, at), lambda seen: seen == 2, within_s=5)
+    offset = case.poll_until(lambda: case.inspect.offset(group, at), lambda seen: seen == 2, within_s=5)
     case.expect("the committed offset", offset, 2)
 
 
@@ -133,7 +133,7 @@ def test_a_repeated_marker_does_no_harm(case: CaseContext) -> None:
     case.expect("the aborted transactions", [pid for pid, _ in case.inspect.aborted(at)], [producer.now.id])
 
 
-def repeated(case: CaseContext, at: TopicPartition, who: Producer, *, commit: bool) -> Answer:
+def repeated(case: CaseContext, at: TopicPartition, who: Producer, *, commit: bool) -> Response:
     """WriteTxnMarkers as the coordinator that wrote the partition's last marker would send it, of transaction.version 2."""
     return write_marker(
         case,

@@ -245,7 +245,7 @@ def _ids(case: CaseContext, broker: int) -> list[int]:
         found.extend(each["ProducerId"] for each in answers if each["ErrorCode"] == Code.NONE)
         return len(found)
 
-    count = case.until(more, lambda so_far: so_far >= IDS_EACH, within_s=brokers.ELECTED_WITHIN_S)
+    count = case.poll_until(more, lambda so_far: so_far >= IDS_EACH, within_s=brokers.ELECTED_WITHIN_S)
     case.require(f"ids from broker {broker}", count, IDS_EACH, Relation.AT_LEAST)
     return found
 

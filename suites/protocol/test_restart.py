@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from chaos.frames import Frames, Hold
+from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import HASTY, THREE, needs, requirement, shares
 from runner.protocol.toolkit.context import CaseContext
@@ -99,7 +99,7 @@ def _settled(case: CaseContext, producer: ScriptedProducer) -> dict[str, Any]:
 def expect_timed_out(case: CaseContext, late: ScriptedProducer, at: TopicPartition) -> None:
     """Claim that a transaction that was open when all brokers went is aborted at its timeout."""
     look = partial(case.inspect.state, str(late.transactional_id))
-    seen = case.until(look, lambda state: state == "CompleteAbort", within_s=ENDED_WITHIN_S)
+    seen = case.poll_until(look, lambda state: state == "CompleteAbort", within_s=ENDED_WITHIN_S)
     case.expect("the state of the one that timed out", seen, "CompleteAbort")
     case.expect("what a reader is given of it", case.inspect.committed(at), [])
     case.expect("the last stable offset there", case.inspect.stable(at), case.inspect.end(at))
@@ -132,7 +132,7 @@ def test_a_crash_of_all_brokers_changes_no_transaction(case: CaseContext) -> Non
     producers = [id_at(case, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
     # The links lead where they should before the brokers come back: nothing of the markers that were held is let through.
-    with ExitStack() as away, tampered(case, Frames(api="WriteTxnMarkers"), Hold(), *links) as markers:
+    with ExitStack() as away, tampered(case, FrameFilter(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
             Decided.held(case, producers[0], *places[:2], commit=True),
             Decided.held(case, producers[1], *places[2:], commit=False),
@@ -175,7 +175,7 @@ def test_compaction_keeps_the_last_state(case: CaseContext) -> None:
         filled = {log_of(case, each): each.ready() for each in fillers}
         wanted = {log_of(case, each) for each in population.producers.values()}
         case.require("partitions of the log without a later record", sorted(map(str, wanted - filled.keys())), [])
-        left = case.until(partial(_records, case, own), lambda seen: seen == len(own), within_s=COMPACTED_WITHIN_S)
+        left = case.poll_until(partial(_records, case, own), lambda seen: seen == len(own), within_s=COMPACTED_WITHIN_S)
         case.require("records of the ids after compaction", left, len(own))
         last = {each.transactional_id: str(each.state) for each in whole_log(case) if each.transactional_id in own}
         wanted_states = {str(each.transactional_id): state for state, each in population.producers.items()}

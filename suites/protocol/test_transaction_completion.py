@@ -16,7 +16,7 @@ from runner.protocol.toolkit.case import BOTH, generations, requirement
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
@@ -61,7 +61,7 @@ class Completion:
             case.set_up("a record is written to each", lambda: case.ask("Produce", body, broker=leader))
         return producer
 
-    def ask(self, make: Callable[[ScriptedProducer], Probe], *, commit: bool) -> Answer:
+    def ask(self, make: Callable[[ScriptedProducer], Probe], *, commit: bool) -> Response:
         """Transactions until a probe came in time, which is required, and what it was answered."""
         for _ in range(TRIES):
             producer = self.open()
@@ -71,7 +71,7 @@ class Completion:
         self.case.require(f"tries of {TRIES} in which the probe came before the completion", 0, 1)
         raise AssertionError("what is required and does not hold ends the script")
 
-    def _probed(self, producer: ScriptedProducer, probe: Probe, *, commit: bool) -> Answer | None:
+    def _probed(self, producer: ScriptedProducer, probe: Probe, *, commit: bool) -> Response | None:
         """End the transaction, and what the probe was answered; None when it may have come too late.
 
         One probe at a time: none of those that come too late leaves anything behind to which the same EndTxn answers
@@ -86,7 +86,7 @@ class Completion:
         case.require_code("EndTxn", first)
         return answer if last.code == Code.CONCURRENT_TRANSACTIONS else None
 
-    def continued(self, producer: ScriptedProducer) -> Answer | None:
+    def continued(self, producer: ScriptedProducer) -> Response | None:
         """End the transaction, and what the next one's first batch was answered; None when it may have come too late."""
         case, at = self.case, self.places[0]
         assert producer.transactional_id is not None
@@ -103,7 +103,7 @@ class Completion:
     def _expect_end(self, producer: ScriptedProducer, *, commit: bool) -> None:
         """Claim that the transaction ends as it would have without the probes."""
         case, before = self.case, producer.now
-        again = case.until(
+        again = case.poll_until(
             lambda: producer.copy().end(commit=commit, epoch=before.epoch),
             lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
             within_s=COMPLETE_WITHIN_S,

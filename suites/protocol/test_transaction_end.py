@@ -10,7 +10,7 @@ from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced, late_commit_code
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
 from wire.request import Request
 from wire.transaction_versions import TransactionVersion
@@ -152,7 +152,7 @@ def test_another_epoch_ends_nothing(case: CaseContext) -> None:
         _expect_state(case, producer, "Ongoing")
     case.expect("the markers", case.inspect.markers(at), [])
     case.expect_code("EndTxn(commit) with the right epoch", producer.end(commit=True), Code.NONE)
-    end = case.until(lambda: case.inspect.stable(at), lambda seen: seen == 2, within_s=COMPLETE_WITHIN_S)
+    end = case.poll_until(lambda: case.inspect.stable(at), lambda seen: seen == 2, within_s=COMPLETE_WITHIN_S)
     case.expect("the last stable offset", end, 2)
     case.expect("what readers are given", case.inspect.committed(at), ["a"])
 
@@ -205,11 +205,11 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
         line = case.open_connection(coordinator)
         request = case.request("EndTxn", producer.end_body(commit=commit), line=line)
         case.send(request, line=line)
-        end = case.until(partial(case.inspect.stable, at), partial(eq, 2), within_s=COMPLETE_WITHIN_S)
+        end = case.poll_until(partial(case.inspect.stable, at), partial(eq, 2), within_s=COMPLETE_WITHIN_S)
         case.require("the marker is written", end, 2)
         line.connection.close("the answer is to be lost")
         other = case.open_connection(coordinator)
-        again = case.until(
+        again = case.poll_until(
             partial(_sent, case, request, other),
             lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
             within_s=COMPLETE_WITHIN_S,
@@ -222,5 +222,5 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
         case.expect("what readers are given", case.inspect.committed(at), ["a"] if commit else [])
 
 
-def _sent(case: CaseContext, request: Request, line: BrokerConnection) -> Answer:
+def _sent(case: CaseContext, request: Request, line: BrokerConnection) -> Response:
     return case.send(request, line=line).receive()

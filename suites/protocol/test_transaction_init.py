@@ -7,7 +7,7 @@ from runner.protocol.toolkit.case import BOTH, Needs, generations, needs, requir
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import SOON_S
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
@@ -29,9 +29,9 @@ def uninitialised(case: CaseContext, what: str) -> ScriptedProducer:
     return ScriptedProducer(case, f"{case.name}-{what}")
 
 
-def no_longer_busy(case: CaseContext, producer: ScriptedProducer, *, continues: Producer | None = None) -> Answer:
+def no_longer_busy(case: CaseContext, producer: ScriptedProducer, *, continues: Producer | None = None) -> Response:
     """The first answer to InitProducerId that is not CONCURRENT_TRANSACTIONS."""
-    answer: Answer = case.until(
+    answer: Response = case.poll_until(
         lambda: producer.init(continues=continues),
         lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
         within_s=SOON_S,
@@ -246,7 +246,7 @@ def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
 @requirement("TXN-08")
 @generations(*BOTH)
 def test_an_empty_transactional_id_is_malformed(case: CaseContext) -> None:
-    """StopRequests with an empty transactional id are refused as malformed."""
+    """Requests with an empty transactional id are refused as malformed."""
     (at,) = case.topic()
     broker = case.coordinator(f"{case.name}-any")
     init = {"TransactionalId": "", "TransactionTimeoutMs": 60_000}
@@ -278,5 +278,5 @@ def test_a_timeout_beyond_the_bounds_is_refused(case: CaseContext) -> None:
         case.expect("the timeout that is kept", seen.get("TransactionTimeoutMs"), MAX_TIMEOUT_MS)
 
 
-def _told(answer: Answer) -> Producer | None:
+def _told(answer: Response) -> Producer | None:
     return None if answer.code != Code.NONE else Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])

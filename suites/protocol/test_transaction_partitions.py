@@ -7,7 +7,7 @@ from runner.protocol.toolkit.case import requirement
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import fencing_code, outside_code
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
 from wire.values import Producer, TopicPartition
 
@@ -15,7 +15,7 @@ from wire.values import Producer, TopicPartition
 ABORTABLE_SINCE = 5
 
 
-def each(answer: Answer, *places: TopicPartition, code: Code) -> dict[str, int]:
+def each(answer: Response, *places: TopicPartition, code: Code) -> dict[str, int]:
     """The codes of an answer that says the same of every partition."""
     prefix = "" if answer.version < 4 else f"{answer['ResultsByTransaction'][0]['TransactionalId']}-"
     return {f"{prefix}{at}": int(code) for at in places}
@@ -123,7 +123,7 @@ def test_verification_answers_in_the_words_of_its_version(case: CaseContext) -> 
     case.expect("the codes", answer.codes, expected)
 
 
-def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, version: int) -> Answer:
+def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, version: int) -> Response:
     """AddPartitionsToTxn as a leader sends it to the coordinator to verify a batch; of one topic."""
     topic = {"Name": places[0].topic, "Partitions": [at.partition for at in places]}
     transaction = {

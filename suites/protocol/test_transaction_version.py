@@ -11,7 +11,7 @@ from runner.protocol.toolkit.context import NOT_NOW, CaseContext
 from runner.protocol.toolkit.expected_codes import late_commit_code
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import short, timed_out
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
@@ -90,7 +90,9 @@ def test_partitions_and_offsets_are_added_by_writing(case: CaseContext) -> None:
     case.expect("the committed offset before the end", case.inspect.offset(group, there), -1)
     producer.ends(commit=True)
     case.expect("what readers are given", case.inspect.committed(here), ["a"])
-    offset = case.until(lambda: case.inspect.offset(group, there), lambda seen: seen == 7, within_s=GOES_ON_WITHIN_S)
+    offset = case.poll_until(
+        lambda: case.inspect.offset(group, there), lambda seen: seen == 7, within_s=GOES_ON_WITHIN_S
+    )
     case.expect("the committed offset", offset, 7)
 
 
@@ -179,7 +181,7 @@ def _transactions_of_the_older_protocol(case: CaseContext, at: TopicPartition) -
         case.expect("the state", case.inspect.completed(producer.transactional_id), result(commit=commit))
         wanted = 3 if number == 2 else 1
         look, enough = partial(case.inspect.offset, group, at, stable=True), partial(eq, wanted)
-        case.expect("the committed offset", case.until(look, enough, within_s=GOES_ON_WITHIN_S), wanted)
+        case.expect("the committed offset", case.poll_until(look, enough, within_s=GOES_ON_WITHIN_S), wanted)
     case.expect("the epochs of the markers", [epoch for _, _, epoch in case.inspect.markers(at)], [0, 0, 0])
     case.expect("what readers are given", case.inspect.committed(at), ["0", "2"])
 
@@ -205,7 +207,7 @@ def test_newer_requests_at_level_1(case: CaseContext) -> None:
         )
     case.expect("the epochs of the markers", [epoch for _, _, epoch in case.inspect.markers(at)], [1, 2])
     case.expect("what readers are given", case.inspect.committed(at), ["0"])
-    offset = case.until(lambda: case.inspect.offset(group, at), lambda seen: seen == 1, within_s=GOES_ON_WITHIN_S)
+    offset = case.poll_until(lambda: case.inspect.offset(group, at), lambda seen: seen == 1, within_s=GOES_ON_WITHIN_S)
     case.expect("the committed offset", offset, 1)
 
 
@@ -216,7 +218,7 @@ def test_newer_requests_at_level_0_leave_the_id_usable(case: CaseContext) -> Non
     """While the finalized level is 0, a TV2 request is processed or refused, and its transactional id goes on."""
     (at,) = case.topic()
     case.require("the finalized level", case.level, 0)
-    requests: Mapping[str, Callable[[ScriptedProducer], Answer]] = {
+    requests: Mapping[str, Callable[[ScriptedProducer], Response]] = {
         "Produce": lambda producer: producer.produce(at, ["x"], sequence=0),
         "EndTxn": lambda producer: producer.end(commit=False),
         "TxnOffsetCommit": lambda producer: producer.commit_offsets(f"{case.name}-group", {at: 1}),
@@ -224,19 +226,19 @@ def test_newer_requests_at_level_0_leave_the_id_usable(case: CaseContext) -> Non
     case.group_coordinator(f"{case.name}-group")
     producers = {api: transactional(case, api) for api in requests}
     for api, ask in requests.items():
-        answer = case.until(
+        answer = case.poll_until(
             partial(ask, producers[api]), lambda seen: seen.code not in NOT_NOW, within_s=GOES_ON_WITHIN_S
         )
         case.expect_code(f"{api} v{answer.version}", answer, Code.NONE, Code.UNSUPPORTED_VERSION)
     # Asked for in turns: where all three ids are stuck, that is waited for once.
-    again = case.until(
+    again = case.poll_until(
         lambda: [each.copy().init() for each in producers.values()],
         lambda seen: not any(each.code == Code.CONCURRENT_TRANSACTIONS for each in seen),
         within_s=GOES_ON_WITHIN_S,
     )
     for api, answer in zip(producers, again, strict=True):
         case.expect_code(f"InitProducerId after it ({api})", answer, Code.NONE)
-    stable = case.until(
+    stable = case.poll_until(
         lambda: case.inspect.stable(at), lambda seen: seen == case.inspect.end(at), within_s=GOES_ON_WITHIN_S
     )
     case.expect("the last stable offset", stable, case.inspect.end(at))
@@ -270,7 +272,7 @@ def test_the_level_changes_under_a_transaction(case: CaseContext) -> None:
     case.require_code("AddPartitionsToTxn, the last transaction", producer.add(at))
     case.expect_code("Produce v11", producer.produce(at, ["5"], version=PRODUCE_TV1), Code.NONE)
     case.expect_code("EndTxn v4", producer.end(commit=True, version=END_TV1), Code.NONE)
-    stable = case.until(partial(case.inspect.stable, at), partial(eq, 10), within_s=GOES_ON_WITHIN_S)
+    stable = case.poll_until(partial(case.inspect.stable, at), partial(eq, 10), within_s=GOES_ON_WITHIN_S)
     case.expect("the last stable offset", stable, 10)
     case.expect("what readers are given", case.inspect.committed(at), ["0", "1", "2", "3", "4", "5"])
     case.expect("the epochs of the markers", [epoch for _, _, epoch in case.inspect.markers(at)], [0, 1, 2, 2])
@@ -280,7 +282,7 @@ def _set_level(case: CaseContext, level: int, *, upgrade_type: int) -> None:
     """Set up: finalize another level; 1 raises it, 2 lowers it where nothing is lost by that."""
     update = {"Feature": FEATURE, "MaxVersionLevel": level, "UpgradeType": upgrade_type}
     case.require_code(f"UpdateFeatures to {level}", case.ask("UpdateFeatures", {"FeatureUpdates": [update]}))
-    seen = case.until(
+    seen = case.poll_until(
         lambda: case.open_connection(case.brokers[0]).connection.features.get(FEATURE),
         partial(eq, level),
         within_s=GOES_ON_WITHIN_S,

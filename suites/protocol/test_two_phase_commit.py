@@ -69,7 +69,7 @@ def test_a_prepared_transaction_waits_until_it_is_terminated(case: CaseContext) 
     patient.writes(here)
     # An ordinary transaction that is opened later and has the same timeout tells when the other's has passed.
     ordinary = ScriptedProducer(case, f"{case.name}-ordinary", timeout_ms=TIMEOUT_MS).ready().writes(there)
-    markers = case.until(lambda: case.inspect.markers(there), bool, within_s=SOON_S)
+    markers = case.poll_until(lambda: case.inspect.markers(there), bool, within_s=SOON_S)
     told = [(kind, producer) for kind, producer, _ in markers]
     case.require("the ordinary transaction is aborted by timeout", told, [("abort", ordinary.now.id)])
     seen = case.inspect.described(f"{case.name}-patient") or {}

@@ -11,14 +11,14 @@ import struct
 from functools import partial
 
 from chaos.cluster import BrokerId, Link
-from chaos.frames import Frames, Hold
+from chaos.frames import FrameFilter, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from runner.protocol.toolkit import brokers, groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext, Sent
 from runner.protocol.toolkit.coordinators import described, id_at, log_of, whole_log
 from runner.protocol.toolkit.producer import ScriptedProducer, plain
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.tampering import into, tampered
 from verification.checks.transaction_states import judge
 from verification.scripts.script import Relation
@@ -53,12 +53,12 @@ def test_a_state_that_cannot_be_kept_is_not_taken(case: CaseContext) -> None:
     idle.ready()
     known, claimed = [described(case, each) for each in (owner, idle)], idle.now
     links = into(coordinator, asked, leader)
-    with tampered(case, Frames(api="Fetch"), Hold(), *links) as fetches:
+    with tampered(case, FrameFilter(api="Fetch"), Hold(), *links) as fetches:
         fetches.met("a Fetch of each follower", *links)
         # A replica is given up only when it lacks something: this waits until the others have it.
         waiting = _initialises(case, probe, coordinator)
         look = partial(replicas.in_sync, case, log)
-        alone = case.until(look, lambda seen: seen == [coordinator], within_s=SHRUNK_WITHIN_S)
+        alone = case.poll_until(look, lambda seen: seen == [coordinator], within_s=SHRUNK_WITHIN_S)
         case.require(f"the replicas in sync of {log}", alone, [coordinator])
         for _ in range(ATTEMPTS):
             case.expect_code("EndTxn(commit)", owner.end(commit=True), Code.COORDINATOR_NOT_AVAILABLE)
@@ -97,7 +97,7 @@ def _initialises(case: CaseContext, producer: ScriptedProducer, coordinator: int
 
 def latest(
     case: CaseContext, at: TopicPartition, *, version: int, timestamp: int = LATEST, isolation: int = 0
-) -> Answer:
+) -> Response:
     """ListOffsets of the partition's leader, asked once."""
     place = {"PartitionIndex": at.partition, "CurrentLeaderEpoch": -1, "Timestamp": timestamp}
     body = {"ReplicaId": -1, "IsolationLevel": isolation, "Topics": [{"Name": at.topic, "Partitions": [place]}]}
@@ -114,19 +114,19 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(case: CaseContext) -> No
     replicas.put(case, at, new, old, far)
     case.require("the leader", case.leader(at), old)
     links = (_link(far, old), _link(old, new), _link(far, new))
-    with tampered(case, Frames(api="Fetch"), Hold(), *links) as fetches:
+    with tampered(case, FrameFilter(api="Fetch"), Hold(), *links) as fetches:
         fetches.met("a Fetch of the follower that lags", links[0])
         nobody = ScriptedProducer(case, None)
         batch = nobody.batch(at, ["b"], sequence=-1)
         case.require_code("a record that two replicas have", nobody.send_batch(at, batch, Acks=1))
-        known = case.until(lambda: _size(case, at, new), lambda seen: seen == _size(case, at, old), within_s=10)
+        known = case.poll_until(lambda: _size(case, at, new), lambda seen: seen == _size(case, at, old), within_s=10)
         case.require("bytes of the log at the next leader", known, _size(case, at, old))
         told = latest(case, at, version=5)
         case.require_code("ListOffsets before the election", told)
         case.require("the latest offset before the election", told["Topics"][0]["Partitions"][0]["Offset"], 1)
         replicas.elected(case, at, new)
         # Metadata names it before it knows: asked too soon it says, lawfully, that it is not the leader.
-        known = case.until(
+        known = case.poll_until(
             lambda: latest(case, at, version=5, timestamp=EARLIEST).code,
             lambda code: code != Code.NOT_LEADER_OR_FOLLOWER,
             within_s=10,
@@ -139,13 +139,13 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(case: CaseContext) -> No
             case.expect_code(what, answer, code)
     for isolation in Isolation:
         ask = partial(latest, case, at, version=5, isolation=int(isolation))
-        answer = case.until(ask, lambda each: each.code == Code.NONE, within_s=SHRUNK_WITHIN_S)
+        answer = case.poll_until(ask, lambda each: each.code == Code.NONE, within_s=SHRUNK_WITHIN_S)
         case.expect_code(f"ListOffsets at last, {isolation.name}", answer, Code.NONE)
         case.expect(f"the latest offset at last, {isolation.name}", answer["Topics"][0]["Partitions"][0]["Offset"], 2)
     brokers.whole(case)
 
 
-def _too_early(case: CaseContext, at: TopicPartition) -> list[tuple[str, Answer, Code]]:
+def _too_early(case: CaseContext, at: TopicPartition) -> list[tuple[str, Response, Code]]:
     """What a leader that does not know yet where its log ends is asked, what it answers, and the lawful code."""
     unknown = ((5, Code.OFFSET_NOT_AVAILABLE), (4, Code.LEADER_NOT_AVAILABLE))
     asked = [
@@ -230,7 +230,7 @@ def _taken(
             met[version] |= {code} - expected
         return set(codes.values())
 
-    case.until(ask, lambda codes: codes == {int(Code.NONE)}, within_s=TAKEN_WITHIN_S)
+    case.poll_until(ask, lambda codes: codes == {int(Code.NONE)}, within_s=TAKEN_WITHIN_S)
 
 
 def _made(case: CaseContext, group: str) -> int:

@@ -11,23 +11,23 @@ from __future__ import annotations
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import outside_code
 from runner.protocol.toolkit.producer import transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.settings import unverified
 from runner.regressions.probes import readable_to
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.values import TopicPartition
 
 
-@shows("KB-01", violated=[("2.4.0", "3.5")])
+@reproduces("KB-01", violated=[("2.4.0", "3.5")])
 def test_a_batch_after_the_abort(case: CaseContext) -> None:
     """A batch of an aborted transaction that arrives after the abort is refused and holds nobody up."""
     (at,) = case.topic()
     _late(case, at)
 
 
-@shows("KB-01", "/verification-off", since="3.6.0", violated=[("3.6.0", None)])
+@reproduces("KB-01", "/verification-off", since="3.6.0", violated=[("3.6.0", None)])
 def test_a_batch_after_the_abort_unverified(case: CaseContext) -> None:
     """Without the verification a batch that arrives after the abort is refused and holds nobody up all the same."""
     (at,) = case.topic()
@@ -35,7 +35,7 @@ def test_a_batch_after_the_abort_unverified(case: CaseContext) -> None:
         _late(case, at)
 
 
-@shows("KB-01", "b", violated=[("2.4.0", "3.5")])
+@reproduces("KB-01", "b", violated=[("2.4.0", "3.5")])
 def test_a_partition_that_was_never_added(case: CaseContext) -> None:
     """A transactional batch to a partition that is in no transaction is refused and holds nobody up."""
     (at,) = case.topic()
@@ -51,7 +51,7 @@ def _late(case: CaseContext, at: TopicPartition) -> None:
     _judge(case, at, producer.send_batch(at, late))
 
 
-def _judge(case: CaseContext, at: TopicPartition, answer: Answer) -> None:
+def _judge(case: CaseContext, at: TopicPartition, answer: Response) -> None:
     seen = {
         "the batch": code_name(answer.code),
         "readable to the end": readable_to(case, at),

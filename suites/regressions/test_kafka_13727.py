@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from runner.protocol.toolkit.compaction import CompactedLog, pairs, transactional
 from runner.protocol.toolkit.context import CaseContext
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 
 ABORTED = 50
 
 
-@shows("KB-06", violated=[("2.4.0", "2.8.1"), ("3.0.0", "3.0.1"), ("3.1.0", "3.1.0")])
+@reproduces("KB-06", violated=[("2.4.0", "2.8.1"), ("3.0.0", "3.0.1"), ("3.1.0", "3.1.0")])
 def test_a_segment_that_takes_several_passes(case: CaseContext) -> None:
     """Aborted records stay hidden when the cleaner needs several passes for the segment that they are in."""
     log = CompactedLog(case)

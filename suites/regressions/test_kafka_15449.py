@@ -13,12 +13,12 @@ from runner.protocol.toolkit.expected_codes import outside_code
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.probes import STABLE_SINCE, UNSTABLE, pending_partitions, stable_offset
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
 
-@shows("KB-02", violated=[("2.4.0", "3.6")])
+@reproduces("KB-02", violated=[("2.4.0", "3.6")])
 def test_offsets_outside_any_transaction(case: CaseContext) -> None:
     """Transactional offsets outside any transaction are refused, and nothing of them stays pending."""
     (at,) = case.topic()

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import idempotent
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
 
-@shows("KB-05", violated=[("2.5.0", "4.4")])
+@reproduces("KB-05", violated=[("2.5.0", "4.4")])
 def test_the_second_batch_first(case: CaseContext) -> None:
     """On a partition that was never written to, a producer's second batch is refused until its first one is there."""
     producer, at = idempotent(case)

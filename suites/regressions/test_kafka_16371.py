@@ -15,9 +15,9 @@ from functools import partial
 from runner.protocol.toolkit.context import NOT_NOW, SET_UP_WITHIN_S, CaseContext
 from runner.protocol.toolkit.groups import commit
 from runner.protocol.toolkit.producer import transactional
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.regressions.probes import STABLE_SINCE, UNSTABLE, stable_offset
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.schema import Body
@@ -31,7 +31,7 @@ APPLIED_WITHIN_S = 3.0
 TOO_LARGE = code_name(Code.OFFSET_METADATA_TOO_LARGE)
 
 
-@shows("KB-08", "a", since=STABLE_SINCE, violated=[("2.5.0", "3.7.0")])
+@reproduces("KB-08", "a", since=STABLE_SINCE, violated=[("2.5.0", "3.7.0")])
 def test_a_refused_offset_is_not_pending(case: CaseContext) -> None:
     """An offset that was refused for its metadata is not pending afterwards."""
     places = case.topic(partitions=10)
@@ -48,7 +48,7 @@ def test_a_refused_offset_is_not_pending(case: CaseContext) -> None:
     decide(case, "an offset with oversized metadata", seen, held=held, violated=violated)
 
 
-@shows("KB-08", "b", violated=[("2.4.0", "3.7.0")])
+@reproduces("KB-08", "b", violated=[("2.4.0", "3.7.0")])
 def test_the_others_of_the_transaction_are_committed(case: CaseContext) -> None:
     """Offsets that were accepted are there after the commit, whatever became of others in the transaction."""
     *places, before = case.topic(partitions=41)
@@ -70,15 +70,17 @@ def test_the_others_of_the_transaction_are_committed(case: CaseContext) -> None:
         found = case.client.offset_fetch(group, good, require_stable=False)
         return sum(each.offset == OFFSET for each in found.values())
 
-    count = case.until(visible, lambda number: number == len(good), within_s=APPLIED_WITHIN_S)
+    count = case.poll_until(visible, lambda number: number == len(good), within_s=APPLIED_WITHIN_S)
     seen = {"all good offsets are visible": count == len(good), "visible": count, "good": len(good)}
     held, violated = ({"all good offsets are visible": each} for each in (True, False))
     decide(case, "the offsets after the commit", seen, held=held, violated=violated)
 
 
-def _loaded(case: CaseContext, call: Callable[[], Answer]) -> Answer:
+def _loaded(case: CaseContext, call: Callable[[], Response]) -> Response:
     """Ask until no part of the answer says that the coordinator is not there yet."""
-    found: Answer = case.until(call, lambda each: not NOT_NOW & set(each.codes.values()), within_s=SET_UP_WITHIN_S)
+    found: Response = case.poll_until(
+        call, lambda each: not NOT_NOW & set(each.codes.values()), within_s=SET_UP_WITHIN_S
+    )
     return found
 
 

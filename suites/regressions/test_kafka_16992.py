@@ -13,7 +13,7 @@ from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
@@ -22,7 +22,7 @@ LEADER, COORDINATOR = 1, 2
 WRITTEN_WITHIN_S = 5.0
 
 
-@shows(
+@reproduces(
     "KB-12",
     only=("3.7.0", "3.7.1"),
     violated=[("3.7.0", "3.7.0")],
@@ -34,7 +34,7 @@ def test_the_coordinator_is_not_upgraded_yet(case: CaseContext) -> None:
     producer = ScriptedProducer(case, coordinated(case, "owner", by=COORDINATOR)).ready()
     case.set_up("the partition is added", lambda: producer.add(at))
     write = partial(producer.produce, at, ["a"])
-    answer = case.until(write, lambda each: each.code == Code.NONE, within_s=WRITTEN_WITHIN_S)
+    answer = case.poll_until(write, lambda each: each.code == Code.NONE, within_s=WRITTEN_WITHIN_S)
     seen = {"the batch, at last": code_name(answer.code), "the log": case.inspect.values(at)}
     held = {"the batch, at last": code_name(Code.NONE), "the log": ["a"]}
     violated = {"the batch, at last": code_name(Code.NETWORK_EXCEPTION), "the log": []}

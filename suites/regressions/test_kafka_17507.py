@@ -18,7 +18,7 @@ from operator import eq
 from runner.protocol.toolkit.context import NOT_NOW, CaseContext
 from runner.protocol.toolkit.groups import STABLE_VERSION
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
-from runner.regressions.reproduction import shows
+from runner.regressions.reproduction import reproduces
 from wire.codes import ErrorCode
 from wire.router import check
 from wire.schema import Body
@@ -31,7 +31,7 @@ HEALS_S = 5.0
 APIS = ("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
 
 
-@shows("KB-15", violated=[("3.0.0", "3.8")], only=("3.5.2", "3.8.1", "4.3.1"), race=True)
+@reproduces("KB-15", violated=[("3.0.0", "3.8")], only=("3.5.2", "3.8.1", "4.3.1"), race=True)
 def test_offsets_after_the_commit(case: CaseContext) -> None:
     """Offsets are what the transaction committed as soon as it is complete."""
     (at,) = case.topic()
@@ -42,7 +42,7 @@ def test_offsets_after_the_commit(case: CaseContext) -> None:
         tries += 1
         race.commit(tries)
         stale += race.offset() != tries
-        healed = case.until(race.offset, partial(eq, tries), within_s=HEALS_S)
+        healed = case.poll_until(race.offset, partial(eq, tries), within_s=HEALS_S)
         if healed != tries:
             case.require(f"the offset of try {tries} at last", healed, tries)
     case.expect("stale offsets / tries", f"{stale}/{tries}", f"0/{tries}")

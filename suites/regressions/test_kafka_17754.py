@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import TransactionVersion
 
 
-@shows("KB-03", "/TV1", violated=[("2.4.0", None)])
-@shows("KB-03", "/TV2", generation=TransactionVersion.TV2, since="4.0.0", violated=[])
+@reproduces("KB-03", "/TV1", violated=[("2.4.0", None)])
+@reproduces("KB-03", "/TV2", generation=TransactionVersion.TV2, since="4.0.0", violated=[])
 def test_a_replayed_end(case: CaseContext) -> None:
     """EndTxn(commit) that arrives again during the next transaction does not decide it."""
     (at,) = case.topic()
@@ -47,8 +47,8 @@ def test_a_replayed_end(case: CaseContext) -> None:
     decide(case, "the replayed EndTxn(commit)", seen, held=held, violated=violated)
 
 
-@shows("KB-04", "/TV1", violated=[("2.4.0", None)])
-@shows("KB-04", "/TV2", generation=TransactionVersion.TV2, since="4.0.0", violated=[])
+@reproduces("KB-04", "/TV1", violated=[("2.4.0", None)])
+@reproduces("KB-04", "/TV2", generation=TransactionVersion.TV2, since="4.0.0", violated=[])
 def test_a_batch_of_the_aborted_transaction(case: CaseContext) -> None:
     """A batch of an aborted transaction that arrives during the next one is not committed with it."""
     (at,) = case.topic()

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import TransactionVersion
 
 
-@shows("KB-11", generation=TransactionVersion.TV2, since="4.0.0", violated=[("4.0.0", "4.0")])
+@reproduces("KB-11", generation=TransactionVersion.TV2, since="4.0.0", violated=[("4.0.0", "4.0")])
 def test_the_second_batch_first(case: CaseContext) -> None:
     """The first batch of a transaction that does not begin at sequence 0 is refused."""
     (at,) = case.topic()

@@ -11,19 +11,19 @@ from __future__ import annotations
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.producer import transactional
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import TransactionVersion
 
 
-@shows("KB-09", generation=TransactionVersion.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])
+@reproduces("KB-09", generation=TransactionVersion.TV2, since="4.0.0", violated=[("4.0.0", "4.1")])
 def test_a_stale_marker(case: CaseContext) -> None:
     """A commit marker of the transaction before does not decide the open one."""
     _stale(case, version=2 if case.since("4.2.0") else 1)
 
 
-@shows("KB-09", "/v1", generation=TransactionVersion.TV2, since="4.2.0", violated=[("4.2.0", None)])
+@reproduces("KB-09", "/v1", generation=TransactionVersion.TV2, since="4.2.0", violated=[("4.2.0", None)])
 def test_a_stale_marker_of_the_old_version(case: CaseContext) -> None:
     """A commit marker of the transaction before, sent by an older coordinator, does not decide the open one."""
     _stale(case, version=1)

@@ -14,7 +14,7 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.probes import STANDS_S, readable_to
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import TransactionVersion
@@ -24,7 +24,7 @@ COORDINATOR, LEADER = 1, 2
 COMPLETE_WITHIN_S = 5.0
 
 
-@shows(
+@reproduces(
     "KB-10",
     only=("4.2.0", "4.2.1"),
     violated=[("4.2.0", "4.2.0")],

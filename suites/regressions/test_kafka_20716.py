@@ -16,7 +16,7 @@ from runner.protocol.toolkit.producer import ScriptedProducer, plain
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.outages import MISSED_WITHIN_S, leader, whole_afterwards
 from runner.regressions.probes import readable_to
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 
 ON = ("3.9.2", "4.3.1")
 RECORDS = [f"acknowledged {number}" for number in range(5)]
@@ -24,13 +24,13 @@ RECORDS = [f"acknowledged {number}" for number in range(5)]
 NOBODY_LEADS_S = 3.0
 
 
-@shows("KB-13", only=ON, violated=[("2.4.0", None)], needs=THREE)
+@reproduces("KB-13", only=ON, violated=[("2.4.0", None)], needs=THREE)
 def test_a_stale_replica_leads(case: CaseContext) -> None:
     """With unclean elections, acknowledged records and markers outlive the replicas that were in sync."""
     _only_the_stale_one_returns(case, unclean=True)
 
 
-@shows("KB-13", "/clean", only=ON, violated=[], needs=THREE)
+@reproduces("KB-13", "/clean", only=ON, violated=[], needs=THREE)
 def test_a_stale_replica_waits(case: CaseContext) -> None:
     """Without unclean elections, acknowledged records and markers outlive the replicas that were in sync."""
     _only_the_stale_one_returns(case, unclean=False)
@@ -43,7 +43,7 @@ def _only_the_stale_one_returns(case: CaseContext, *, unclean: bool) -> None:
     (at,) = placed(case, [first, stale], min_insync_replicas="1", **setting)
     producer = ScriptedProducer(case, coordinated(case, "owner", by=asked)).ready().writes(at, values=["a"])
     # The high watermark passes a record once both replicas have it.
-    end = case.until(lambda: case.inspect.end(at), lambda seen: seen == 1, within_s=MISSED_WITHIN_S)
+    end = case.poll_until(lambda: case.inspect.end(at), lambda seen: seen == 1, within_s=MISSED_WITHIN_S)
     case.require("the high watermark", end, 1)
     with whole_afterwards(case):
         _take(case, stale)
@@ -52,12 +52,12 @@ def _only_the_stale_one_returns(case: CaseContext, *, unclean: bool) -> None:
             plain(case, at, value)
         _take(case, first)
         case.cluster.start(BrokerId(stale))
-        back = case.until(lambda: stale in case.brokers, bool, within_s=MISSED_WITHIN_S)
+        back = case.poll_until(lambda: stale in case.brokers, bool, within_s=MISSED_WITHIN_S)
         case.require("the broker of the stale replica is back", back, True)
         # The brokers that are left miss the other one first; an election may come with that, or not at all.
-        led = case.until(lambda: leader(case, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
+        led = case.poll_until(lambda: leader(case, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
         if led is None:
-            led = case.until(lambda: leader(case, at), lambda each: each is not None, within_s=NOBODY_LEADS_S)
+            led = case.poll_until(lambda: leader(case, at), lambda each: each is not None, within_s=NOBODY_LEADS_S)
     log, readers = case.inspect.values(at), case.inspect.committed(at)
     seen = {
         "it leads": led == stale,
@@ -73,4 +73,4 @@ def _only_the_stale_one_returns(case: CaseContext, *, unclean: bool) -> None:
 
 def _take(case: CaseContext, broker: int) -> None:
     case.cluster.crash(BrokerId(broker))
-    case.forget()
+    case.close_connections()

@@ -15,7 +15,7 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.regressions.outages import await_leaderless
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
@@ -24,7 +24,7 @@ ON = ("3.9.2", "4.0.1", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 MARKER_WITHIN_S = 10.0
 
 
-@shows("KB-16", only=ON, violated=[("4.3.0", "4.4")], needs=THREE)
+@reproduces("KB-16", only=ON, violated=[("4.3.0", "4.4")], needs=THREE)
 def test_a_commit_while_a_partition_has_no_leader(case: CaseContext) -> None:
     """A record is visible after its acknowledged commit, also where its partition had no leader at the time."""
     asked = brokers.controller(case)
@@ -34,12 +34,12 @@ def test_a_commit_while_a_partition_has_no_leader(case: CaseContext) -> None:
     with brokers.crashed(case, gone):
         await_leaderless(case, at)
         answer = case.answered(lambda: producer.end(commit=True))
-        during = case.until(
+        during = case.poll_until(
             lambda: case.inspect.state(str(producer.transactional_id)),
             lambda seen: seen == "CompleteCommit",
             within_s=1,
         )
-    readers = case.until(lambda: case.inspect.committed(at), bool, within_s=MARKER_WITHIN_S)
+    readers = case.poll_until(lambda: case.inspect.committed(at), bool, within_s=MARKER_WITHIN_S)
     seen = {
         "EndTxn(commit)": code_name(answer.code),
         "the state without the leader": during,

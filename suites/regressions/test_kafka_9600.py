@@ -14,7 +14,7 @@ from runner.protocol.toolkit import brokers
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.regressions.probes import STANDS_S, readable_to
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
@@ -25,7 +25,7 @@ BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)
 MARKER_WITHIN_S = 60.0
 
 
-@shows("KB-07", violated=[("2.4.0", "2.5")])
+@reproduces("KB-07", violated=[("2.4.0", "2.5")])
 def test_the_owner_can_still_end_it(case: CaseContext) -> None:
     """After EndTxn with an epoch too high was refused, the owner's commit ends its transaction."""
     (at,) = case.topic()
@@ -46,7 +46,7 @@ def test_the_owner_can_still_end_it(case: CaseContext) -> None:
     decide(case, "the transaction after a refused EndTxn", seen, held=held, violated=violated)
 
 
-@shows("KB-07", "/restart", until="2.8", violated=[("2.4.0", "2.5")])
+@reproduces("KB-07", "/restart", until="2.8", violated=[("2.4.0", "2.5")])
 def test_a_restart_does_not_commit(case: CaseContext) -> None:
     """After EndTxn(commit) with an epoch too high was refused, no restart commits the transaction."""
     (at,) = case.topic()
@@ -54,7 +54,7 @@ def test_a_restart_does_not_commit(case: CaseContext) -> None:
     own = case.answered(partial(producer.end, commit=False), within_s=STANDS_S)
     with brokers.stopped(case, *case.brokers):
         pass
-    markers = case.until(lambda: case.inspect.markers(at), bool, within_s=MARKER_WITHIN_S)
+    markers = case.poll_until(lambda: case.inspect.markers(at), bool, within_s=MARKER_WITHIN_S)
     seen = {
         "the owner's abort": code_name(own.code),
         "the markers after a restart": [kind for kind, _, _ in markers],

@@ -14,7 +14,7 @@ from functools import partial
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.probes import STANDS_S
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
@@ -26,13 +26,13 @@ KNOWN_OR_REFUSED = [
 ]
 
 
-@shows("KB-17", violated=[("3.6.0", None)])
+@reproduces("KB-17", violated=[("3.6.0", None)])
 def test_a_duplicate_after_the_commit(case: CaseContext) -> None:
     """A delayed duplicate of a committed transaction does not keep the next one from writing."""
     _shut_out(case, commit=True)
 
 
-@shows("KB-17", "/abort", violated=[("3.6.0", None)])
+@reproduces("KB-17", "/abort", violated=[("3.6.0", None)])
 def test_a_duplicate_after_the_abort(case: CaseContext) -> None:
     """A delayed duplicate of an aborted transaction does not keep the next one from writing."""
     _shut_out(case, commit=False)
@@ -49,7 +49,7 @@ def _shut_out(case: CaseContext, *, commit: bool) -> None:
     case.require("the end of the log after it", case.inspect.end(at), end)
     case.set_up("the partition is added to the next one", lambda: producer.add(at))
     following = producer.batch(at, ["b"])
-    answer = case.until(
+    answer = case.poll_until(
         partial(producer.send_batch, at, following), lambda each: each.code == Code.NONE, within_s=STANDS_S
     )
     producer.ends(commit=False)

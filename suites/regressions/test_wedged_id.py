@@ -14,7 +14,7 @@ from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import transactional
 from runner.regressions.probes import STANDS_S
-from runner.regressions.reproduction import decide, shows
+from runner.regressions.reproduction import decide, reproduces
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 from wire.transaction_versions import TransactionVersion
@@ -23,13 +23,13 @@ ON = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
 BUSY = code_name(Code.CONCURRENT_TRANSACTIONS)
 
 
-@shows("KB-18", only=ON, violated=[("4.0.0", None)], generation=TransactionVersion.TV2, needs=Needs(level=0))
+@reproduces("KB-18", only=ON, violated=[("4.0.0", None)], generation=TransactionVersion.TV2, needs=Needs(level=0))
 def test_a_tv2_request_at_level_0(case: CaseContext) -> None:
     """A request of TV2 on a cluster that has not finalized it leaves the transactional id usable."""
     _below(case, 0)
 
 
-@shows("KB-18", "/level-1", only=ON, violated=[], generation=TransactionVersion.TV2, needs=Needs(level=1))
+@reproduces("KB-18", "/level-1", only=ON, violated=[], generation=TransactionVersion.TV2, needs=Needs(level=1))
 def test_a_tv2_request_at_level_1(case: CaseContext) -> None:
     """A request of TV2 on a cluster of level 1 leaves the transactional id usable."""
     _below(case, 1)

@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks.judge.__main__ import LARGEST, plan_of
 from benchmarks.judge.contenders import (
+    CONTENDERS,
     DUCKDB,
-    PARTIES,
     PRODUCT,
     SMALL,
     TEXTBOOK,
+    Contender,
     Judged,
-    Party,
     Setting,
     require,
 )
@@ -28,7 +28,7 @@ from benchmarks.judge.generator.block import NUMBER_MAX
 from benchmarks.judge.generator.evidence import Made, make
 from benchmarks.judge.generator.operations import TURN_NS
 from benchmarks.judge.generator.plan import FEEDERS, Plan
-from benchmarks.measuring.errors import PartyError
+from benchmarks.measuring.errors import ContenderError
 from benchmarks.measuring.footprint import Footprint, measured
 from benchmarks.measuring.ratio import Unit
 from tests.support.paths import ROOT
@@ -192,7 +192,7 @@ def test_a_driver_is_the_command_and_its_children(tmp_path: Path) -> None:
 
 def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> None:
     """A party that does not come to its end has no time."""
-    with pytest.raises(PartyError, match="no such table"):
+    with pytest.raises(ContenderError, match="no such table"):
         measured(
             [sys.executable, "-c", "raise SystemExit('no such table')"],
             cwd=tmp_path,
@@ -202,8 +202,8 @@ def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> Non
 
 def test_no_party_is_left_out_in_silence() -> None:
     """A library that is not installed is named, with how to install it."""
-    with pytest.raises(PartyError, match=r"no_such_database cannot be imported.*bench-verify"):
-        require((PRODUCT, Party(name="somebody", command=PRODUCT.command, needs="no_such_database")))
+    with pytest.raises(ContenderError, match=r"no_such_database cannot be imported.*bench-verify"):
+        require((PRODUCT, Contender(name="somebody", command=PRODUCT.command, needs="no_such_database")))
 
 
 def test_the_yardstick_is_installed_for_its_benchmark_alone() -> None:
@@ -231,7 +231,10 @@ def size(records: int, *, product: float, duckdb: float, textbook: float, gib: f
         made=records,
         planted=590,
         kinds=15,
-        judged={party: [Judged(footprint=_footprint(taken, int(gib * (1 << 30))))] for party, taken in seconds.items()},
+        judged={
+            contender: [Judged(footprint=_footprint(taken, int(gib * (1 << 30))))]
+            for contender, taken in seconds.items()
+        },
     )
 
 
@@ -253,7 +256,7 @@ def test_the_page_says_what_was_measured_against_what() -> None:
     sizes = [size(10_000_000, product=200, duckdb=25, textbook=300)]
     text = page(sizes, ["2 processors"])
     assert "* 2 processors" in text
-    assert all(party.name in seen(sizes) for party in PARTIES)
+    assert all(contender.name in seen(sizes) for contender in CONTENDERS)
     assert "| at 10 000 000 records at most 3 times as long as DuckDB" in text
     assert "**no**" in text
     assert ratios(sizes)[0].subject == "onceproof, 10 000 000 records"

@@ -30,7 +30,7 @@ from chaos.faults import (
     TamperFrames,
     zombies,
 )
-from chaos.frames import Answer, Cut, Frames
+from chaos.frames import Answer, Cut, FrameFilter
 from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.nemesis import LOOK_EVERY_S, Applied, Nemesis
 from chaos.schedule import Step, duration_s
@@ -72,11 +72,11 @@ EFFECTIVE: list[Fault] = [
     ElectUncleanly("billing-events", 0),
     TamperFrames(
         on=FromSite(APP, TransactionCoordinatorOf(0)),
-        frames=Frames(api="EndTxn"),
+        frames=FrameFilter(api="EndTxn"),
         producer=0,
         action=Answer(error_code=14),
     ),
-    TamperFrames(on=BetweenBrokers(AllBrokers(), LEADER), frames=Frames(api="EndTxn"), action=Cut()),
+    TamperFrames(on=BetweenBrokers(AllBrokers(), LEADER), frames=FrameFilter(api="EndTxn"), action=Cut()),
 ]
 
 

@@ -9,7 +9,19 @@ import pytest
 
 from chaos.cluster import TopicPartition
 from chaos.errors import InjectionError
-from chaos.frames import Answer, Cut, Delay, Direction, Drop, Duplicate, Fate, FrameLinks, Frames, Hold, Met
+from chaos.frames import (
+    Answer,
+    Cut,
+    Delay,
+    Direction,
+    Disposition,
+    Drop,
+    Duplicate,
+    FrameFilter,
+    FrameLinks,
+    Hold,
+    MatchedFrame,
+)
 from chaos.routes import Endpoint
 from runner.protocol.toolkit.tampering import Tampered
 from tests.support.servers.frame_broker import (
@@ -31,8 +43,8 @@ from wire.errors import CorrelationError, DeadlineError, DisconnectedError
 
 # Long enough for bytes that are let through to arrive, in tests of bytes that are not.
 SILENCE_S = 0.3
-RESPONSES = Frames(api="EndTxn", direction=Direction.RESPONSE)
-ENDS = Frames(api="EndTxn")
+RESPONSES = FrameFilter(api="EndTxn", direction=Direction.RESPONSE)
+ENDS = FrameFilter(api="EndTxn")
 
 
 @pytest.fixture
@@ -53,10 +65,10 @@ def at(links: FrameLinks, broker: FrameBroker) -> Endpoint:
     return links.open("app→1", broker.at)
 
 
-def all_are(fate: Fate, count: int = 1) -> dict[str, object]:
+def all_are(fate: Disposition, count: int = 1) -> dict[str, object]:
     """Arguments of `until`: so many frames were met, and all have ended so."""
 
-    def holds(met: tuple[Met, ...]) -> bool:
+    def holds(met: tuple[MatchedFrame, ...]) -> bool:
         return len(met) == count and all(each.fate is fate for each in met)
 
     return {"what": f"{count} frames {fate}", "holds": holds, "timeout_s": PATIENT_S}
@@ -71,7 +83,7 @@ def test_a_held_request_keeps_what_follows_it_and_nothing_else(
     with client(at) as one, client(at) as two:
         pending = [one.send(each) for each in (first, held, behind)]
         one.receive(pending[0])
-        rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
         two.receive(two.send(elsewhere))
         assert broker.frames == [first.frame, elsewhere.frame]
         rule.release()
@@ -79,7 +91,7 @@ def test_a_held_request_keeps_what_follows_it_and_nothing_else(
         one.receive(pending[1])
     assert [frame for number, frame in broker.received if number == 1] == [first.frame, held.frame, behind.frame]
     (met,) = rule.met
-    assert met.fate is Fate.DELIVERED
+    assert met.fate is Disposition.DELIVERED
     assert met.request == held.frame
     assert met.answer is not None
     assert links.reader.error_codes("EndTxn", 4, met.answer) == (0,)
@@ -90,11 +102,11 @@ def test_a_held_request_keeps_what_follows_it_and_nothing_else(
 
 def test_a_held_request_outlives_its_client(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """The client gives up, comes back and retries; the first attempt arrives after the retry, and its answer is kept."""
-    rule = links.add(Frames(api="EndTxn", count=1), Hold())
+    rule = links.add(FrameFilter(api="EndTxn", count=1), Hold())
     first, retry = end_txn(), end_txn()
     with client(at) as one:
         one.send(first)
-        rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
     with client(at) as two:
         two.receive(two.send(retry))
         assert broker.frames == [retry.frame]
@@ -111,11 +123,11 @@ def test_what_follows_an_answer_is_held_again_and_not_waited_for(
     tampered = Tampered(rule=links.add(ENDS, Hold()), relay=links)
     with client(at) as one:
         first, _ = one.send(end_txn()), one.send(end_txn())
-        tampered.rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        tampered.rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
         assert tampered.released() == [[code_name(0)]]
         one.receive(first)
         tampered.rule.until("the next one", lambda met: len(met) == 2, timeout_s=PATIENT_S)
-        assert [each.fate for each in tampered.rule.met] == [Fate.DELIVERED, Fate.KEPT]
+        assert [each.fate for each in tampered.rule.met] == [Disposition.DELIVERED, Disposition.KEPT]
         assert tampered.released()[1:] == [[code_name(0)]]
 
 
@@ -125,7 +137,7 @@ def test_a_held_response_was_carried_out(links: FrameLinks, broker: FrameBroker,
     with client(at) as one:
         held, behind = one.send(end_txn()), one.send(heartbeat())
         broker.await_frames(2)
-        rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
         with pytest.raises(DeadlineError):
             one.receive(behind, Deadline.after(SILENCE_S))
         rule.release()
@@ -140,9 +152,9 @@ def test_what_is_held_can_be_dropped(links: FrameLinks, broker: FrameBroker, at:
     with client(at) as one:
         one.send(end_txn())
         one.send(heartbeat())
-        rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
         rule.drop_held()
-        rule.until(**all_are(Fate.DROPPED))  # type: ignore[arg-type]
+        rule.until(**all_are(Disposition.DROPPED))  # type: ignore[arg-type]
     broker.await_ends(1)
     assert broker.frames == []
 
@@ -157,7 +169,7 @@ def test_delayed_frames_arrive_late_each_counted_from_its_own_reading(
         one._socket.sendall(end_txn().frame + end_txn().frame)
         broker.await_frames(2)
         assert time.monotonic() - began >= 1.0
-        first, second = rule.until(**all_are(Fate.DELIVERED, 2))  # type: ignore[arg-type]
+        first, second = rule.until(**all_are(Disposition.DELIVERED, 2))  # type: ignore[arg-type]
     assert first.ended_ns is not None
     assert second.ended_ns is not None
     assert second.ended_ns - first.ended_ns < 0.9e9
@@ -170,10 +182,10 @@ def test_removing_a_rule_lets_go_what_it_holds(links: FrameLinks, broker: FrameB
     clients = [client(at) for _ in requests]
     for number, (each, asked) in enumerate(zip(clients, requests, strict=True), 1):
         each.send(asked)
-        rule.until(**all_are(Fate.KEPT, number))  # type: ignore[arg-type]
+        rule.until(**all_are(Disposition.KEPT, number))  # type: ignore[arg-type]
     links.remove(rule)
     links.remove(rule)
-    assert {each.fate for each in rule.met} == {Fate.DELIVERED}
+    assert {each.fate for each in rule.met} == {Disposition.DELIVERED}
     ended = [each.ended_ns for each in rule.met]
     assert ended == sorted(ended, key=lambda at_ns: at_ns or 0)
     broker.await_frames(3)
@@ -185,7 +197,7 @@ def test_removing_a_rule_lets_go_what_it_holds(links: FrameLinks, broker: FrameB
 
 def test_a_dropped_request_takes_with_it_what_follows(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """As a network loses: the connection stays open and silent, another one works."""
-    rule = links.add(Frames(api="EndTxn", count=1), Drop())
+    rule = links.add(FrameFilter(api="EndTxn", count=1), Drop())
     with client(at) as one, client(at) as two:
         one.send(end_txn())
         behind = one.send(heartbeat())
@@ -193,7 +205,7 @@ def test_a_dropped_request_takes_with_it_what_follows(links: FrameLinks, broker:
             one.receive(behind, Deadline.after(SILENCE_S))
         two.receive(two.send(end_txn()))
     assert len(broker.frames) == 1
-    assert [each.fate for each in rule.met] == [Fate.DROPPED]
+    assert [each.fate for each in rule.met] == [Disposition.DROPPED]
 
 
 def test_a_request_dropped_alone_leaves_a_hole_in_the_answers(
@@ -211,7 +223,7 @@ def test_a_request_dropped_alone_leaves_a_hole_in_the_answers(
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_dropped_response_was_carried_out(links: FrameLinks, broker: FrameBroker, at: Endpoint, alone: bool) -> None:
-    """StopRequests behind it are carried out; their answers are lost with it, or arrive when it was dropped alone."""
+    """Requests behind it are carried out; their answers are lost with it, or arrive when it was dropped alone."""
     rule = links.add(RESPONSES, Drop(alone=alone))
     with client(at) as one:
         one.send(end_txn())
@@ -220,7 +232,7 @@ def test_a_dropped_response_was_carried_out(links: FrameLinks, broker: FrameBrok
             one.receive(behind, Deadline.after(PATIENT_S if alone else SILENCE_S))
         broker.await_frames(2)
     assert rule.met[0].answer is not None
-    assert rule.met[0].fate is Fate.DROPPED
+    assert rule.met[0].fate is Disposition.DROPPED
 
 
 def test_a_duplicate_is_the_same_bytes_on_a_connection_of_its_own(
@@ -261,7 +273,7 @@ def test_a_met_frame_can_be_sent_again_elsewhere(links: FrameLinks, broker: Fram
     with frame_broker() as other, client(at) as one:
         links.open("app→2", other.at)
         one.send(asked := end_txn())
-        (met,) = rule.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        (met,) = rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
         assert links.resend(met).answer is not None
         assert links.resend(met, link="app→2").answer is not None
         assert broker.frames == other.frames == [asked.frame]
@@ -300,7 +312,7 @@ def test_an_error_code_is_said_where_the_api_says_errors(
 ) -> None:
     """The client reads the code for all that it asked about, and the broker never saw the request."""
     api, version, body = asked
-    links.add(Frames(api=api), Answer(error_code=51))
+    links.add(FrameFilter(api=api), Answer(error_code=51))
     with client(at) as one:
         pending = one.send(request(api, body, version))
         answer = one.receive_bytes(pending)
@@ -310,12 +322,12 @@ def test_an_error_code_is_said_where_the_api_says_errors(
 
 def test_our_answer_waits_for_its_turn(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """It leaves behind the answer to an earlier request, and before that to a later one."""
-    held = links.add(Frames(api="Heartbeat", direction=Direction.RESPONSE, count=1), Hold())
+    held = links.add(FrameFilter(api="Heartbeat", direction=Direction.RESPONSE, count=1), Hold())
     links.add(ENDS, Answer(body={"ErrorCode": 47}))
     with client(at) as one:
         pending = [one.send(each) for each in (heartbeat(), end_txn(), heartbeat())]
         broker.await_frames(2)
-        held.until(**all_are(Fate.KEPT))  # type: ignore[arg-type]
+        held.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
         with pytest.raises(DeadlineError):
             one.receive(pending[1], Deadline.after(SILENCE_S))
         held.release()
@@ -329,7 +341,7 @@ def test_an_answered_response_hides_what_the_broker_said(links: FrameLinks, brok
     with client(at) as one:
         assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
     assert len(broker.frames) == 1
-    (met,) = rule.until(**all_are(Fate.ANSWERED))  # type: ignore[arg-type]
+    (met,) = rule.until(**all_are(Disposition.ANSWERED))  # type: ignore[arg-type]
     assert met.answer is not None
     assert links.reader.error_codes("EndTxn", 4, met.answer) == (0,)
 
@@ -339,7 +351,7 @@ def test_a_request_without_answer_takes_no_place_in_the_order(
 ) -> None:
     """Produce with Acks 0 before a request that we answer: ours does not wait for the broker's."""
     links.add(ENDS, Answer(error_code=51))
-    links.add(Frames(api="Produce"), Delay(delay_s=0.01))
+    links.add(FrameFilter(api="Produce"), Delay(delay_s=0.01))
     with client(at) as one:
         one.send(produce(8, {"Name": "t"}, acks=0))
         assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
@@ -349,7 +361,7 @@ def test_a_request_without_answer_takes_no_place_in_the_order(
 
 @pytest.mark.parametrize(("frames", "arrives"), [(ENDS, 1), (RESPONSES, 2)], ids=["request", "response"])
 def test_a_cut_ends_the_connection_instead_of_delivering(
-    links: FrameLinks, broker: FrameBroker, at: Endpoint, frames: Frames, arrives: int
+    links: FrameLinks, broker: FrameBroker, at: Endpoint, frames: FrameFilter, arrives: int
 ) -> None:
     """A request is not carried out, a response was; both ends learn that the connection is over."""
     rule = links.add(frames, Cut())
@@ -360,15 +372,15 @@ def test_a_cut_ends_the_connection_instead_of_delivering(
         broker.await_ends(1)
         assert len(broker.frames) == arrives
         two.receive(two.send(heartbeat()))
-    assert [each.fate for each in rule.met] == [Fate.CUT]
+    assert [each.fate for each in rule.met] == [Disposition.CUT]
 
 
 def test_rules_that_can_do_nothing_are_refused(links: FrameLinks) -> None:
     """An unknown API, no frame, a second response, an answer of nothing: one sentence each."""
     for frames, action, message in (
-        (Frames(api="EndTransaction"), Hold(), "no API is called EndTransaction"),
-        (Frames(count=0), Hold(), "selects no frame"),
-        (Frames(skip=-1), Hold(), "cannot be skipped"),
+        (FrameFilter(api="EndTransaction"), Hold(), "no API is called EndTransaction"),
+        (FrameFilter(count=0), Hold(), "selects no frame"),
+        (FrameFilter(skip=-1), Hold(), "cannot be skipped"),
         (RESPONSES, Duplicate(), "cannot be duplicated"),
         (ENDS, Answer(), "either an error code or a body"),
         (ENDS, Delay(delay_s=0), "delay of 0 s"),
@@ -380,7 +392,7 @@ def test_rules_that_can_do_nothing_are_refused(links: FrameLinks) -> None:
 
 def test_a_proof_names_count_kind_link_and_time(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """What a report quotes, before and after the first frame."""
-    rule = links.add(Frames(api="EndTxn", partition=TopicPartition(topic="t", partition=0)), Hold())
+    rule = links.add(FrameFilter(api="EndTxn", partition=TopicPartition(topic="t", partition=0)), Hold())
     assert rule.describe() == "held no EndTxn requests about t-0"
     rule = links.add(ENDS, Delay(delay_s=0.01))
     with client(at) as one:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chaos.cluster import Plane, Site
-from chaos.frames import Delay, FrameLinks, Frames
+from chaos.frames import Delay, FrameFilter, FrameLinks
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
@@ -60,7 +60,7 @@ def test_brokers_live_behind_frame_aware_links(cluster: LocalCluster, collected:
     """With every link of both planes led through one, brokers stay whole and a transaction commits; nothing is opaque."""
     mesh = cluster.links
     with FrameLinks(definitions()) as relay:
-        rule = relay.add(Frames(), Delay(delay_s=0.001)) if collected else None
+        rule = relay.add(FrameFilter(), Delay(delay_s=0.001)) if collected else None
         try:
             for link in mesh.links():
                 mesh.redirect(link, relay.open(str(link), mesh.destination(link)))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.errors import InjectionError
-from chaos.frames import Answer, Delay, Direction, Fate, FrameLinks, Frames, Hold
+from chaos.frames import Answer, Delay, Direction, Disposition, FrameFilter, FrameLinks, Hold
 from chaos.frames.framing import SIZE_MAX, Framer, Whole
 from chaos.routes import Endpoint
 from tests.chaos.test_links import EchoServer, free_endpoint
@@ -98,7 +98,7 @@ def test_a_link_is_transparent_in_both_directions(
     stream, dice, position = b"".join(pieces), random.Random(seed), 0
     links = shared_links()
     at = links.open(f"echo-{seed}-{time.monotonic_ns()}", echo.at)
-    rule = links.add(Frames(), Delay(delay_s=0.0001)) if ruled else None
+    rule = links.add(FrameFilter(), Delay(delay_s=0.0001)) if ruled else None
     with dialled(at) as connection:
         while position < len(stream):
             step = dice.choice([1, 7, 50, 1000])
@@ -134,7 +134,7 @@ def test_single_bytes_and_many_frames_at_once_are_the_same_frames(links: FrameLi
     stream = b"".join(each.frame for each in requests)
     for step in (1, 3, len(stream)):
         with frame_broker() as other:
-            rule = links.add(Frames(api="EndTxn"), Delay(delay_s=0.0001))
+            rule = links.add(FrameFilter(api="EndTxn"), Delay(delay_s=0.0001))
             with dialled(links.open(f"step-{step}", other.at)) as connection:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for start in range(0, len(stream), step):
@@ -161,7 +161,7 @@ def test_a_huge_frame_streams(links: FrameLinks) -> None:
         all_here.set()
         peer.await_end()
 
-    rule = links.add(Frames(transactional_id="x"), Delay(delay_s=0.0001))
+    rule = links.add(FrameFilter(transactional_id="x"), Delay(delay_s=0.0001))
     with broker(script) as (host, port), dialled(links.open("app→1", Endpoint(host=host, port=port))) as connection:
         connection.sendall(struct.pack(">ihhi", size, 0, 12, 1) + bytes((size >> 1) - 8))
         assert half_here.wait(PATIENT_S), "the first half waits for the second"
@@ -173,7 +173,7 @@ def test_a_huge_frame_streams(links: FrameLinks) -> None:
 
 def test_tls_passes_unread_and_says_so(links: FrameLinks, echo: EchoServer) -> None:
     """Its first bytes are no length that a frame has; rules do not touch it, and the status says that it is opaque."""
-    rule = links.add(Frames(), Hold())
+    rule = links.add(FrameFilter(), Hold())
     with dialled(links.open("app→1", echo.at)) as connection:
         for piece in (TLS_HELLO, end_txn().frame, TLS_HELLO):
             connection.sendall(piece)
@@ -194,7 +194,7 @@ def test_bare_sasl_tokens_pass(links: FrameLinks) -> None:
         peer.answer(correlation_id, "EndTxnResponse", version, {})
         peer.await_end()
 
-    rule = links.add(Frames(), Delay(delay_s=0.0001))
+    rule = links.add(FrameFilter(), Delay(delay_s=0.0001))
     with broker(script) as (host, port), client(links.open("app→1", Endpoint(host=host, port=port))) as one:
         one._socket.sendall(b"\x00\x00\x00\x03tok")
         assert exactly(one._socket, 10) == b"\x00\x00\x00\x00\x00\x00\x00\x02ok"
@@ -222,7 +222,7 @@ def test_a_broker_that_leaves_is_told_to_the_client(links: FrameLinks, stage: st
             peer.socket.sendall(answer)
 
     frame = end_txn().frame
-    links.add(Frames(transactional_id="nobody"), Hold())
+    links.add(FrameFilter(transactional_id="nobody"), Hold())
     with broker(script) as (host, port), dialled(links.open("app→1", Endpoint(host=host, port=port))) as connection:
         connection.sendall(frame)
         assert exactly(connection, len(answer)) == (answer if stage == "in the answer" else b"")
@@ -237,7 +237,7 @@ def test_a_client_that_leaves_is_told_to_the_broker(links: FrameLinks, sent: int
     def script(peer: Peer) -> None:
         received.append(exactly(peer.socket, 1000))
 
-    links.add(Frames(transactional_id="nobody"), Hold())
+    links.add(FrameFilter(transactional_id="nobody"), Hold())
     with broker(script) as (host, port), dialled(links.open("app→1", Endpoint(host=host, port=port))) as connection:
         connection.sendall(frame)
     assert received == [frame]
@@ -245,7 +245,7 @@ def test_a_client_that_leaves_is_told_to_the_broker(links: FrameLinks, sent: int
 
 def test_a_frame_that_is_let_go_when_its_broker_has_left_is_lost(links: FrameLinks) -> None:
     """It is written down as lost, not as delivered."""
-    rule = links.add(Frames(api="EndTxn"), Hold())
+    rule = links.add(FrameFilter(api="EndTxn"), Hold())
     with (
         broker(lambda _: None) as (host, port),
         dialled(links.open("a", Endpoint(host=host, port=port))) as connection,
@@ -254,7 +254,7 @@ def test_a_frame_that_is_let_go_when_its_broker_has_left_is_lost(links: FrameLin
         assert ends(connection)
         rule.until("the frame", bool, timeout_s=PATIENT_S)
         rule.release()
-        rule.until("its loss", lambda met: met[0].fate is Fate.LOST, timeout_s=PATIENT_S)
+        rule.until("its loss", lambda met: met[0].fate is Disposition.LOST, timeout_s=PATIENT_S)
 
 
 @pytest.mark.parametrize("direction", list(Direction))
@@ -262,7 +262,7 @@ def test_stopping_while_holding_takes_no_longer_and_leaves_nothing(direction: Di
     """Listener and connections end at both sides, the thread ends, and what was held is lost."""
     with frame_broker() as other:
         links = FrameLinks(definitions())
-        rule = links.add(Frames(api="EndTxn", direction=direction), Hold())
+        rule = links.add(FrameFilter(api="EndTxn", direction=direction), Hold())
         with dialled(at := links.open("app→1", other.at)) as connection, dialled(at) as idle:
             connection.sendall(end_txn().frame)
             rule.until("the frame", bool, timeout_s=PATIENT_S)
@@ -275,7 +275,7 @@ def test_stopping_while_holding_takes_no_longer_and_leaves_nothing(direction: Di
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection((at.host, at.port))
         other.await_ends(2)
-    assert [met.fate for met in rule.met] == [Fate.LOST]
+    assert [met.fate for met in rule.met] == [Disposition.LOST]
     assert not [thread for thread in threading.enumerate() if thread is links._thread]
     with pytest.raises(InjectionError, match="are closed"):
         links.status()
@@ -307,12 +307,12 @@ def test_our_answer_does_not_get_into_the_middle_of_a_passing_one(links: FrameLi
         peer.socket.sendall(b"rest")
         peer.await_end()
 
-    rule = links.add(Frames(api="EndTxn"), Answer(error_code=51))
+    rule = links.add(FrameFilter(api="EndTxn"), Answer(error_code=51))
     with broker(script) as (host, port), dialled(links.open("a", Endpoint(host=host, port=port))) as connection:
         connection.sendall(b"\x00\x00\x00\x03tok")
         assert exactly(connection, 8) == b"\x00\x00\x00\x08half"
         connection.sendall(end_txn().frame)
-        rule.until("our answer", lambda met: [each.fate for each in met] == [Fate.ANSWERED], timeout_s=PATIENT_S)
+        rule.until("our answer", lambda met: [each.fate for each in met] == [Disposition.ANSWERED], timeout_s=PATIENT_S)
         half_told.set()
         assert exactly(connection, 4) == b"rest"
         size = int.from_bytes(exactly(connection, 4), "big")
@@ -327,7 +327,7 @@ def test_one_slow_connection_does_not_slow_another(links: FrameLinks) -> None:
             stuck.settimeout(SILENCE_S)
             with suppress(TimeoutError):
                 stuck.sendall(struct.pack(">i", SIZE_MAX) + bytes(SIZE_MAX >> 1))
-            rule = links.add(Frames(api="EndTxn"), Answer(error_code=51))
+            rule = links.add(FrameFilter(api="EndTxn"), Answer(error_code=51))
             with client(links.open("app→2", other.at)) as one:
                 assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
             assert rule.count == 1

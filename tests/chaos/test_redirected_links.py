@@ -16,7 +16,7 @@ from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Link, Site, TopicPartition
 from chaos.errors import FutileFaultError, InjectionError, LinkError, UnresolvedTargetError
 from chaos.faults import Injection, LateDuplicate, TamperFrames
-from chaos.frames import Answer, Delay, Duplicate, FrameLinks, Frames, Hold
+from chaos.frames import Answer, Delay, Duplicate, FrameFilter, FrameLinks, Hold
 from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.links import ToxiproxyMesh
 from chaos.routes import Endpoint, Route
@@ -83,7 +83,7 @@ def code(mesh: ToxiproxyMesh, link: Link = SITE) -> int:
 def led(mesh: ToxiproxyMesh, links: FrameLinks) -> None:
     """Lead the site's link through a frame-aware one that answers 51."""
     at = links.open(str(SITE), mesh.destination(SITE))
-    links.add(Frames(api="EndTxn"), Answer(error_code=51))
+    links.add(FrameFilter(api="EndTxn"), Answer(error_code=51))
     mesh.redirect(SITE, at)
 
 
@@ -190,7 +190,7 @@ def test_a_held_request_arrives_after_its_retry(mesh: ToxiproxyMesh, broker: Fra
     """Through link server and frame-aware link: the client gives up and retries, and healing lets the first attempt go."""
     first, retry, other = end_txn("r-0"), end_txn("r-0"), end_txn("r-1")
     fault = TamperFrames(
-        on=FromSite(Site("app"), LEADER), frames=Frames(api="EndTxn", count=1), producer=0, action=Hold()
+        on=FromSite(Site("app"), LEADER), frames=FrameFilter(api="EndTxn", count=1), producer=0, action=Hold()
     )
     assert fault.describe() == "EndTxn requests at most 1 of producer 0 held, site app → leader of billing-events-0"
     injection = fault.inject(on_real_links(mesh))
@@ -214,7 +214,7 @@ def test_a_duplicate_is_proven_by_the_answer_to_its_copy(mesh: ToxiproxyMesh, br
     """A copy that nobody answered proves nothing; the codes of the answer are in the proof."""
     fault = TamperFrames(
         on=BetweenBrokers(AllBrokers(), LEADER),
-        frames=Frames(partition=TopicPartition(topic="billing-events", partition=3)),
+        frames=FrameFilter(partition=TopicPartition(topic="billing-events", partition=3)),
         action=Duplicate(after_s=0.1),
     )
     injection = fault.inject(on_real_links(mesh))
@@ -273,7 +273,7 @@ def test_a_late_duplicate_needs_a_transactional_producer(mesh: ToxiproxyMesh) ->
 
 def test_a_fault_that_cannot_be_applied_leaves_nothing(mesh: ToxiproxyMesh) -> None:
     """Nobody holds the role, no definitions, a link that is led elsewhere already: said, and the mesh is healed."""
-    on, frames = on_real_links(mesh), Frames(api="EndTxn")
+    on, frames = on_real_links(mesh), FrameFilter(api="EndTxn")
     both = BetweenBrokers(Controller(), TransactionCoordinatorOf(0))
     with pytest.raises(UnresolvedTargetError, match="one broker may hold both roles now"):
         TamperFrames(on=both, frames=frames, action=Hold()).inject(on)
@@ -295,9 +295,9 @@ def test_futile_tampering_is_refused_when_the_schedule_is_built() -> None:
     """A selector or action that can do nothing, or two that say the same."""
     site = FromSite(Site("app"))
     for frames, action, producer, message in (
-        (Frames(count=0), Hold(), None, "selects no frame"),
-        (Frames(), Delay(delay_s=-1), None, "a delay of -1 s"),
-        (Frames(transactional_id="x"), Hold(), 0, "one of them is enough"),
+        (FrameFilter(count=0), Hold(), None, "selects no frame"),
+        (FrameFilter(), Delay(delay_s=-1), None, "a delay of -1 s"),
+        (FrameFilter(transactional_id="x"), Hold(), 0, "one of them is enough"),
     ):
         with pytest.raises(FutileFaultError, match=message):
             Step(fault=TamperFrames(on=site, frames=frames, action=action, producer=producer))

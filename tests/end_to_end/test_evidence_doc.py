@@ -29,11 +29,11 @@ from verification.vocabulary.experiment import Experiment, Floor, Isolation, Obs
 from verification.vocabulary.history import TAGS, Action, InputRange, Intent, Outcome
 from verification.vocabulary.identity import LAYOUT
 from verification.vocabulary.quiescent_state import (
-    Captures,
     CoordinatorState,
     GroupOffset,
     OpenProducer,
     PartitionEnd,
+    QuiescentState,
     TopicState,
 )
 from verification.vocabulary.transaction_log import Entry
@@ -80,7 +80,7 @@ VALUES: dict[str, type] = {
     "floor": Floor,
     **TAGS,
     "input range": InputRange,
-    "captures.json": Captures,
+    "captures.json": QuiescentState,
     "end": PartitionEnd,
     "group offset": GroupOffset,
     "coordinator state": CoordinatorState,

@@ -126,7 +126,7 @@ def test_the_picture_stays_in_its_box_and_says_the_same_in_words() -> None:
 
 def many(count: int, each: int) -> tuple[Coordinator, ...]:
     """A coordinator with ids that take ever longer to complete."""
-    reign = Reign(leader_epoch=1, broker=None, began_s=0, ended_s=20)
+    leadership = Reign(leader_epoch=1, broker=None, began_s=0, ended_s=20)
     ids = tuple(
         Coordinated(
             transactional_id=f"{number:02}",
@@ -138,7 +138,7 @@ def many(count: int, each: int) -> tuple[Coordinator, ...]:
         )
         for number in range(count)
     )
-    return (Coordinator(partition=0, reigns=(reign,), ids=ids),)
+    return (Coordinator(partition=0, reigns=(leadership,), ids=ids),)
 
 
 def test_a_picture_has_room_for_the_slowest_ids() -> None:

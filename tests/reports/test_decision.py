@@ -146,7 +146,7 @@ def test_acceptance_covers_what_it_names_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("changes", "beneath", "code", "said"),
+    ("changes", "without_findings", "code", "said"),
     [
         ({}, Verdict.PASS, ExitCode.CONFORMANT, "accepted beforehand"),
         (
@@ -161,13 +161,13 @@ def test_acceptance_covers_what_it_names_and_nothing_else(
     ids=["nothing else", "an unmet floor", "a crashed check", "a broken environment"],
 )
 def test_an_accepted_violation_covers_nothing_but_itself(
-    tmp_path: Path, changes: dict[str, object], beneath: Verdict, code: ExitCode, said: str
+    tmp_path: Path, changes: dict[str, object], without_findings: Verdict, code: ExitCode, said: str
 ) -> None:
     """What lies beneath it decides the exit code, is told as the reason, and is no skipped case of a dashboard."""
     plan = replace(FAILED, **changes)  # type: ignore[arg-type]
     report = load_run(make_run(tmp_path, (SMOKE, plan), accepted=(Acceptance(id="KB-16"),)))
     one = report.scenarios[1]
-    assert (one.verdict, one.accepted, one.beneath) == (Verdict.FAIL, True, beneath)
+    assert (one.verdict, one.accepted, one.without_findings) == (Verdict.FAIL, True, without_findings)
     decision = Decision.GO if code is ExitCode.CONFORMANT else Decision.UNDECIDED
     assert outcome(report) == (Verdict.FAIL, decision, code)
     assert said in f"{one.reason} {report.judgement.why}"

@@ -67,7 +67,7 @@ def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
         "documented limitation",
         "that it is what shows here is not proven",
         "broker 1 closed the connection",
-        "The ground for the claim was missing",
+        "A precondition of the claim was not met",
         VIOLATED.replay,
     ):
         assert fact in section, fact

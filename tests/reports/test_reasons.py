@@ -11,7 +11,7 @@ import pytest
 from reports.comparing.baseline import of_results
 from reports.comparing.compare import against
 from reports.comparing.results import results
-from reports.deciding.reasons import Ground, Place, grounds
+from reports.deciding.reasons import Place, Reason, reasons
 from reports.formats import summary, terminal
 from reports.formats.write import write_all
 from reports.loading.run import load_run
@@ -26,9 +26,9 @@ AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-
 UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", count=1),))
 
 
-def of(tmp_path: Path, *plans: Plan, **changes: object) -> tuple[Ground, ...]:
+def of(tmp_path: Path, *plans: Plan, **changes: object) -> tuple[Reason, ...]:
     """The grounds of a planted run."""
-    return grounds(load_run(make_run(tmp_path, plans, **changes)))
+    return reasons(load_run(make_run(tmp_path, plans, **changes)))
 
 
 def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path)
     """Nobody judged it; that a bad subject went unnoticed would be a lie."""
     unreached = replace(CONTROL, present=False, ended=False)
     report = load_run(make_run(tmp_path, (FAILED, unreached), state=RunState.INTERRUPTED))
-    assert [(each.verdict, each.places[0].key) for each in grounds(report)] == [
+    assert [(each.verdict, each.places[0].key) for each in reasons(report)] == [
         (Verdict.FAIL, FAILED.key),
         (Verdict.INCONCLUSIVE, CONTROL.key),
     ]
@@ -83,9 +83,9 @@ def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> 
     """A case that violates two sentences stays in the decision when one of them is accepted."""
     two = replace(UNNAMED, case="transaction-a-case-of-two-sentences", requirements=("TXN-25", "TXN-27"))
     scripts = (VIOLATED, UNNAMED, two)
-    for each in grounds(load_run(make_sweep(tmp_path / "none", scripts))):
+    for each in reasons(load_run(make_sweep(tmp_path / "none", scripts))):
         accepted = (Acceptance(id=each.acceptable or each.name),)
-        again = grounds(load_run(make_sweep(tmp_path / each.name, scripts, accepted=accepted)))
+        again = reasons(load_run(make_sweep(tmp_path / each.name, scripts, accepted=accepted)))
         assert {one.accepted for one in again if one.name == each.name} == {bool(each.acceptable)}
 
 
@@ -98,7 +98,7 @@ def test_a_clean_run_has_none(tmp_path: Path) -> None:
 
 def test_cases_are_gathered_by_the_bug_that_they_are(tmp_path: Path) -> None:
     """And otherwise by the requirement that they violate, in its words."""
-    names = {each.name: each for each in grounds(load_run(make_sweep(tmp_path, EVERY_SCRIPT)))}
+    names = {each.name: each for each in reasons(load_run(make_sweep(tmp_path, EVERY_SCRIPT)))}
     bug = names["KB-05"]
     assert bug.places[0].what.startswith("IDEMP-10")
     unnamed = [each for each in names.values() if each.verdict is Verdict.FAIL and not each.name.startswith("KB-")]

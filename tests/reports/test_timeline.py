@@ -88,8 +88,8 @@ def test_an_operation_belongs_to_the_time_at_which_it_completed(at_s: float, era
     with_it, without = timeline(history(operation(at_s, outcome))), timeline(history())
     assert with_it is not None
     assert without is not None
-    assert [each.name for each in with_it.eras] == ["before", "during", "after"]
-    counts = zip(with_it.eras, without.eras, strict=True)
+    assert [each.name for each in with_it.periods] == ["before", "during", "after"]
+    counts = zip(with_it.periods, without.periods, strict=True)
     more = {a.name: (a.ok - b.ok, a.fail - b.fail, a.info - b.info) for a, b in counts}
     one = tuple(int(each is outcome) for each in (Outcome.OK, Outcome.FAIL, Outcome.INFO))
     assert more == {"before": (0, 0, 0), "during": (0, 0, 0), "after": (0, 0, 0), era: one}

@@ -128,7 +128,7 @@ def test_a_run_that_hangs_is_no_violation(
 
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
-    monkeypatch.setattr("runner.acceptance.perform", hang)
+    monkeypatch.setattr("runner.acceptance.run_pytest", hang)
     assert main(["--only", CELL.name]) == ExitCode.ENVIRONMENT
     assert f"{CELL.name} did not end within 3000 s" in capsys.readouterr().err
 

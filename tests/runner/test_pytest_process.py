@@ -14,7 +14,7 @@ import pytest
 
 from runner import pytest_process
 from runner.config import ROOT
-from runner.pytest_process import OverdueRunError, perform
+from runner.pytest_process import OverdueRunError, run_pytest
 from verification.vocabulary.verdict import ExitCode
 
 #: Notes every request to end, and takes its time.
@@ -36,9 +36,9 @@ def test_it():
             raise
 """
 COMMAND = """
-from runner.pytest_process import perform
+from runner.pytest_process import run_pytest
 from verification.command_line import end_with
-end_with(lambda: perform([{path!r}, "-q", "-p", "no:cacheprovider"], within_s=60), program="it", kept="all is kept")
+end_with(lambda: run_pytest([{path!r}, "-q", "-p", "no:cacheprovider"], within_s=60), program="it", kept="all is kept")
 """
 BEGINS_WITHIN_S = 60.0
 
@@ -93,5 +93,5 @@ def test_a_run_that_takes_too_long_is_gone(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(subprocess, "Popen", Recorded)
     monkeypatch.setattr(pytest_process, "ENDS_WITHIN_S", 0.5)
     with pytest.raises(OverdueRunError, match="did not end within 1 s"):
-        perform([str(path), "-q"], within_s=1.0)
+        run_pytest([str(path), "-q"], within_s=1.0)
     assert started[0].returncode is not None

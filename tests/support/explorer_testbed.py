@@ -98,7 +98,7 @@ class Played:
         return self.model.ask(move, request)
 
     def hold(self, move: Move, request: Request) -> None:
-        """StopRequests are values."""
+        """Requests are values."""
 
     def settle(self) -> Answer:
         """As the model."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from chaos.arena import Arena
-from chaos.clients import Answer, ClientProcess, Succession, SyncPoint
+from chaos.clients import ClientProcess, FailedResponse, Succession, SyncPoint
 from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site, TopicPartition
 from chaos.routes import Endpoint
 from tests.support.wire_definitions import definitions
@@ -234,15 +234,15 @@ class FakeClients:
         self.held.pop(process.process, None)
 
     def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
-        heir = replace(process, process=10 + process.process, site=site)
-        self.living.append(heir)
+        successor = replace(process, process=10 + process.process, site=site)
+        self.living.append(successor)
         self.succeeded.add(process.process)
-        return Succession(successor=heir, initialised_ns=1_000, producer_id=7, producer_epoch=2)
+        return Succession(successor=successor, initialised_ns=1_000, producer_id=7, producer_epoch=2)
 
-    def answers(self, process: ClientProcess) -> tuple[Answer, ...]:
+    def answers(self, process: ClientProcess) -> tuple[FailedResponse, ...]:
         if not self.reacts or process.process not in self.succeeded:
             return ()
-        return (Answer(at_ns=2_000_001_000, operation=3, code=90, name="PRODUCER_FENCED", reason="fenced"),)
+        return (FailedResponse(at_ns=2_000_001_000, operation=3, code=90, name="PRODUCER_FENCED", reason="fenced"),)
 
 
 def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:

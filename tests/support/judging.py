@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from verification.fingerprints.inputs import Evidence
-    from verification.spark.dataframes import Frames
+    from verification.spark.dataframes import Dataframes
 
 
-def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
+def frames(spark: SparkSession, plants: Iterable[Plant]) -> Dataframes:
     """The frames of several planted runs, without files."""
-    from verification.spark.dataframes import FRAME_SCHEMAS, Frames, local
+    from verification.spark.dataframes import FRAME_SCHEMAS, Dataframes, local
 
     every = list(plants)
     held = {}
@@ -30,12 +30,12 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Frames:
             for row in plant.rows[name]
         ]
         held[name] = local(spark, rows, schema)
-    return Frames(**held)
+    return Dataframes(**held)
 
 
-def evidence_of_frames(held: Frames) -> Evidence:
+def evidence_of_frames(held: Dataframes) -> Evidence:
     """What fingerprints are taken of, of frames that need no files."""
-    from verification.fingerprints.ack_sums import Answers
+    from verification.fingerprints.ack_sums import AckSums
     from verification.fingerprints.inputs import Evidence
     from verification.fingerprints.workers.blocks import copying_of
 
@@ -43,7 +43,7 @@ def evidence_of_frames(held: Frames) -> Evidence:
     plain = held.operations.where("plain").select("run", "process").distinct()
     return Evidence(
         frames=held,
-        answers=Answers(spark=held.acks.sparkSession, frame=lambda *_: held.acks),
+        answers=AckSums(spark=held.acks.sparkSession, frame=lambda *_: held.acks),
         claimed=frozenset(row["run"] for row in runs if row["order_claimed"]),
         plain=frozenset((row["run"], row["process"]) for row in plain.toArrow().to_pylist()),
         copying=copying_of(runs, held.group_offsets.toArrow().to_pylist()),

@@ -12,7 +12,7 @@ import pytest
 from fixtures.clusters.locks.releases import parse_release
 from runner.config import Profile, RunConfig, Runtime
 from runner.console import Console
-from runner.protocol.case_runner import Case, Sweep
+from runner.protocol.case_runner import Case, CaseRunner
 from runner.protocol.open_clients import Clients
 from runner.protocol.plugin import ProtocolPlugin
 from runner.protocol.toolkit.case import Needs
@@ -58,15 +58,15 @@ def case_of(script: Script) -> Case:
     )
 
 
-def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> Sweep:
+def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> CaseRunner:
     """A sweep without clusters: good for all that is decided before one is started."""
-    sweep = object.__new__(Sweep)
+    sweep = object.__new__(CaseRunner)
     sweep.directory, sweep.release, sweep._runtime, sweep._catalogue = directory, release, runtime, load()
     sweep._clients = Clients()
     return sweep
 
 
-def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Sweep:
+def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> CaseRunner:
     """A sweep whose cases find a cluster, of which nothing can be asked."""
     sweep, client = bare_sweep(directory), MagicMock()
     client.__enter__.return_value = client

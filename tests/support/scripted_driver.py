@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fixtures.clients.driver_program.json_lines import Conversation, die_with_parent, now_ns
+from fixtures.clients.driver_program.json_lines import JsonLines, die_with_parent, now_ns
 
 UNKNOWN = {
     "code": -185,
@@ -24,8 +24,8 @@ UNKNOWN = {
 }
 
 
-def answer(conversation: Conversation, command: dict[str, Any], invoked_ns: int, **more: Any) -> None:
-    conversation.say(
+def answer(channel: JsonLines, command: dict[str, Any], invoked_ns: int, **more: Any) -> None:
+    channel.say(
         {
             "event": "done",
             "operation": command["operation"],
@@ -47,44 +47,42 @@ def answer(conversation: Conversation, command: dict[str, Any], invoked_ns: int,
     )
 
 
-def transaction(conversation: Conversation, command: dict[str, Any], behaviour: str) -> None:
+def transaction(channel: JsonLines, command: dict[str, Any], behaviour: str) -> None:
     invoked_ns = now_ns()
-    conversation.hold(command, "before-commit")
+    channel.hold(command, "before-commit")
     decided_ns = now_ns()
-    conversation.say({"event": "deciding", "operation": command["operation"], "at_ns": decided_ns})
+    channel.say({"event": "deciding", "operation": command["operation"], "at_ns": decided_ns})
     if behaviour == "die":
         sys.stderr.write("assertion failed: this library is out of order\n")
         sys.stderr.flush()
         os._exit(3)
     if behaviour == "garbage":
         os.write(2, b"about to talk nonsense\n")
-        conversation.say({"nonsense": True})
+        channel.say({"nonsense": True})
     if behaviour == "hang":
         time.sleep(600)
     if behaviour == "unknown":
-        answer(conversation, command, invoked_ns, stage="commit", error=UNKNOWN, decided_ns=decided_ns)
+        answer(channel, command, invoked_ns, stage="commit", error=UNKNOWN, decided_ns=decided_ns)
     else:
-        answer(conversation, command, invoked_ns, decided_ns=decided_ns)
+        answer(channel, command, invoked_ns, decided_ns=decided_ns)
 
 
 def main() -> int:
     die_with_parent()
-    conversation = Conversation.on_standard_streams()
-    configuration = conversation.next()
+    channel = JsonLines.on_standard_streams()
+    configuration = channel.next()
     script = configuration["settings"]
     behaviour = script.get(str(configuration["process"]), script.get("*", ""))
     if behaviour == "stillborn":
         sys.exit("no such library")
-    conversation.say(
-        {"event": "ready", "library": "scripted 1", "protocol": {"transactions": "TV1"}, "at_ns": now_ns()}
-    )
-    for command in conversation:
+    channel.say({"event": "ready", "library": "scripted 1", "protocol": {"transactions": "TV1"}, "at_ns": now_ns()})
+    for command in channel:
         if command["do"] == "transaction":
-            transaction(conversation, command, behaviour if Path(script["when"]).exists() else "")
+            transaction(channel, command, behaviour if Path(script["when"]).exists() else "")
             continue
         if command["do"] == "poll":
             time.sleep(0.05)
-        answer(conversation, command, now_ns())
+        answer(channel, command, now_ns())
         if command["do"] == "close":
             return 0
     return 0

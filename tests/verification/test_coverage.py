@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from verification.coverage import coverage
-from verification.evidence.capture_reader import LocalCaptured
+from verification.evidence.capture_reader import LocalCaptureReader
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.errors import UnknownFloorError
 from verification.vocabulary.experiment import Experiment, Floor
 from verification.vocabulary.history import Action, Entry, FaultRecord, History, InputRange, Intent, Operation, Outcome
-from verification.vocabulary.quiescent_state import Captures
+from verification.vocabulary.quiescent_state import QuiescentState
 
 S = 1_000_000_000
 
@@ -36,10 +36,10 @@ def evidence(*entries: Entry, floors: tuple[Floor, ...] = ()) -> RunEvidence:
     )
     return RunEvidence(
         directory=RunDirectory(Path()),
-        captured=LocalCaptured(RunDirectory(Path())),
+        captured=LocalCaptureReader(RunDirectory(Path())),
         experiment=experiment,
         history=History(run="r", wall_clock_anchor="", anchor_ns=0, entries=entries),
-        captures=Captures(),
+        captures=QuiescentState(),
         acks={},
         observations={},
     )

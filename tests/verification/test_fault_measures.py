@@ -29,7 +29,7 @@ from verification.vocabulary.history import (
     ProcessRecord,
     Sample,
 )
-from verification.vocabulary.quiescent_state import Captures, GroupOffset
+from verification.vocabulary.quiescent_state import GroupOffset, QuiescentState
 
 TIMEOUT_S = 5.0
 
@@ -63,7 +63,7 @@ def told(*entries: Entry, offset: int = -1) -> RunEvidence:
         Topic(name="in", partitions=1, replication=3, min_in_sync=2, role=TopicRole.INPUT),
     )
     experiment = replace(plain.experiment, topics=topics, group="g", transaction_timeout_s=TIMEOUT_S)
-    captures = Captures(group_offsets=(GroupOffset(group="g", topic="in", partition=0, offset=offset),))
+    captures = QuiescentState(group_offsets=(GroupOffset(group="g", topic="in", partition=0, offset=offset),))
     return replace(plain, experiment=experiment, captures=captures)
 
 

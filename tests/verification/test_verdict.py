@@ -16,9 +16,9 @@ from verification.vocabulary.verdict import (
     Finding,
     ScenarioVerdict,
     Verdict,
-    beneath,
     code_of,
     exit_code,
+    without_findings,
 )
 from verification.vocabulary.verdict import decide as decision_of
 
@@ -116,9 +116,12 @@ def test_a_subjects_run_is_decided_by_the_worst_that_was_proven(
 def test_what_crashed_is_kept_beneath_a_violation() -> None:
     """Whoever sets the violation aside is left with the crash, or with the floor that was missed."""
     assert judged(finding("lost-write"), crashed=CRASH).crashed == CRASH
-    assert beneath(CRASH, (TOO_LITTLE,)) == (Verdict.ERROR, CRASH[0])
-    assert beneath((), (TOO_LITTLE,)) == (Verdict.INCONCLUSIVE, "too little was tried: records acknowledged: 9 of 10")
-    assert beneath((), (ENOUGH,)) == (Verdict.PASS, "")
+    assert without_findings(CRASH, (TOO_LITTLE,)) == (Verdict.ERROR, CRASH[0])
+    assert without_findings((), (TOO_LITTLE,)) == (
+        Verdict.INCONCLUSIVE,
+        "too little was tried: records acknowledged: 9 of 10",
+    )
+    assert without_findings((), (ENOUGH,)) == (Verdict.PASS, "")
 
 
 def test_a_reason_says_what_and_how_much() -> None:

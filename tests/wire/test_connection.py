@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.servers.wire_peer import PATIENT_S, Peer, Script, broker
 from tests.support.wire_definitions import definitions
-from wire.answers import Answers
 from wire.codes import ErrorCode
 from wire.connection import Connection
 from wire.deadline import Deadline
@@ -27,6 +26,7 @@ from wire.errors import (
     WireError,
 )
 from wire.request import Request
+from wire.responses import Responses
 
 # Long enough to be sure that nothing comes, short enough to wait for it.
 BRIEF_S = 0.3
@@ -106,7 +106,7 @@ def test_a_flood_is_answered_in_order_and_decoded_on_demand() -> None:
         assert len(set(peer.frames)) == 1
 
     with broker(script) as address, plain(address) as connection:
-        answers = Answers(connection, connection.send_repeatedly(end_txn(TransactionalId="t"), count))
+        answers = Responses(connection, connection.send_repeatedly(end_txn(TransactionalId="t"), count))
         assert len(answers) == count
         assert [answers[index]["ErrorCode"] for index in (0, 16, 18, -1)] == [0, 16, 18, count - 1]
         assert [each["ErrorCode"] for each in answers[100:103]] == [100, 101, 102]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.facts import Facts
 from verification.checks.violation import violations
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.identity import NO_SOURCE
 from verification.vocabulary.violations import LSO
@@ -27,7 +27,7 @@ def _outputs(facts: Facts) -> DataFrame:
     )
 
 
-def committed_offsets(frames: Frames) -> DataFrame:
+def committed_offsets(frames: Dataframes) -> DataFrame:
     """The group's committed offset by input partition; none at all counts as 0."""
     return F.broadcast(
         frames.group_offsets.selectExpr(

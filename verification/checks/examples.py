@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from verification.vocabulary.verdict import EXAMPLES_MAX
-from verification.vocabulary.violations import Folded, RawViolation
+from verification.vocabulary.violations import Attributed, RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
     return tuple(sorted(violations, key=order)[:EXAMPLES_MAX])
 
 
-def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
+def _wanted(folded: Mapping[str, Attributed]) -> list[dict[str, Any]]:
     return [
         {
             "run": run,
@@ -44,7 +44,7 @@ def _wanted(folded: Mapping[str, Folded]) -> list[dict[str, Any]]:
     ]
 
 
-def wanted(spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
+def wanted(spark: SparkSession, folded: Mapping[str, Attributed]) -> DataFrame:
     """The examples of all findings: run, anomaly, topic_index, partition, at (offset), process, operation."""
     from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 

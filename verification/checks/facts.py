@@ -10,7 +10,7 @@ from verification.checks.operations import operations
 from verification.checks.places import places
 from verification.checks.records import records
 from verification.sources.schema import PLACES, RECORDS
-from verification.spark.dataframes import Frames, local
+from verification.spark.dataframes import Dataframes, local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Facts:
     (`verification.fingerprints`). `rows` is how many rows of the log all this was taken from, where that was counted.
     """
 
-    frames: Frames
+    frames: Dataframes
     places: DataFrame
     records: DataFrame
     ordered: DataFrame
@@ -31,7 +31,7 @@ class Facts:
     rows: int | None = None
 
 
-def derive(frames: Frames) -> Facts:
+def derive(frames: Dataframes) -> Facts:
     """The shared frames, computed once and cut off from how they were computed.
 
     A checkpoint and not a cache: a plan that still shows its whole past is analysed anew with every step that is put on
@@ -45,7 +45,7 @@ def derive(frames: Frames) -> Facts:
     )
 
 
-def beside(frames: Frames) -> Facts:
+def beside(frames: Dataframes) -> Facts:
     """The facts where no place and no record is in question: what the other frames show remains."""
     spark = frames.runs.sparkSession
     none = local(spark, [], PLACES)

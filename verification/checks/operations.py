@@ -10,13 +10,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 from verification.vocabulary.history import Action, Outcome
 
 OPERATION = ("run", "process", "operation")
 
 
-def operations(frames: Frames) -> DataFrame:
+def operations(frames: Dataframes) -> DataFrame:
     """One row per operation: its key, `known` (true), told, plain, size (records), decided_ns, superseded_ns."""
     columns = {
         "is_init": f"action = '{Action.INIT}'",

@@ -41,7 +41,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.checks.numbering import NUMBERING, numbered
 from verification.checks.operations import OPERATION
 from verification.evidence.columns import IDENTITY
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 
 PARTITION = ("run", "topic_index", "partition")
 PLACE = (*PARTITION, "offset")
@@ -80,7 +80,7 @@ def _selected(frame: DataFrame, template: str, **values: str) -> DataFrame:
     return frame.selectExpr(*[column.strip() for column in columns])
 
 
-def _spine(frames: Frames) -> DataFrame:
+def _spine(frames: Dataframes) -> DataFrame:
     """The log with outcome and epoch before; for runs without a log, their committed capture."""
     log = frames.log.select(*LOGGED).repartition(*PARTITION)
     producer = Window.partitionBy(*PARTITION, "producer_id")
@@ -115,7 +115,7 @@ def _spine(frames: Frames) -> DataFrame:
     )
 
 
-def _seen(frames: Frames) -> DataFrame:
+def _seen(frames: Dataframes) -> DataFrame:
     """Who was given each place: one row per place that anybody was given."""
     polls = Window.partitionBy(*PARTITION, "observer_index").orderBy("poll", "position")
     observed = frames.observations.repartition(*PARTITION).withColumn("previous", F.lag("offset").over(polls))
@@ -143,7 +143,7 @@ def _seen(frames: Frames) -> DataFrame:
     return every.groupBy(*PLACE).agg(*[F.expr(each) for each in (*sums, *masks, *contents, *identities)])
 
 
-def _joined(frames: Frames) -> DataFrame:
+def _joined(frames: Dataframes) -> DataFrame:
     """Log and deliveries, place by place."""
     spine, seen = _spine(frames).withColumn("on_spine", F.lit(True)), _seen(frames)
     both = spine.join(seen, list(PLACE), "full_outer").join(F.broadcast(frames.runs), "run")
@@ -181,7 +181,7 @@ def _joined(frames: Frames) -> DataFrame:
     return shaped.select(*kept)
 
 
-def places(frames: Frames, operations: DataFrame) -> DataFrame:
+def places(frames: Dataframes, operations: DataFrame) -> DataFrame:
     """The frame that the module's docstring describes, partitioned by (run, topic_index, partition)."""
     return (
         _joined(frames)

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.operations import OPERATION
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 from verification.vocabulary.history import Outcome, Told
 
 RECORD = (*OPERATION, "index")
@@ -47,7 +47,7 @@ def _facts(frame: DataFrame, **values: str) -> DataFrame:
     return frame.selectExpr(*RECORD, *[f"{values.get(name, defaults[name])} as {name}" for name in (*_FACTS, _COPIES)])
 
 
-def records(frames: Frames, places: DataFrame, operations: DataFrame) -> DataFrame:
+def records(frames: Dataframes, places: DataFrame, operations: DataFrame) -> DataFrame:
     """The frame that the module's docstring describes, partitioned by (run, process, operation)."""
     above = "offset >= last_stable_offset"
     of_places = _facts(

@@ -22,7 +22,7 @@ from pathlib import Path
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.history import FaultRecord, History, Operation
-from verification.vocabulary.quiescent_state import Captures
+from verification.vocabulary.quiescent_state import QuiescentState
 
 COMPACT = "compact"
 #: A line of an observer's file may be megabytes long; where these stand first, as we write it, the rest is not parsed.
@@ -31,7 +31,7 @@ _RECEIVED = re.compile(rb'"received_ns":\s*(\d+)')
 _HEAD = 256
 
 
-def check_topics(experiment: Experiment, captures: Captures, path: Path) -> None:
+def check_topics(experiment: Experiment, captures: QuiescentState, path: Path) -> None:
     """Raise UnfitEvidenceError for topics from which records may be missing though nobody lost them."""
     planned = {topic.name: topic.partitions for topic in experiment.topics}
     for end in captures.ends:
@@ -60,7 +60,7 @@ def check_topics(experiment: Experiment, captures: Captures, path: Path) -> None
 class Starts:
     """Where the partitions' logs begin: what was acknowledged below that is deleted."""
 
-    def __init__(self, experiment: Experiment, captures: Captures) -> None:
+    def __init__(self, experiment: Experiment, captures: QuiescentState) -> None:
         indexes = {topic.name: str(index) for index, topic in enumerate(experiment.topics)}
         self._starts: Mapping[tuple[str, str], int] = {
             (indexes.get(end.topic, ""), str(end.partition)): end.start for end in captures.ends if end.start > 0

@@ -1,7 +1,7 @@
 """What is asked of a run's captured Parquet beside the frames of the judge: is it whole, how large, where does it end.
 
 The captures are all of the evidence that can be larger than one machine, so they are read where they lie: here
-(`LocalCaptured`), or on a file system that only Spark sees (`verification.spark.remote_evidence`). Both answer the same
+(`LocalCaptureReader`), or on a file system that only Spark sees (`verification.spark.remote_evidence`). Both answer the same
 questions.
 
 Free of pyspark.
@@ -31,7 +31,7 @@ LOG_ROW = ("topic_index", "partition", "offset", "control", "process", "operatio
 MARKER = "_SUCCESS"
 
 
-class Captured(Protocol):
+class CaptureReader(Protocol):
     """The captures of one run; `name` is `log`, `uncommitted` or `committed`."""
 
     def present(self, name: str) -> bool:
@@ -51,7 +51,7 @@ class Captured(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalCaptured:
+class LocalCaptureReader:
     """Captures in directories of this machine."""
 
     directory: RunDirectory

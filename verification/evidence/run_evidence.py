@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from verification.evidence import history_file, transaction_log_file
 from verification.evidence.assumptions import Starts, check_clock, check_polls, check_topics
-from verification.evidence.capture_reader import Captured, LocalCaptured
+from verification.evidence.capture_reader import CaptureReader, LocalCaptureReader
 from verification.evidence.history_file import UnfitHistoryError
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.transaction_log_file import TransactionLog
@@ -30,7 +30,7 @@ from verification.vocabulary import quiescent_state as captures_file
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.experiment import Experiment, TopicRole, UnfitExperimentError
 from verification.vocabulary.history import History, Intent, Operation, Outcome
-from verification.vocabulary.quiescent_state import Captures
+from verification.vocabulary.quiescent_state import QuiescentState
 from verification.vocabulary.transaction_log import TOPIC, TOPIC_INDEX
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class RunEvidence:
     """
 
     directory: RunDirectory
-    captured: Captured
+    captured: CaptureReader
     experiment: Experiment
     history: History
-    captures: Captures
+    captures: QuiescentState
     acks: dict[int, Path]
     observations: dict[str, Path]
     transaction_log: TransactionLog | None = None
@@ -131,7 +131,7 @@ def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
     return {observer.name: found[observer.name][0] for observer in experiment.observers}
 
 
-def _check_capture(captured: Captured, folder: Path, rows: int | None) -> None:
+def _check_capture(captured: CaptureReader, folder: Path, rows: int | None) -> None:
     """A capture is whole when the marker that is written last is there, and ours when its columns are.
 
     The marker says so of who wrote it only: whoever copies a directory may copy the marker first. So its rows, where they
@@ -168,7 +168,7 @@ def _check_topics(experiment: Experiment, path: Path) -> None:
         raise UnfitEvidenceError(f"{path} speaks of copies from {len(inputs)} input topics; copies have exactly one")
 
 
-def _check_ends(experiment: Experiment, captures: Captures, path: Path) -> None:
+def _check_ends(experiment: Experiment, captures: QuiescentState, path: Path) -> None:
     """Every partition's end was pinned: records beyond an unknown end would count as delivered to nobody."""
     pinned = {(end.topic, end.partition) for end in captures.ends}
     for topic in experiment.topics:
@@ -177,7 +177,7 @@ def _check_ends(experiment: Experiment, captures: Captures, path: Path) -> None:
                 raise UnfitEvidenceError(f"{path} has no end of {topic.name}-{partition}; the evidence is incomplete")
 
 
-def read_run(directory: RunDirectory, captured: Captured | None = None) -> RunEvidence:
+def read_run(directory: RunDirectory, captured: CaptureReader | None = None) -> RunEvidence:
     """Read and check one scenario's directory; `captured` are its captures where they do not lie in it.
 
     Raises UnfitEvidenceError naming the first file that is missing, cut or foreign.
@@ -204,7 +204,7 @@ def read_run(directory: RunDirectory, captured: Captured | None = None) -> RunEv
         raise UnfitEvidenceError(
             f"{directory.experiment} has {len(experiment.observers)} observers; at most {OBSERVERS_MAX} can be judged"
         )
-    held = captured or LocalCaptured(directory)
+    held = captured or LocalCaptureReader(directory)
     for folder in (directory.log, directory.uncommitted, directory.committed):
         if experiment.has_log or folder == directory.committed:
             _check_capture(held, folder, captures.rows.get(folder.name))

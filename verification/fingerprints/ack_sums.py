@@ -32,7 +32,7 @@ Process = tuple[str, int]
 
 
 class Acks(Protocol):
-    """What was acknowledged to some processes, perhaps of some of their operations (OPERATION) only, as `Frames.acks`.
+    """What was acknowledged to some processes, perhaps of some of their operations (OPERATION) only, as `Dataframes.acks`.
 
     More does no harm.
     """
@@ -42,7 +42,7 @@ class Acks(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class AckSums:
     """Acknowledgements as Spark's frame, and the files of processes where workers can read them themselves."""
 
     spark: SparkSession

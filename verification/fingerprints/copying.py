@@ -15,10 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.copies import committed_offsets
 from verification.fingerprints.fragment_chains import picked
-from verification.fingerprints.workers.blocks import BLOCKS, DOUBTFUL, SOURCE, Copying, doubtful
+from verification.fingerprints.workers.blocks import BLOCKS, DOUBTFUL, SOURCE, CopyBlocks, doubtful
 from verification.fingerprints.workers.fragments import BLOCK_BITS
 from verification.fingerprints.workers.row_selection import Pick
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 from verification.vocabulary.identity import NO_SOURCE
 
 
@@ -33,13 +33,13 @@ class Blocks:
         """The fragments of copies that are wanted, in the columns of `blocks.BLOCKS` and `key`."""
         return picked(self.packed, wanted, BLOCKS).where("n is not null")
 
-    def doubtful(self, said: Copying) -> DataFrame:
+    def doubtful(self, said: CopyBlocks) -> DataFrame:
         """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy."""
         together = self.packed.repartition(self.tasks, "bucket")
         return together.mapInArrow(partial(doubtful, copying=said), from_arrow_schema(DOUBTFUL))
 
 
-def input_blocks(frames: Frames, blocks: DataFrame) -> DataFrame:
+def input_blocks(frames: Dataframes, blocks: DataFrame) -> DataFrame:
     """Blocks as blocks of the input topic's own places: (run, topic_index, partition, block)."""
     named = blocks.join(committed_offsets(frames), ["run", "source_partition"])
     return named.selectExpr(
@@ -47,7 +47,7 @@ def input_blocks(frames: Frames, blocks: DataFrame) -> DataFrame:
     ).distinct()
 
 
-def about(frames: Frames, places: DataFrame, blocks: DataFrame) -> DataFrame:
+def about(frames: Dataframes, places: DataFrame, blocks: DataFrame) -> DataFrame:
     """Those places that hold inputs of the blocks, or copies of them."""
     copies = blocks.withColumn("is_copy", F.lit(True))
     inputs = input_blocks(frames, blocks).withColumn("is_input", F.lit(True))

@@ -14,11 +14,11 @@ from pyspark.sql.types import StructType
 
 from verification.evidence.rows import group_offset_rows, is_plain
 from verification.evidence.run_evidence import RunEvidence
-from verification.fingerprints.ack_sums import Answers, Process
-from verification.fingerprints.workers.blocks import Copying, copying_of
+from verification.fingerprints.ack_sums import AckSums, Process
+from verification.fingerprints.workers.blocks import CopyBlocks, copying_of
 from verification.fingerprints.workers.row_filter import Sieve
 from verification.fingerprints.workers.scan import Capture, Work, parquet_files, rows_of, scanned
-from verification.spark.dataframes import FRAME_SCHEMAS, Frames, acks
+from verification.spark.dataframes import FRAME_SCHEMAS, Dataframes, acks
 from verification.vocabulary.history import Operation
 
 #: Rows of the log that are brought together at once. Their fragments are a seventh of them; workers that had so many were
@@ -38,10 +38,10 @@ class Evidence:
     `files` are the Parquet files of the captures by name, none where only Spark can read them (`scan`).
     """
 
-    frames: Frames
-    answers: Answers
+    frames: Dataframes
+    answers: AckSums
     claimed: frozenset[str]
-    copying: Copying
+    copying: CopyBlocks
     plain: frozenset[Process]
     rows: int = 0
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Evidence:
         return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
 
 
-def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames) -> Evidence:
+def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes) -> Evidence:
     """The evidence of some runs, whose frames these are."""
     said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
     return Evidence(
@@ -85,13 +85,13 @@ def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames
     )
 
 
-def answers_of(spark: SparkSession, runs: Sequence[RunEvidence]) -> Answers:
+def answers_of(spark: SparkSession, runs: Sequence[RunEvidence]) -> AckSums:
     """The acknowledgements of some runs."""
     frame = partial(acks, spark, runs)
     if any(run.directory.source for run in runs):
-        return Answers(spark=spark, frame=frame)
+        return AckSums(spark=spark, frame=frame)
     here = {(run.run, process): str(path.resolve()) for run in runs for process, path in run.acks.items()}
-    return Answers(spark=spark, frame=frame, files=here)
+    return AckSums(spark=spark, frame=frame, files=here)
 
 
 def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:

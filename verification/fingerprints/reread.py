@@ -19,7 +19,7 @@ from verification.fingerprints.inputs import Evidence
 from verification.fingerprints.workers.row_filter import By, Sieve, sought
 from verification.fingerprints.workers.row_selection import Reached, overlapping
 from verification.spark.concurrent_jobs import side_by_side
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 
 _CAPTURES = ("committed", "uncommitted")
 #: A block of offsets.
@@ -51,7 +51,7 @@ class Sought:
 class Narrowed:
     """Frames of which log and captures hold what was sought, `rows` of the log; and what was sought in the end."""
 
-    frames: Frames
+    frames: Dataframes
     sought: Sought
     rows: int
 
@@ -85,7 +85,7 @@ def _logged(evidence: Evidence, these: DataFrame) -> DataFrame:
     return rows.join(keys, "key", "left_semi").drop("key")
 
 
-def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Frames, DataFrame]:
+def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Dataframes, DataFrame]:
     """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
     blocks = wanted.blocks
     if wanted.beside_markers:

@@ -11,7 +11,7 @@ from verification.evidence.run_evidence import RunEvidence
 ROWS_MIN = 500_000
 
 
-class Way(StrEnum):
+class Strategy(StrEnum):
     """How runs are looked at: by size, each record, or fingerprints first wherever they fit.
 
     By size, small runs that are in order are acquitted beforehand (`verification.judge.quick_pass`).
@@ -22,14 +22,14 @@ class Way(StrEnum):
     FOLDED = "folded"
 
 
-def fits(run: RunEvidence, way: Way = Way.BY_SIZE) -> bool:
+def fits(run: RunEvidence, way: Strategy = Strategy.BY_SIZE) -> bool:
     """Whether a run is judged by fingerprints first.
 
     It needs a log, which outcomes follow from, and no live observers: what they were given, in which order and when, is
     held against single records. A copier's group has one input topic (`checks.copies`). And it must be large enough.
     """
     fitting = _decided_by_log(run) and not run.experiment.observers
-    return fitting and (way is Way.FOLDED or (way is Way.BY_SIZE and run.captured.count("log") >= ROWS_MIN))
+    return fitting and (way is Strategy.FOLDED or (way is Strategy.BY_SIZE and run.captured.count("log") >= ROWS_MIN))
 
 
 def is_small(run: RunEvidence) -> bool:

@@ -30,12 +30,12 @@ from verification.fingerprints.workers.row_selection import Named, overlapping
 from verification.fingerprints.workers.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
 from verification.spark.codegen import interpreted
 from verification.spark.concurrent_jobs import side_by_side
-from verification.spark.dataframes import Frames
+from verification.spark.dataframes import Dataframes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.vocabulary.violations import Folded
+    from verification.vocabulary.violations import Attributed
 
 #: Where more than this share of the log would have to be read again, looking at all of it at once costs less.
 SHARE_MAX = 0.2
@@ -44,7 +44,7 @@ SOUGHT_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubts:
+class Suspects:
     """Facts about everything doubtful. `read` of the `held` rows of the log were looked at one by one."""
 
     facts: Facts
@@ -52,20 +52,20 @@ class Doubts:
     held: int
     evidence: Evidence
     operations: DataFrame
-    folds: Folds
+    aggregates: Aggregates
 
-    def around(self, spark: SparkSession, folded: Mapping[str, Folded]) -> DataFrame:
+    def around(self, spark: SparkSession, folded: Mapping[str, Attributed]) -> DataFrame:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
-        found = narrowed(self.evidence, self.folds.steps, _near(self, wanted(spark, folded)))
+        found = narrowed(self.evidence, self.aggregates.steps, _near(self, wanted(spark, folded)))
         met = _met(found, self.operations)
         with interpreted(spark, found.rows):
             return places(found.frames, met).localCheckpoint()
 
 
-def _near(doubts: Doubts, examples: DataFrame) -> Sought:
+def _near(doubts: Suspects, examples: DataFrame) -> Sought:
     """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
     at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
-    copied = doubts.folds.blocks
+    copied = doubts.aggregates.blocks
     here = copied.copies(overlapping(at.selectExpr(*PARTITION, "at as lowest", "at as highest")))
     alike = copied.copies(Named(By.SOURCE, sought(By.SOURCE, here))).where("process is not null")
     named = examples.where("process is not null and operation is not null").select(*OPERATION)
@@ -74,13 +74,13 @@ def _near(doubts: Doubts, examples: DataFrame) -> Sought:
     spans = at.selectExpr(*PARTITION, f"at - {AROUND} as lowest", f"at + {AROUND} as highest")
     return Sought(
         operations=named.unionByName(alike.select(*OPERATION)).distinct().localCheckpoint(),
-        steps=doubts.folds.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
+        steps=doubts.aggregates.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
         blocks=at.selectExpr(*PARTITION, blocks).distinct().localCheckpoint(),
         beside_markers=True,
     )
 
 
-def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _of_blocks(frames: Dataframes, folded: Aggregates, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The steps (KEYED) with copies or inputs of some blocks, and the blocks of the inputs' own places."""
     copies = folded.blocks.copies(Named(By.SOURCE, sought(By.SOURCE, blocks))).where("output is not null")
     own = input_blocks(frames, blocks).localCheckpoint()
@@ -90,7 +90,7 @@ def _of_blocks(frames: Frames, folded: Folds, blocks: DataFrame) -> tuple[DataFr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folds:
+class Aggregates:
     """All evidence folded: steps of the log, what was copied, and stretches of the log's writers.
 
     `operations` is what the log and the captures count for operations, packed.
@@ -103,7 +103,7 @@ class Folds:
     buckets: int
 
 
-def folds(evidence: Evidence) -> Folds:
+def aggregates(evidence: Evidence) -> Aggregates:
     """One look at every row of the evidence."""
     buckets = evidence.buckets
     work = partial(aggregate.fold_log, claimed=evidence.claimed, buckets=buckets)
@@ -121,7 +121,7 @@ def folds(evidence: Evidence) -> Folds:
         copied = looked.blocks.unionByName(of_kind(given[1], Kind.BLOCKS))
         blocks = Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets))
     parts = [looked.operations, *(of_kind(frame, Kind.OPERATIONS) for frame in given)]
-    return Folds(
+    return Aggregates(
         steps=looked.steps,
         blocks=blocks,
         stretches=stretches.result(),
@@ -130,7 +130,7 @@ def folds(evidence: Evidence) -> Folds:
     )
 
 
-def suspects(folded: Folds, known: DataFrame, answered: DataFrame) -> DataFrame:
+def suspects(folded: Aggregates, known: DataFrame, answered: DataFrame) -> DataFrame:
     """The operations (OPERATION) of which anything does not agree.
 
     `known` is `checks.operations` of the frames, `answered` what was acknowledged, packed (`of_acks`), at least of all
@@ -154,7 +154,7 @@ class _Looked:
     numbers: DataFrame
 
 
-def _looked(evidence: Evidence, folded: Folds) -> _Looked:
+def _looked(evidence: Evidence, folded: Aggregates) -> _Looked:
     with side_by_side(evidence.spark) as others:
         blocks = others.submit(folded.blocks.doubtful(evidence.copying).localCheckpoint)
         out = out_of_order(folded.stretches).localCheckpoint()
@@ -165,7 +165,7 @@ def _looked(evidence: Evidence, folded: Folds) -> _Looked:
 
 def derive(
     evidence: Evidence, *, share_max: float = SHARE_MAX, prepared: Callable[[], None] = lambda: None
-) -> Doubts | None:
+) -> Suspects | None:
     """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations.
 
     `prepared` is called before workers are needed, and returns when they are there.
@@ -174,7 +174,7 @@ def derive(
     with side_by_side(evidence.spark) as others:
         knowing = others.submit(operations(frames).localCheckpoint)
         prepared()
-        folded = folds(evidence)
+        folded = aggregates(evidence)
         looking = others.submit(_looked, evidence, folded)
         known = knowing.result()
         # Whatever the history counts: it need not say how many records an append has.
@@ -191,13 +191,13 @@ def derive(
     if read["n"] > folded.steps.rows * share_max:
         return None
     found = narrowed(evidence, folded.steps, wanted, these)
-    return Doubts(
+    return Suspects(
         facts=_facts(evidence, known, found, folded.steps, looked),
         read=read["n"],
         held=folded.steps.rows,
         evidence=evidence,
         operations=known,
-        folds=folded,
+        aggregates=folded,
     )
 
 

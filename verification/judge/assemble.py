@@ -18,7 +18,7 @@ from verification.judge.witness import witness
 from verification.known_bugs import signatures
 from verification.spark.errors import in_a_line
 from verification.vocabulary.verdict import Finding, ScenarioVerdict
-from verification.vocabulary.violations import Folded
+from verification.vocabulary.violations import Attributed
 
 if TYPE_CHECKING:
     from verification.vocabulary.anomalies import Anomaly
@@ -37,13 +37,13 @@ def tried(what: str, ask: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[
         return None, (f"{what}: {in_a_line(error)}",)
 
 
-def _known(evidence: RunEvidence, folded: Folded) -> Mapping[Anomaly, str | None]:
+def _known(evidence: RunEvidence, folded: Attributed) -> Mapping[Anomaly, str | None]:
     """The known bug of each finding that has one; of evidence elsewhere a job may be needed to tell."""
     return {anomaly: signatures.recognise(evidence, found) for anomaly, found in folded.primary.items()}
 
 
 def _findings(
-    evidence: RunEvidence, folded: Folded, around: Around, known: Mapping[Anomaly, str | None]
+    evidence: RunEvidence, folded: Attributed, around: Around, known: Mapping[Anomaly, str | None]
 ) -> tuple[Finding, ...]:
     return tuple(
         Finding(
@@ -69,7 +69,7 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     return tuple(counted)
 
 
-def conclude(evidence: RunEvidence, folded: Folded, around: Around, crashed: tuple[str, ...]) -> ScenarioVerdict:
+def conclude(evidence: RunEvidence, folded: Attributed, around: Around, crashed: tuple[str, ...]) -> ScenarioVerdict:
     """The verdict on a run, given what was found in it and what broke until then."""
     covered, uncounted = tried("coverage could not be counted", lambda: coverage(evidence))
     known, unknown = tried("known bugs could not be looked for", lambda: _known(evidence, folded))

@@ -14,7 +14,14 @@ from verification.requirements.catalogue import Decided, Level, Requirement
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.experiment import Experiment
-from verification.vocabulary.verdict import CoverageItem, Finding, RequirementVerdict, ScenarioVerdict, Verdict, beneath
+from verification.vocabulary.verdict import (
+    CoverageItem,
+    Finding,
+    RequirementVerdict,
+    ScenarioVerdict,
+    Verdict,
+    without_findings,
+)
 
 #: `Experiment.versions` names the finalized transaction.version under this key, where the release has it.
 TRANSACTION_VERSION = "transaction.version"
@@ -56,7 +63,7 @@ def outcome(judged: Judged) -> tuple[Verdict, str]:
     """The verdict on a subject's run, with its reason in one sentence."""
     if judged.findings:
         return Verdict.FAIL, f"found {_found(judged.findings)}"
-    verdict, reason = beneath(judged.crashed, judged.coverage)
+    verdict, reason = without_findings(judged.crashed, judged.coverage)
     if verdict is Verdict.INCONCLUSIVE:
         reason = f"nothing was found, but {reason}"
     return verdict, reason or "nothing was found and every coverage floor was reached"

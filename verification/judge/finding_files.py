@@ -19,7 +19,7 @@ from verification.checks.examples import AROUND, examples, order, wanted
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import Violation
-from verification.vocabulary.violations import Folded, RawViolation
+from verification.vocabulary.violations import Attributed, RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
 
 
 def surroundings(
-    spark: SparkSession, places: DataFrame, folded: Mapping[str, Folded]
+    spark: SparkSession, places: DataFrame, folded: Mapping[str, Attributed]
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The places around the examples of every finding, by (run, anomaly); one job for all runs.
 
@@ -131,7 +131,7 @@ def _row(evidence: RunEvidence, violation: RawViolation, under: Anomaly | None) 
     return {**{name: getattr(shown, name) for name in names}, "folded_under": None if under is None else str(under)}
 
 
-def write(evidence: RunEvidence, folded: Folded, records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> None:
+def write(evidence: RunEvidence, folded: Attributed, records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> None:
     """Write `findings/` of one run anew; nothing is written for a run without findings."""
     root = evidence.directory.findings
     if root.exists():

@@ -23,7 +23,7 @@ from verification.checks import transaction_log
 from verification.evidence import transaction_log_rows, verdict_file
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence, check_distinct, read_run
-from verification.fingerprints.strategy import Way, fits
+from verification.fingerprints.strategy import Strategy, fits
 from verification.judge import finding_files
 from verification.judge.assemble import CAPTURES, Around, conclude, tried
 from verification.judge.primary_findings import fold
@@ -33,22 +33,22 @@ from verification.spark.codegen import interpreted
 from verification.spark.errors import in_a_line
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
-from verification.vocabulary.violations import Folded, RawViolation
+from verification.vocabulary.violations import Attributed, RawViolation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from verification.checks.facts import Facts
-    from verification.evidence.capture_reader import Captured
-    from verification.fingerprints.suspect_facts import Doubts
-    from verification.spark.dataframes import Frames
+    from verification.evidence.capture_reader import CaptureReader
+    from verification.fingerprints.suspect_facts import Suspects
+    from verification.spark.dataframes import Dataframes
 
 LOG = logging.getLogger(__name__)
 #: Rows of the captures of all runs that are judged in one job. A whole night, 119 runs with 4.3 million of them, is more
 #: than a JVM of 1 GB, which is Spark's default, can group: it broke after six minutes.
 ROWS_TOGETHER = 500_000
 #: The places that findings are shown among, given the findings by run.
-Places = Callable[[Mapping[str, Folded]], "DataFrame"]
+Places = Callable[[Mapping[str, Attributed]], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,8 @@ class Checked:
 
 
 def _doubtful(
-    spark: SparkSession, runs: Sequence[RunEvidence], frames: Frames, prepared: Callable[[], None]
-) -> Doubts | None:
+    spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes, prepared: Callable[[], None]
+) -> Suspects | None:
     """What fingerprints leave in doubt; None when that is too much, and when they break: then everything is looked at."""
     from verification.fingerprints.inputs import evidence_of
     from verification.fingerprints.suspect_facts import derive
@@ -150,7 +150,7 @@ def _written(directory: RunDirectory, verdict: ScenarioVerdict) -> ScenarioVerdi
     return verdict
 
 
-def _around(spark: SparkSession, checked: Checked, found: Mapping[str, Folded]) -> Around:
+def _around(spark: SparkSession, checked: Checked, found: Mapping[str, Attributed]) -> Around:
     if checked.places is None or not any(each.primary for each in found.values()):
         return {}
     places = checked.places(found)
@@ -200,13 +200,13 @@ def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
 
 
 def _judgements(
-    spark: SparkSession, runs: Sequence[RunEvidence], way: Way
+    spark: SparkSession, runs: Sequence[RunEvidence], way: Strategy
 ) -> Iterator[tuple[list[RunEvidence], Iterable[tuple[str, ScenarioVerdict]]]]:
     """The runs of each job, and their verdicts: what is in order, then the others, then what goes by fingerprints first."""
     folded = [run for run in runs if fits(run, way)]
     names = {run.run for run in folded}
     small = [run for run in runs if run.run not in names]
-    quiet = in_order(spark, small) if way is Way.BY_SIZE else frozenset[str]()
+    quiet = in_order(spark, small) if way is Strategy.BY_SIZE else frozenset[str]()
     if quiet:
         yield [run for run in small if run.run in quiet], map(_acquitted, (run for run in small if run.run in quiet))
     for some in _batches(run for run in small if run.run not in quiet):
@@ -215,20 +215,20 @@ def _judgements(
         yield some, _judge_together(spark, some, folded=True)
 
 
-def _captured(spark: SparkSession, directory: RunDirectory) -> Captured | None:
+def _captured(spark: SparkSession, directory: RunDirectory) -> CaptureReader | None:
     """The captures of a run that lies elsewhere."""
     if not directory.source:
         return None
-    from verification.spark.remote_evidence import DistantCaptured
+    from verification.spark.remote_evidence import RemoteCaptures
 
-    return DistantCaptured(spark, directory.source)
+    return RemoteCaptures(spark, directory.source)
 
 
 def judge(
     spark: SparkSession,
     directories: Iterable[RunDirectory],
     *,
-    way: Way = Way.BY_SIZE,
+    way: Strategy = Strategy.BY_SIZE,
     ahead: Mapping[Path, RunEvidence] | None = None,
     tell: Callable[[ScenarioVerdict], None] = lambda _: None,
 ) -> list[ScenarioVerdict]:

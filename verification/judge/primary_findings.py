@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from verification.vocabulary.anomalies import Anomaly, severity
-from verification.vocabulary.violations import GONE, LSO, Folded, Partition, Place, RawViolation
+from verification.vocabulary.violations import GONE, LSO, Attributed, Partition, Place, RawViolation
 
 
 class _Context:
@@ -169,7 +169,7 @@ def _sequence(violation: RawViolation, renumbered: dict[Numbering, Anomaly]) -> 
     return min(under, key=severity, default=None)
 
 
-def fold(violations: Iterable[RawViolation]) -> Folded:
+def fold(violations: Iterable[RawViolation]) -> Attributed:
     """Divide the violations of one run into findings of their own and consequences."""
     every = tuple(violations)
     context = _Context(every)
@@ -188,7 +188,7 @@ def fold(violations: Iterable[RawViolation]) -> Folded:
             primary.setdefault(violation.anomaly, []).append(violation)
         else:
             consequences.setdefault(under, []).append(violation)
-    return Folded(
+    return Attributed(
         primary={anomaly: tuple(primary[anomaly]) for anomaly in Anomaly if anomaly in primary},
         consequences={anomaly: tuple(consequences[anomaly]) for anomaly in Anomaly if anomaly in consequences},
     )

@@ -173,7 +173,7 @@ def _fits(path: Path, script: Script) -> None:
 class ScriptVerdict:
     """The judgement of one script; `violated` are the claims that do not hold.
 
-    `beneath` is what the script is worth apart from them, with the reason.
+    `without_findings` is what the script is worth apart from them, with the reason.
     """
 
     case: str
@@ -181,25 +181,25 @@ class ScriptVerdict:
     reason: str
     violated: tuple[Statement, ...]
     requirements: tuple[RequirementVerdict, ...]
-    beneath: tuple[Verdict, str] = (Verdict.PASS, "")
+    without_findings: tuple[Verdict, str] = (Verdict.PASS, "")
 
 
 def judge(script: Script) -> ScriptVerdict:
     """Decide from the statements alone. A violated claim outweighs whatever else went wrong."""
     violated = tuple(each for each in script.statements if not each.required and not each.holds)
-    beneath = _beneath(script)
-    verdict, reason = (Verdict.FAIL, str(violated[0])) if violated else beneath
+    without_findings = _without_findings(script)
+    verdict, reason = (Verdict.FAIL, str(violated[0])) if violated else without_findings
     return ScriptVerdict(
         case=script.case,
         verdict=verdict,
         reason=reason,
         violated=violated,
         requirements=tuple(RequirementVerdict(id=each, verdict=verdict, reason=reason) for each in script.requirements),
-        beneath=beneath,
+        without_findings=without_findings,
     )
 
 
-def _beneath(script: Script) -> tuple[Verdict, str]:
+def _without_findings(script: Script) -> tuple[Verdict, str]:
     """What the script is worth where no claim is violated."""
     claims = [each for each in script.statements if not each.required]
     unmet = next((each for each in script.statements if each.required and not each.holds), None)

@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verification.evidence.capture_reader import LocalCaptured
+from verification.evidence.capture_reader import LocalCaptureReader
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.errors import CaptureError
 from verification.vocabulary.experiment import Experiment, Isolation
-from verification.vocabulary.quiescent_state import Captures
+from verification.vocabulary.quiescent_state import QuiescentState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ ROW_GROUP_ROWS = 250_000
 STALL_S = 20.0
 
 
-def _ranges(experiment: Experiment, captures: Captures, *, isolation: Isolation) -> list[Range]:
+def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: Isolation) -> list[Range]:
     """The pinned range of every partition of the experiment.
 
     Raises CaptureError for a partition whose end was not recorded: a capture with a hole would hide what is in it.
@@ -88,7 +88,7 @@ def capture(
     directory: RunDirectory,
     *,
     bootstrap: str,
-    captures: Captures,
+    captures: QuiescentState,
     experiment: Experiment,
     definitions: Sequence[Path | str],
     settings: Mapping[str, str] | None = None,
@@ -129,7 +129,7 @@ def capture(
     for (_, folder, _), future in zip(jobs, futures, strict=True):
         if (error := future.exception()) is not None:
             raise CaptureError(f"{folder.name} could not be captured: {_sentence(error)}") from error
-    held = LocalCaptured(directory)
+    held = LocalCaptureReader(directory)
     replace(captures, rows={folder.name: held.count(folder.name) for _, folder, _ in jobs}).write(directory.captures)
 
 

@@ -29,7 +29,7 @@ from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
+class Dataframes:
     """All evidence of some runs. Column by column: `verification.sources.schema`."""
 
     runs: DataFrame
@@ -47,7 +47,7 @@ class Frames:
     group_offsets: DataFrame
 
 
-#: Frame → its schema; the order is that of `Frames`.
+#: Frame → its schema; the order is that of `Dataframes`.
 FRAME_SCHEMAS: dict[str, StructType] = {
     "runs": schemas.RUNS,
     "observers": schemas.OBSERVERS,
@@ -222,7 +222,7 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
 BULK = frozenset({"acks", "observations", "log", "uncommitted", "committed"})
 
 
-def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[str] = BULK) -> Frames:
+def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[str] = BULK) -> Dataframes:
     """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`).
 
     Of `BULK` those that are not asked for are empty: they are for who reads some of their rows, or none.
@@ -239,7 +239,7 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[s
         return _captured(spark, folders, FRAME_SCHEMAS[name])
 
     held = {name: local(spark, rows, FRAME_SCHEMAS[name]) for name, rows in small.items()}
-    return Frames(
+    return Dataframes(
         **held,
         operations=_operations(spark, runs),
         acks=acks(spark, runs, None if "acks" in bulk else ()),

@@ -87,7 +87,7 @@ class Copy:
         return f"{self.source}/{path.relative_to(self.root).as_posix()}" if path != self.root else self.source
 
 
-def bring(spark: SparkSession, uri: str, into: Path) -> Copy:
+def copy_small_files(spark: SparkSession, uri: str, into: Path) -> Copy:
     """Copy what is not captures of the run at `uri` into a directory of its name below `into`.
 
     Raises UnfitEvidenceError when nothing is there, when it cannot be read or written, when a file arrives with another
@@ -185,7 +185,7 @@ class _Footer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DistantCaptured:
+class RemoteCaptures:
     """The captures of the scenario at `source`; what it answers is kept, because every question is a job."""
 
     spark: SparkSession

@@ -74,7 +74,7 @@ class TopicState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Captures:
+class QuiescentState:
     """Everything in captures.json. `topics` is empty where nobody asked.
 
     `rows` is how many rows were written into `log`, `uncommitted` and `committed`, as far as that was counted.
@@ -92,13 +92,13 @@ class Captures:
         path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> Captures:
+def read(path: Path) -> QuiescentState:
     """Read captures.json; raises UnfitExperimentError when it is missing or foreign."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         if body["format"] != FORMAT:
             raise UnfitExperimentError(f"{path} has format {body['format']}; this version reads {FORMAT}")
-        return Captures(
+        return QuiescentState(
             ends=tuple(PartitionEnd(**each) for each in body["ends"]),
             group_offsets=tuple(GroupOffset(**each) for each in body["group_offsets"]),
             coordinator_states=tuple(CoordinatorState(**each) for each in body["coordinator_states"]),

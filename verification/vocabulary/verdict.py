@@ -186,7 +186,7 @@ class ScenarioVerdict:
     crashed: tuple[str, ...] = ()
 
 
-def beneath(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -> tuple[Verdict, str]:
+def without_findings(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -> tuple[Verdict, str]:
     """What a run is worth apart from what was found in it, with the reason; a pass has none."""
     if crashed:
         return Verdict.ERROR, "; ".join(crashed)

@@ -53,7 +53,7 @@ def _place(text: str) -> Place | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
+class Attributed:
     """The violations of one run: findings of their own, and what was folded under which anomaly."""
 
     primary: dict[Anomaly, tuple[RawViolation, ...]]

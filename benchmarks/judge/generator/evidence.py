@@ -35,7 +35,7 @@ from benchmarks.judge.generator.block import (
 from benchmarks.judge.generator.capture import Capture
 from benchmarks.judge.generator.operations import initialised, operations
 from benchmarks.judge.generator.plan import COPIERS, INPUT, LEAVER, OUTPUTS, PARTITIONS, RUN, TOPICS, Plan
-from benchmarks.judge.generator.planting import LAG, LAGGING, Copying, Planting
+from benchmarks.judge.generator.planting import LAG, LAGGING, CopyFault, Planting
 from benchmarks.judge.generator.plants import at
 from verification.evidence.columns import CAPTURED
 from verification.evidence.history_file import entry_line, footer_line, header_line
@@ -43,7 +43,13 @@ from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment, Floor, Topic
 from verification.vocabulary.history import Entry
-from verification.vocabulary.quiescent_state import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
+from verification.vocabulary.quiescent_state import (
+    CoordinatorState,
+    GroupOffset,
+    OpenProducer,
+    PartitionEnd,
+    QuiescentState,
+)
 
 GROUP = "copiers"
 STARTED = "2026-01-01T00:00:00+00:00"
@@ -87,7 +93,7 @@ class Writing:
                 self._acks[process] = self._stack.enter_context(gzip.GzipFile(path, "wb", compresslevel=1, mtime=0))
             self._acks[process].write(lines.encode())
 
-    def finish(self, captures: Captures) -> None:
+    def finish(self, captures: QuiescentState) -> None:
         """Write what is written last."""
         self._history.write(footer_line(self._entries) + "\n")
         captures.write(self._directory.captures)
@@ -137,7 +143,7 @@ def experiment(plan: Plan) -> Experiment:
     )
 
 
-def captures(carried: Carried, lagging: int | None) -> Captures:
+def captures(carried: Carried, lagging: int | None) -> QuiescentState:
     """What the cluster would say at quiescence: one transaction is left open, one partition's LSO stands without it.
 
     Nothing of that, and no group that lags, where it is not said up to which offset it does.
@@ -170,7 +176,7 @@ def captures(carried: Carried, lagging: int | None) -> Captures:
         producer_epoch=1,
         first_offset=left,
     )
-    quiet = Captures(
+    quiet = QuiescentState(
         ends=tuple(ends),
         group_offsets=tuple(
             GroupOffset(group=GROUP, topic=TOPICS[INPUT][0], partition=partition, offset=offset)
@@ -200,7 +206,7 @@ class Maker:
         self.writing = writing
         self.random = np.random.default_rng(plan.seed)
         self.carried = beginning(plan.numbers_from)
-        self.copying = Copying(self.random, [])
+        self.copying = CopyFault(self.random, [])
         self.planted: list[Found] = []
         self.records = 0
 

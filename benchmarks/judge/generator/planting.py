@@ -129,7 +129,7 @@ class Planting:
 
 
 @dataclass(slots=True)
-class Copying:
+class CopyFault:
     """Plants among what is copied: inputs that are left out, and inputs that are copied twice."""
 
     random: np.random.Generator

@@ -34,16 +34,16 @@ class Part:
     def boxes(self) -> Iterator[Box]:
         """The leaders, one after the other."""
         for row, coordinator in self._leading():
-            for reign in coordinator.reigns:
-                start, end = self.x(reign.began_s), self.x(reign.ended_s)
+            for leadership in coordinator.reigns:
+                start, end = self.x(leadership.began_s), self.x(leadership.ended_s)
                 yield Box(
                     x=start,
                     y=row + 2,
                     width=max(round(end - start, 1), 1),
                     height=REIGN_HEIGHT - 4,
-                    kind=_kind(reign),
-                    title=f"coordinator {coordinator.partition}: {reign.who}, "
-                    f"{seconds(reign.began_s)} to {seconds(reign.ended_s)}",
+                    kind=_kind(leadership),
+                    title=f"coordinator {coordinator.partition}: {leadership.who}, "
+                    f"{seconds(leadership.began_s)} to {seconds(leadership.ended_s)}",
                 )
 
     def texts(self) -> Iterator[Text]:
@@ -54,10 +54,10 @@ class Part:
         yield Text(x=LEFT, y=self.top - 6, text=title, anchor="start", kind="unit")
         for row, coordinator in self._leading():
             yield Text(x=LEFT - 6, y=row + 12, text=f"coordinator {coordinator.partition}", anchor="end")
-            for reign in coordinator.reigns:
-                start, end = self.x(reign.began_s), self.x(reign.ended_s)
-                if end - start > len(reign.who) * CHARACTER:
-                    yield Text(x=round((start + end) / 2, 1), y=row + 12, text=reign.who, kind="on")
+            for leadership in coordinator.reigns:
+                start, end = self.x(leadership.began_s), self.x(leadership.ended_s)
+                if end - start > len(leadership.who) * CHARACTER:
+                    yield Text(x=round((start + end) / 2, 1), y=row + 12, text=leadership.who, kind="on")
         for row, each in self._rows():
             label = one_line(f"id {each.transactional_id}", LABEL_MAX)
             yield Text(x=LEFT - 6, y=row + 10, text=label, anchor="end")
@@ -98,9 +98,9 @@ class Part:
         return "".join([*commands, *([] if began is None else [f"M{began} {y:g}H{reached}"])])
 
 
-def _kind(reign: Reign) -> str:
+def _kind(leadership: Reign) -> str:
     """Leaderships that follow each other differ, where the brokers do."""
-    return "reign odd" if (reign.leader_epoch if reign.broker is None else reign.broker) % 2 else "reign"
+    return "reign odd" if (leadership.leader_epoch if leadership.broker is None else leadership.broker) % 2 else "reign"
 
 
 def height(coordinators: tuple[Coordinator, ...]) -> float:

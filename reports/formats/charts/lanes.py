@@ -1,4 +1,4 @@
-"""WorkerPool → geometry: who did what when, who coordinated and led, and where high watermark and LSO stood.
+"""Lanes → geometry: who did what when, who coordinated and led, and where high watermark and LSO stood.
 
 Below the chart of rates, on the same scale of time: a lane per process with its operations as strokes (thin where they
 were ok, thick where they failed, dashed where nobody knows), the coordinators with what they had open

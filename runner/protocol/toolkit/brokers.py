@@ -48,7 +48,7 @@ def stopped(case: CaseContext, *brokers: int) -> Iterator[None]:
 def paused(case: CaseContext, broker: int) -> Iterator[None]:
     """Stopped in its tracks: connections stay open and nothing is answered."""
     case.cluster.pause(BrokerId(broker))
-    case.forget()
+    case.close_connections()
     try:
         yield
     finally:
@@ -71,7 +71,7 @@ def isolated(case: CaseContext, broker: int) -> Iterator[None]:
 def whole(case: CaseContext) -> None:
     """Wait until the cluster is as the next case must find it. Raises ClusterUnhealthyError."""
     await_healthy(case.cluster, WHOLE_WITHIN_S, idle=False)
-    case.forget()
+    case.close_connections()
 
 
 def files(case: CaseContext, broker: int, at: TopicPartition) -> Path:
@@ -107,14 +107,14 @@ def elected(case: CaseContext, at: TopicPartition, *, instead_of: int) -> int:
     left learn of it one after the other, and until then name one that cannot be reached any more.
     """
     place = chaos.TopicPartition(topic=at.topic, partition=at.partition)
-    seen = case.until(
+    seen = case.poll_until(
         lambda: case.cluster.view().partitions[place].leader,
         lambda leader: leader not in {None, instead_of},
         within_s=ELECTED_WITHIN_S,
     )
     case.require(f"{at} has another leader", seen not in {None, instead_of}, True)
     for broker in sorted(case.cluster.responsive() - {BrokerId(instead_of)}):
-        told = case.until(
+        told = case.poll_until(
             partial(_leader_by, case, broker, at), lambda each: each not in {-1, instead_of}, within_s=ELECTED_WITHIN_S
         )
         case.require(f"broker {broker} knows it", told not in {-1, instead_of}, True)
@@ -155,9 +155,9 @@ def _away(
         await_healthy(case.cluster, WHOLE_WITHIN_S, idle=False)
 
     case.together(OutageEvent(away, go))
-    case.forget()
+    case.close_connections()
     try:
         yield
     finally:
         case.together(OutageEvent(back, mend))
-        case.forget()
+        case.close_connections()

@@ -74,7 +74,7 @@ class CompactedLog:
         """Set up: a record in a new segment, and the cleaner has been over everything before it."""
         self.roll()
         self.plain((NEXT_SEGMENT, str(self._sentinels).encode()))
-        left = self.case.until(self._sentinels_left, lambda seen: seen == 1, within_s=CLEANED_WITHIN_S)
+        left = self.case.poll_until(self._sentinels_left, lambda seen: seen == 1, within_s=CLEANED_WITHIN_S)
         self.case.require("sentinels that the cleaner has left", left, 1)
 
     def _sentinels_left(self) -> int:

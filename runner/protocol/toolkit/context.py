@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.outage import Together, alone
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.scripts.script import Relation
 from verification.vocabulary import releases
-from wire.answers import Answers
 from wire.client import Client
 from wire.codes import ErrorCode, code_name
 from wire.connection import Connection, Pending
@@ -34,6 +33,7 @@ from wire.deadline import Deadline
 from wire.errors import WireError
 from wire.primitives import Raw
 from wire.request import Request
+from wire.responses import Responses
 from wire.schema import Body
 from wire.transaction_versions import AT_MOST, TransactionVersion
 from wire.values import CoordinatorType, TopicPartition
@@ -77,7 +77,7 @@ class Sent:
 
     line: BrokerConnection
     pending: Pending
-    receive: Callable[[], Answer]
+    receive: Callable[[], Response]
 
 
 class CaseContext:
@@ -129,7 +129,7 @@ class CaseContext:
         self._others.append(line)
         return line
 
-    def forget(self) -> None:
+    def close_connections(self) -> None:
         """Close every connection that stands open to ask on: a broker is about to go, or has gone."""
         for line in self._lines.values():
             line.connection.close("the broker goes away")
@@ -159,7 +159,7 @@ class CaseContext:
         begun = self.recording.begin(request.api, request.version, line.name, request.body)
         pending = line.connection.send(request)
 
-        def receive() -> Answer:
+        def receive() -> Response:
             try:
                 return self.recording.answered(begun, line.connection.receive(pending))
             except WireError as error:
@@ -175,7 +175,7 @@ class CaseContext:
         broker: int | None = None,
         line: BrokerConnection | None = None,
         version: int | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send one request and wait for its answer; any broker where none is named."""
         chosen = line or self.line(self.brokers[0] if broker is None else broker)
         return self.send(self.request(api, body, line=chosen, version=version), line=chosen).receive()
@@ -188,7 +188,7 @@ class CaseContext:
         """
         begun = self.recording.begin(f"{request.api} × {count}", request.version, line.name, request.body)
         sent = line.connection.send_repeatedly(request, count)
-        answers = Answers(line.connection, sent)
+        answers = Responses(line.connection, sent)
         self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
         return answers
 
@@ -236,7 +236,9 @@ class CaseContext:
         """
         brokers = self.brokers
         for broker in brokers if len(brokers) > 1 else ():
-            code = self.until(partial(self.told_of, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S)
+            code = self.poll_until(
+                partial(self.told_of, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S
+            )
             self.require(f"what broker {broker} says of {topic}", code, 0)
 
     def told_of(self, topic: str, broker: int) -> int:
@@ -259,7 +261,7 @@ class CaseContext:
         """State a claim; where it does not hold the requirement is violated, and the script goes on."""
         self.recording.state(what, observed, relation, expected, required=False)
 
-    def expect_code(self, what: str, answer: Answer, *codes: int) -> None:
+    def expect_code(self, what: str, answer: Response, *codes: int) -> None:
         """Claim that an answer has exactly this code, or one of these."""
         names = [code_name(code) for code in codes]
         if len(names) == 1:
@@ -267,23 +269,23 @@ class CaseContext:
         else:
             self.expect(what, code_name(answer.code), names, Relation.ONE_OF)
 
-    def require_code(self, what: str, answer: Answer, code: int = ErrorCode.NONE) -> Answer:
+    def require_code(self, what: str, answer: Response, code: int = ErrorCode.NONE) -> Response:
         """Require that an answer has exactly this code."""
         self.require(what, code_name(answer.code), code_name(code))
         return answer
 
-    def set_up(self, what: str, call: Callable[[], Answer], *, within_s: float = SET_UP_WITHIN_S) -> Answer:
+    def set_up(self, what: str, call: Callable[[], Response], *, within_s: float = SET_UP_WITHIN_S) -> Response:
         """Ask until the broker no longer says "not now", and require that it then says yes."""
         return self.require_code(what, self.answered(call, within_s=within_s))
 
-    def answered(self, call: Callable[[], Answer], *, within_s: float = SET_UP_WITHIN_S) -> Answer:
+    def answered(self, call: Callable[[], Response], *, within_s: float = SET_UP_WITHIN_S) -> Response:
         """Ask until the broker no longer says "not now", as after a restart; its answer, whatever that is."""
         end_s = time.monotonic() + within_s
         while (answer := call()).code in NOT_NOW and time.monotonic() < end_s:
             time.sleep(LOOK_EVERY_S / 2)
         return answer
 
-    def until(self, look: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float) -> Any:
+    def poll_until(self, look: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float) -> Any:
         """Look until what is seen is wanted, or the time is over; returns what was seen last, and states nothing."""
         end_s = time.monotonic() + within_s
         while not wanted(seen := look()) and time.monotonic() < end_s:

@@ -7,7 +7,7 @@ has no place here: there the case fails.
 from __future__ import annotations
 
 from runner.protocol.toolkit.context import CaseContext
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode
 
 #: From these versions on a fenced producer is told so; below, that its epoch is invalid (KIP-588).
@@ -16,19 +16,19 @@ _FENCED_SINCE = {"InitProducerId": 4, "AddPartitionsToTxn": 2, "AddOffsetsToTxn"
 _ABORTABLE_SINCE = {"Produce": 11, "TxnOffsetCommit": 4, "AddPartitionsToTxn": 5}
 
 
-def fencing_code(answer: Answer) -> ErrorCode:
+def fencing_code(answer: Response) -> ErrorCode:
     """What a coordinator answers to a producer whose epoch is not the current one, by the version that was asked."""
     since = _FENCED_SINCE[answer.api]
     return ErrorCode.PRODUCER_FENCED if answer.version >= since else ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def outside_code(answer: Answer) -> ErrorCode:
+def outside_code(answer: Response) -> ErrorCode:
     """What is answered about a partition that is not part of the transaction, by the version that was asked."""
     since = _ABORTABLE_SINCE[answer.api]
     return ErrorCode.TRANSACTION_ABORTABLE if answer.version >= since else ErrorCode.INVALID_TXN_STATE
 
 
-def expect_fenced(case: CaseContext, what: str, answer: Answer) -> None:
+def expect_fenced(case: CaseContext, what: str, answer: Response) -> None:
     """Claim that a coordinator fences."""
     case.expect_code(what, answer, fencing_code(answer))
 

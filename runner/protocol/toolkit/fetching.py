@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from wire.fetch import FETCH_BYTES_MAX
 from wire.records import Batch, Marker, decode
 from wire.schema import Body
@@ -83,7 +83,7 @@ def list_offset(case: CaseContext, at: TopicPartition, isolation: Isolation, tim
     return found["Offset"], found["Timestamp"]
 
 
-def delete_records(case: CaseContext, at: TopicPartition, before: int) -> Answer:
+def delete_records(case: CaseContext, at: TopicPartition, before: int) -> Response:
     """DeleteRecords below an offset."""
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Offset": before}]}
     return case.ask("DeleteRecords", {"Topics": [topic], "TimeoutMs": 10_000}, broker=case.leader(at))
@@ -115,7 +115,7 @@ def write_marker(
     transaction_version: int = 0,
     broker: int | None = None,
     version: int | None = None,
-) -> Answer:
+) -> Response:
     """WriteTxnMarkers for one partition, as a coordinator or an administrator sends it.
 
     Before v2 (4.2, KIP-1228) the request cannot say of which transaction version it is.

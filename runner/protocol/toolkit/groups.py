@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
 from wire.schema import Body
 from wire.transaction_versions import TransactionVersion
@@ -29,13 +29,13 @@ BY_ID_VERSION = 6
 
 def commit(
     case: CaseContext, group: str, offsets: Mapping[TopicPartition, int], *, version: int = 7, **fields: Any
-) -> Answer:
+) -> Response:
     """OffsetCommit, plain; without member and generation it is what an administrator sends."""
     body = {"GroupId": group, "Topics": _topics(offsets)} | fields
     return case.ask("OffsetCommit", body, broker=case.group_coordinator(group), version=version)
 
 
-def fetch_offsets(case: CaseContext, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Answer:
+def fetch_offsets(case: CaseContext, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Response:
     """OffsetFetch at v7."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for at in places:
@@ -45,7 +45,7 @@ def fetch_offsets(case: CaseContext, group: str, places: Iterable[TopicPartition
     return case.ask("OffsetFetch", body, broker=case.group_coordinator(group), version=STABLE_VERSION)
 
 
-def offsets_of(answer: Answer) -> dict[str, int]:
+def offsets_of(answer: Response) -> dict[str, int]:
     """The committed offsets of an OffsetFetch answer by place, such as `orders-0`; -1 where there is none."""
     return {
         f"{topic['Name']}-{each['PartitionIndex']}": each["CommittedOffset"]
@@ -67,7 +67,7 @@ def joins(producer: ScriptedProducer, group: str) -> None:
         producer.case.set_up("the group is added", partial(producer.add_offsets, group))
 
 
-def commits_by_id(producer: ScriptedProducer, group: str, at: TopicPartition, offset: int, **fields: Any) -> Answer:
+def commits_by_id(producer: ScriptedProducer, group: str, at: TopicPartition, offset: int, **fields: Any) -> Response:
     """TxnOffsetCommit v6 (4.4+, KIP-1319), which names topics by their ids; a request of TV2."""
     case = producer.case
     topic = {
@@ -101,7 +101,7 @@ class ClassicMember:
         self.id = ""
         self.generation = -1
 
-    def join(self) -> Answer:
+    def join(self) -> Response:
         """JoinGroup. The first answer to a dynamic member is MEMBER_ID_REQUIRED with its id (KIP-394)."""
         name = self.topic.encode()
         # ConsumerProtocolSubscription v0: version, topics, user data (null).
@@ -120,7 +120,7 @@ class ClassicMember:
             self.id, self.generation = answer["MemberId"], answer["GenerationId"]
         return answer
 
-    def sync(self) -> Answer:
+    def sync(self) -> Response:
         """SyncGroup as the leader, which gives itself nothing."""
         body = {
             "GroupId": self.group,
@@ -139,7 +139,7 @@ class ClassicMember:
         if self.instance is None:
             # What a coordinator that still loads answers is asked again before the id is taken for given.
             wanted = (Code.NONE, Code.MEMBER_ID_REQUIRED)
-            self.case.until(self.join, lambda answer: answer.code in wanted, within_s=15)
+            self.case.poll_until(self.join, lambda answer: answer.code in wanted, within_s=15)
         self.case.set_up("the member has joined", self.join)
         return self
 
@@ -168,7 +168,7 @@ class ConsumerMember:
         self.epoch = 0
         self.owned: tuple[tuple[UUID, tuple[int, ...]], ...] = ()
 
-    def heartbeat(self) -> Answer:
+    def heartbeat(self) -> Response:
         """ConsumerGroupHeartbeat; the first one joins. What it is assigned, it owns in the next one."""
         body = {
             "GroupId": self.group,

@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.inspector import COMPLETE
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode, code_name
 from wire.records import encode
@@ -39,7 +39,7 @@ class ScriptedProducer:
 
     # -- requests to the transaction coordinator ---------------------------------------------------------------
 
-    def init(self, *, continues: Producer | None = None, version: int | None = None, **fields: Any) -> Answer:
+    def init(self, *, continues: Producer | None = None, version: int | None = None, **fields: Any) -> Response:
         """InitProducerId; `continues` names the current id and epoch (KIP-360). A yes begins new sequences."""
         body: Body = {"TransactionalId": self.transactional_id, "TransactionTimeoutMs": self.timeout_ms}
         if continues is not None:
@@ -51,7 +51,7 @@ class ScriptedProducer:
             self.sequences.clear()
         return answer
 
-    def add(self, *places: TopicPartition, epoch: int | None = None, version: int | None = None) -> Answer:
+    def add(self, *places: TopicPartition, epoch: int | None = None, version: int | None = None) -> Response:
         """AddPartitionsToTxn as a client sends it (up to v3)."""
         topics = [{"Name": name, "Partitions": indexes} for name, indexes in _by_topic(places).items()]
         body = {
@@ -62,12 +62,12 @@ class ScriptedProducer:
         }
         return self.case.ask("AddPartitionsToTxn", body, broker=self._coordinator, version=version)
 
-    def add_offsets(self, group: str, *, epoch: int | None = None, version: int | None = None) -> Answer:
+    def add_offsets(self, group: str, *, epoch: int | None = None, version: int | None = None) -> Response:
         """AddOffsetsToTxn."""
         body = self._identified(epoch) | {"GroupId": group}
         return self.case.ask("AddOffsetsToTxn", body, broker=self._coordinator, version=version)
 
-    def end(self, *, commit: bool, epoch: int | None = None, version: int | None = None) -> Answer:
+    def end(self, *, commit: bool, epoch: int | None = None, version: int | None = None) -> Response:
         """EndTxn. In TV2 the answer names the id and epoch of the next transaction."""
         body = self.end_body(commit=commit, epoch=epoch)
         answer = self.case.ask("EndTxn", body, broker=self._coordinator, version=version)
@@ -124,7 +124,7 @@ class ScriptedProducer:
         line: BrokerConnection | None = None,
         version: int | None = None,
         **fields: Any,
-    ) -> Answer:
+    ) -> Response:
         """Produce one batch to a partition's leader; `fields` are those of `batch`. A yes moves the sequence on."""
         batch = self.batch(at, values, **fields)
         answer = self.send_batch(at, batch, line=line, version=version)
@@ -140,7 +140,7 @@ class ScriptedProducer:
         line: BrokerConnection | None = None,
         version: int | None = None,
         **fields: Any,
-    ) -> Answer:
+    ) -> Response:
         """Produce these very bytes."""
         leader = None if line else self.case.leader(at)
         return self.case.ask(
@@ -175,7 +175,7 @@ class ScriptedProducer:
         epoch: int | None = None,
         version: int | None = None,
         **fields: Any,
-    ) -> Answer:
+    ) -> Response:
         """TxnOffsetCommit; without `GenerationId` and `MemberId` it is the form that fences nobody."""
         topics = [
             {
@@ -243,13 +243,13 @@ def idempotent(case: CaseContext) -> tuple[ScriptedProducer, TopicPartition]:
     return ScriptedProducer(case, None).ready(), at
 
 
-def plain(case: CaseContext, at: TopicPartition, value: str, **fields: Any) -> Answer:
+def plain(case: CaseContext, at: TopicPartition, value: str, **fields: Any) -> Response:
     """Set up: a record of no producer."""
     nobody = ScriptedProducer(case, None)
     return case.require_code(f"a plain record in {at}", nobody.produce(at, [value], sequence=-1, **fields))
 
 
-def base_offset(answer: Answer) -> int:
+def base_offset(answer: Response) -> int:
     """The offset of the batch that a Produce request with one batch is about."""
     return int(answer["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
 

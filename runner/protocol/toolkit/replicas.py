@@ -54,7 +54,7 @@ def deleted(case: CaseContext, topic: str) -> None:
     case.client.delete_topics([topic])
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     for broker in case.brokers:
-        code = case.until(partial(case.told_of, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
+        code = case.poll_until(partial(case.told_of, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
         case.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
 
 
@@ -66,7 +66,7 @@ def put(case: CaseContext, at: TopicPartition, *brokers: int) -> None:
     check(answer["ErrorCode"], f"AlterPartitionReassignments of {at}")
     check(answer["Responses"][0]["Partitions"][0]["ErrorCode"], f"AlterPartitionReassignments of {at}")
     wanted = [sorted(brokers), sorted(brokers)]
-    seen = case.until(lambda: _replicas(case, at), lambda each: each == wanted, within_s=MOVED_WITHIN_S)
+    seen = case.poll_until(lambda: _replicas(case, at), lambda each: each == wanted, within_s=MOVED_WITHIN_S)
     case.require(f"the replicas of {at}, and those in sync", seen, wanted)
 
 
@@ -82,7 +82,7 @@ def lead(case: CaseContext, at: TopicPartition, broker: int) -> None:
 def elected(case: CaseContext, at: TopicPartition, broker: int) -> None:
     """Have the preferred replica lead, which is `broker`, and wait until it is said to."""
     case.client.call("ElectLeaders", _election(at), broker=_controller(case))
-    seen = case.until(lambda: case.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
+    seen = case.poll_until(lambda: case.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
     case.require(f"the leader of {at}", seen, broker)
 
 

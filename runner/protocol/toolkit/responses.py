@@ -22,7 +22,7 @@ class NoAnswerError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """The answer to one exchange; `body` is None when none came, and `error` then says why."""
 
     exchange: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from runner.protocol.toolkit.responses import Answer
+from runner.protocol.toolkit.responses import Response
 from verification.scripts.script import Exchange, Relation, Statement, plain
 from wire.errors import WireError
 from wire.schema import Body
@@ -41,7 +41,7 @@ class ScriptRecorder:
         self.exchanges.append(begun)
         return begun
 
-    def answered(self, begun: Exchange, outcome: Body | WireError) -> Answer:
+    def answered(self, begun: Exchange, outcome: Body | WireError) -> Response:
         """The answer came, or it is known that it will not."""
         failed = isinstance(outcome, WireError)
         self.exchanges[begun.number - 1] = Exchange(
@@ -55,7 +55,7 @@ class ScriptRecorder:
             answered_ns=time.monotonic_ns(),
             error=str(outcome) if failed else "",
         )
-        return Answer(
+        return Response(
             exchange=begun.number,
             api=begun.api,
             version=begun.version,

@@ -93,7 +93,7 @@ def _configure(case: CaseContext, name: str, operation: int, value: str) -> None
     check(answer["Responses"][0]["ErrorCode"], f"{name}={value}")
     for broker in case.brokers:
         look = partial(_configured, case, name, broker)
-        seen = case.until(look, lambda each: each == value, within_s=SET_WITHIN_S)
+        seen = case.poll_until(look, lambda each: each == value, within_s=SET_WITHIN_S)
         case.require(f"{name} of broker {broker}", seen, value)
 
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chaos.cluster import BrokerId, Link
-from chaos.frames import Action, FrameLinks, Frames, Met, Rule
+from chaos.frames import Action, FrameFilter, FrameLinks, MatchedFrame, Rule
 from fixtures.clusters.local.cluster import LocalCluster
 from runner.protocol.toolkit.context import CaseContext
 from wire.codes import code_name
@@ -33,7 +33,7 @@ class Tampered:
     rule: Rule
     relay: FrameLinks
 
-    def met(self, what: str, *links: Link, within_s: float = MET_WITHIN_S) -> tuple[Met, ...]:
+    def met(self, what: str, *links: Link, within_s: float = MET_WITHIN_S) -> tuple[MatchedFrame, ...]:
         """Wait until a frame was met on each of these links. Raises InjectionError."""
         wanted = {str(link) for link in links}
         return self.rule.until(what, lambda seen: wanted <= {each.link for each in seen}, timeout_s=within_s)
@@ -59,7 +59,7 @@ class Tampered:
 
 
 @contextmanager
-def tampered(case: CaseContext, frames: Frames, action: Action, *links: Link) -> Iterator[Tampered]:
+def tampered(case: CaseContext, frames: FrameFilter, action: Action, *links: Link) -> Iterator[Tampered]:
     """Do something to the frames that travel on these links; what is held at the end is let go."""
     local = isinstance(case.cluster, LocalCluster)
     case.require("brokers are local processes with links, on which single requests can be held", local, True)

@@ -32,7 +32,7 @@ def short(case: CaseContext, name: str) -> ScriptedProducer:
 def timed_out(case: CaseContext, producer: ScriptedProducer) -> str | None:
     """Wait until a transaction was aborted; the state seen last."""
     look = partial(case.inspect.state, str(producer.transactional_id))
-    seen: str | None = case.until(look, lambda state: state == "CompleteAbort", within_s=SOON_S)
+    seen: str | None = case.poll_until(look, lambda state: state == "CompleteAbort", within_s=SOON_S)
     return seen
 
 

@@ -68,9 +68,9 @@ class ActingStage(CaseContext):
         line.name = f"broker {broker} as {self._user}"
         return line
 
-    def forget(self) -> None:
+    def close_connections(self) -> None:
         """Close the user's connections as well."""
-        super().forget()
+        super().close_connections()
         self._own.pool.close()
 
     def _open(self, broker: int) -> Connection:
@@ -79,13 +79,13 @@ class ActingStage(CaseContext):
 
 @contextmanager
 def acting(case: CaseContext, user: str, *, mechanism: str = "PLAIN") -> Iterator[ActingStage]:
-    """StopRequests of one user."""
+    """Requests of one user."""
     with connected(case, user, mechanism=mechanism) as client:
         acting_stage = ActingStage(case, client, user)
         try:
             yield acting_stage
         finally:
-            acting_stage.forget()
+            acting_stage.close_connections()
 
 
 @contextmanager
@@ -168,7 +168,7 @@ def _await(case: CaseContext, user: str, kind: Resource, name: str, right: Right
         "Operation": int(right),
         "PermissionType": _ALLOW,
     }
-    seen = case.until(
+    seen = case.poll_until(
         lambda: bool(case.client.call("DescribeAcls", body)["Resources"]),
         lambda each: each is granted,
         within_s=IN_FORCE_WITHIN_S,

@@ -20,7 +20,7 @@ from runner.explorer.generate import plan
 from runner.explorer.moves import SHORT_MS, Move, Plan, Send
 from runner.explorer.parallel import explore
 from runner.explorer.replay import AGAIN_TRIES, RATE_TRIES, followed
-from runner.explorer.store import Fleeting, UnfitPlanError, opened, read_plan, version, write_plan
+from runner.explorer.store import Flaky, UnfitPlanError, opened, read_plan, version, write_plan
 from runner.explorer.walk import ModelAnswerer, Walk
 from tests.support.explorer_testbed import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
 from verification.specification.state import Answer, Kind, Request
@@ -58,7 +58,7 @@ def test_a_race_at_one_seed_is_followed_up_at_the_next(tmp_path: Path) -> None:
     """What no replay of one seed showed, and every replay of another one does, becomes a finding."""
     racy = Racy(tmp_path, lambda walk: walk == 1 or walk > 1 + AGAIN_TRIES)
     racy.explorer.walk(showing()[0])
-    assert racy.store.fleeting == {HIDDEN: Fleeting(nature=Nature.VISIBLE, seeds=(showing()[0],))}
+    assert racy.store.fleeting == {HIDDEN: Flaky(nature=Nature.VISIBLE, seeds=(showing()[0],))}
     assert of_exploration(racy.store, walks=1) is ExitCode.INCONCLUSIVE
     racy.explorer.walk(showing()[1])
     assert racy.store.fleeting == {}
@@ -93,7 +93,7 @@ def test_what_was_seen_and_not_shown_again_is_no_acquittal(
 ) -> None:
     """A fleeting signature counts when it was seen twice or is grave, unless it has a name."""
     store = opened(tmp_path, "4.3.1")
-    store.fleeting[signature] = Fleeting(nature=nature, seeds=(1,))
+    store.fleeting[signature] = Flaky(nature=nature, seeds=(1,))
     store.seen[signature] = seen
     store.walks = TELLING_LEAST
     assert of_exploration(store, walks=1) is expected

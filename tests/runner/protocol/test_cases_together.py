@@ -115,7 +115,7 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     """A pass at the second attempt has a line that tells of the first."""
     plugin = plugin_of(tmp_path, PASSED)
     outcome = Outcome(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
-    plugin._lanes = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
+    plugin._workers = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
     item = MagicMock(spec=pytest.Function)
     item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None
     item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"generation": None}), None

@@ -13,16 +13,16 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from chaos.frames import Frames, Hold
+from chaos.frames import FrameFilter, Hold
 from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.errors import OnceproofError
 from reports.model.run_record import read as read_record
-from runner.protocol.case_runner import Sweep
+from runner.protocol.case_runner import CaseRunner
 from runner.protocol.plugin import ProtocolPlugin
 from runner.protocol.toolkit import settings
 from runner.protocol.toolkit.case import SECURED
 from runner.protocol.toolkit.context import CaseContext
-from runner.protocol.toolkit.responses import Answer, NoAnswerError
+from runner.protocol.toolkit.responses import NoAnswerError, Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError, ScriptRecorder, UnmetError
 from runner.protocol.toolkit.tampering import tampered
 from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
@@ -140,7 +140,7 @@ def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatc
 
 def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
-    sweep = object.__new__(Sweep)
+    sweep = object.__new__(CaseRunner)
     sweep.directory, sweep.release = tmp_path, "4.3.1"
     recording = ScriptRecorder()
     answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
@@ -186,7 +186,7 @@ def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
     recording = ScriptRecorder()
     case = object.__new__(CaseContext)
     case.recording, case.cluster = recording, MagicMock()
-    with pytest.raises(UnmetError), tampered(case, Frames(api="Fetch"), Hold()):
+    with pytest.raises(UnmetError), tampered(case, FrameFilter(api="Fetch"), Hold()):
         pytest.fail("nothing can be held")
     assert [(each.required, each.holds) for each in recording.statements] == [(True, False)]
 
@@ -225,7 +225,7 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
 
 def test_an_answer_that_never_came_decides_nothing() -> None:
     """Its code cannot be taken for a wrong one: a slow machine would refute requirements."""
-    answer = Answer(exchange=3, api="EndTxn", version=4, body=None, error="waited 10 s")
+    answer = Response(exchange=3, api="EndTxn", version=4, body=None, error="waited 10 s")
     for look in (lambda: answer.code, lambda: answer.codes, lambda: answer["ErrorCode"]):
         with pytest.raises(NoAnswerError, match=r"answer 3 .* never came: waited 10 s"):
             look()
@@ -234,9 +234,9 @@ def test_an_answer_that_never_came_decides_nothing() -> None:
 def test_codes_are_told_by_their_place() -> None:
     """An answer about partitions has a code for each; its own counts when something is wrong as a whole."""
     topics = [{"Name": "orders", "Partitions": [{"PartitionIndex": 0, "ErrorCode": 48}]}]
-    told = Answer(exchange=1, api="TxnOffsetCommit", version=4, body={"ErrorCode": 0, "Topics": topics})
+    told = Response(exchange=1, api="TxnOffsetCommit", version=4, body={"ErrorCode": 0, "Topics": topics})
     assert (told.codes, told.code) == ({"orders-0": 48}, 48)
-    assert Answer(exchange=1, api="EndTxn", version=4, body={"ErrorCode": 90}).codes == {"": 90}
+    assert Response(exchange=1, api="EndTxn", version=4, body={"ErrorCode": 90}).codes == {"": 90}
 
 
 def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:

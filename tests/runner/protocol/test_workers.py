@@ -1,4 +1,4 @@
-"""WorkerPool perform protocol cases on several clusters at a time, and lose none."""
+"""Workers perform protocol cases on several clusters at a time, and lose none."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
     first, second = Recorder(), Recorder()
     reactions: dict[str, Any] = {"many-0": lambda: helped.wait(WITHIN_S), "many-1": helped.set}
     first.reactions = second.reactions = reactions
-    lanes = WorkerPool([*few, *many], [first, second].__getitem__, lanes=2)
-    assert all(lanes.outcome(each).verdict is not None for each in (*few, *many))
-    lanes.close()
+    workers = WorkerPool([*few, *many], [first, second].__getitem__, workers=2)
+    assert all(workers.outcome(each).verdict is not None for each in (*few, *many))
+    workers.close()
     assert helped.is_set()
     for number in range(2):
         assert sum(f"few-{number}" in each.performed for each in (first, second)) == 1
@@ -119,11 +119,11 @@ def test_a_lane_ends_its_cluster_while_others_go_on() -> None:
     for each in recorders:
         each.reactions = {"long": lambda: ended.wait(WITHIN_S)}
     cases = [case("long", THREE), case("short")]
-    lanes = WorkerPool(cases, recorders.__getitem__, lanes=2)
-    assert all(lanes.outcome(each).verdict is not None for each in cases)
+    workers = WorkerPool(cases, recorders.__getitem__, workers=2)
+    assert all(workers.outcome(each).verdict is not None for each in cases)
     assert ended.is_set()
     with pytest.raises(EnvironmentProblemError, match="it does not end"):
-        lanes.close()
+        workers.close()
     assert all(each.closed for each in recorders)
 
 
@@ -134,10 +134,10 @@ def test_nobody_helps_with_what_is_soon_done() -> None:
     recorders = [Recorder(), Recorder()]
     for each in recorders:
         each.reactions = {"few-0": lambda: idle.wait(WITHIN_S)}
-    lanes = WorkerPool(cases, recorders.__getitem__, lanes=2)
+    workers = WorkerPool(cases, recorders.__getitem__, workers=2)
     idle.set()
-    assert all(lanes.outcome(each).verdict is not None for each in cases)
-    lanes.close()
+    assert all(workers.outcome(each).verdict is not None for each in cases)
+    workers.close()
     assert sorted(len(each.performed) for each in recorders) == [0, len(cases)]
 
 
@@ -155,9 +155,9 @@ def test_every_case_has_its_outcome() -> None:
     """Whoever asks gets the verdict of that case, in whatever order cases end."""
     cases = [case(f"case-{number}", Needs(brokers=number % 3 + 1)) for number in range(12)]
     recorders = [Recorder(), Recorder(), Recorder()]
-    lanes = WorkerPool(cases, recorders.__getitem__, lanes=3)
-    outcomes = {each.key: lanes.outcome(each) for each in reversed(cases)}
-    lanes.close()
+    workers = WorkerPool(cases, recorders.__getitem__, workers=3)
+    outcomes = {each.key: workers.outcome(each) for each in reversed(cases)}
+    workers.close()
     assert all(outcome.verdict is not None and outcome.verdict.case == key for key, outcome in outcomes.items())
     assert sorted(key for each in recorders for key in each.performed) == sorted(outcomes)
     assert all(each.closed for each in recorders)
@@ -166,10 +166,10 @@ def test_every_case_has_its_outcome() -> None:
 def test_a_mistake_of_ours_reaches_whoever_waits() -> None:
     """Nobody waits for ever for a case that raised what no case may raise."""
     cases = [case("mistaken")]
-    lanes = WorkerPool(cases, lambda _: Recorder({"mistaken": ZeroDivisionError("ours")}))
+    workers = WorkerPool(cases, lambda _: Recorder({"mistaken": ZeroDivisionError("ours")}))
     with pytest.raises(ZeroDivisionError, match="ours"):
-        lanes.outcome(cases[0])
-    lanes.close()
+        workers.outcome(cases[0])
+    workers.close()
 
 
 def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
@@ -182,10 +182,10 @@ def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
 
     recorders[0].close = refuse  # type: ignore[method-assign]
     cases = [case("small"), case("large", THREE)]
-    lanes = WorkerPool(cases, recorders.__getitem__, lanes=2)
-    assert all(lanes.outcome(each).verdict is not None for each in cases)
+    workers = WorkerPool(cases, recorders.__getitem__, workers=2)
+    assert all(workers.outcome(each).verdict is not None for each in cases)
     with pytest.raises(EnvironmentProblemError, match="attempt 1"):
-        lanes.close()
+        workers.close()
     assert [each.closed for each in recorders] == [3, 3]
 
 
@@ -206,9 +206,9 @@ def test_an_end_lets_no_case_begin_and_forgets_the_one_that_was_interrupted() ->
 
     recorder.close = close  # type: ignore[method-assign]
     cases = [case("first"), case("second"), case("third")]
-    lanes = WorkerPool(cases, lambda _: recorder, lanes=1)
-    assert lanes.outcome(cases[0]).verdict is not None
+    workers = WorkerPool(cases, lambda _: recorder, workers=1)
+    assert workers.outcome(cases[0]).verdict is not None
     assert running.wait(WITHIN_S)
-    lanes.close()
+    workers.close()
     assert recorder.performed == ["first", "second"]
     assert recorder.discarded == ["second"]

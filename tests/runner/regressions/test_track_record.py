@@ -17,15 +17,15 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.script_recorder import ScriptRecorder, UnmetError
 from runner.regressions import matrix, track_record
 from runner.regressions.matrix import Cell, UnfitRecordError
-from runner.regressions.reproduction import Row, Seen, decide
+from runner.regressions.reproduction import Reproduction, Result, decide
 from runner.regressions.track_record import RELEASES, Plan, Record, conclude, plans, rows
 from tests.support.paths import ROOT
 from verification.known_bugs.catalogue import KnownBugId, affects, load
 from verification.vocabulary.verdict import ExitCode
 
 
-def row(**fields: object) -> Row:
-    ordinary = Row(
+def row(**fields: object) -> Reproduction:
+    ordinary = Reproduction(
         bug=KnownBugId("KB-05"),
         variant="",
         claim="It is refused.",
@@ -41,7 +41,7 @@ def row(**fields: object) -> Row:
     return dataclasses.replace(ordinary, **fields)  # type: ignore[arg-type]
 
 
-def cell(release: str, seen: Seen = Seen.HELD, **fields: object) -> Cell:
+def cell(release: str, seen: Result = Result.HELD, **fields: object) -> Cell:
     ordinary = Cell(row="KB-05", release=release, seen=seen, seconds=1.0, note="", evidence="", commit="abc")
     return dataclasses.replace(ordinary, **fields)  # type: ignore[arg-type]
 
@@ -49,35 +49,35 @@ def cell(release: str, seen: Seen = Seen.HELD, **fields: object) -> Cell:
 @pytest.mark.parametrize(
     ("release", "expected"),
     [
-        ("2.4.1", Seen.HELD),
-        ("2.5.0", Seen.VIOLATED),
-        ("3.7.0", Seen.VIOLATED),
-        ("3.7.1", Seen.HELD),
-        ("4.0.2", Seen.VIOLATED),
-        ("4.1.0", Seen.HELD),
+        ("2.4.1", Result.HELD),
+        ("2.5.0", Result.VIOLATED),
+        ("3.7.0", Result.VIOLATED),
+        ("3.7.1", Result.HELD),
+        ("4.0.2", Result.VIOLATED),
+        ("4.1.0", Result.HELD),
     ],
 )
-def test_ranges_are_strict_both_ways(release: str, expected: Seen) -> None:
+def test_ranges_are_strict_both_ways(release: str, expected: Result) -> None:
     """Either verdict is a surprise where the other one is expected, and only there."""
-    other = Seen.HELD if expected is Seen.VIOLATED else Seen.VIOLATED
+    other = Result.HELD if expected is Result.VIOLATED else Result.VIOLATED
     assert row().expected(release) is expected
-    assert row().surprise(release, expected) == ""
-    assert f"is {other} on {release}, where it must be {expected}" in row().surprise(release, other)
+    assert row().mismatch(release, expected) == ""
+    assert f"is {other} on {release}, where it must be {expected}" in row().mismatch(release, other)
 
 
-@pytest.mark.parametrize("seen", [Seen.VIOLATED, Seen.HELD])
-def test_a_race_is_never_a_surprise(seen: Seen) -> None:
+@pytest.mark.parametrize("seen", [Result.VIOLATED, Result.HELD])
+def test_a_race_is_never_a_surprise(seen: Result) -> None:
     """Nothing is demanded of a race, neither to be won nor to be lost."""
-    assert row(race=True).surprise("3.7.0", seen) == ""
-    assert row(race=True).surprise("3.8.1", seen) == ""
+    assert row(race=True).mismatch("3.7.0", seen) == ""
+    assert row(race=True).mismatch("3.8.1", seen) == ""
 
 
 def test_what_decides_nothing_is_no_surprise_and_no_pass() -> None:
     """A cell without an answer, and one that was never performed, keep the record from being conformant."""
     chosen = [Plan(release="3.8.1", rows=(row(),))]
-    assert row().surprise("3.8.1", Seen.INCONCLUSIVE) == ""
-    assert conclude(chosen, [cell("3.8.1", Seen.INCONCLUSIVE)]) is ExitCode.INCONCLUSIVE
-    assert conclude(chosen, [cell("3.8.1", Seen.ERROR)]) is ExitCode.ENVIRONMENT
+    assert row().mismatch("3.8.1", Result.INCONCLUSIVE) == ""
+    assert conclude(chosen, [cell("3.8.1", Result.INCONCLUSIVE)]) is ExitCode.INCONCLUSIVE
+    assert conclude(chosen, [cell("3.8.1", Result.ERROR)]) is ExitCode.ENVIRONMENT
     assert conclude(chosen, []) is ExitCode.ENVIRONMENT
     assert conclude([], []) is ExitCode.INCONCLUSIVE
 
@@ -85,10 +85,10 @@ def test_what_decides_nothing_is_no_surprise_and_no_pass() -> None:
 def test_the_exit_code_follows_from_surprises() -> None:
     """What was expected is 0, a false alarm and a missed bug are 1; cells that were not asked for do not count."""
     chosen = [Plan(release="3.7.0", rows=(row(),)), Plan(release="3.8.1", rows=(row(),))]
-    bad, good = cell("3.7.0", Seen.VIOLATED), cell("3.8.1", Seen.HELD)
-    assert conclude(chosen, [bad, good, cell("4.2.0", Seen.VIOLATED)]) is ExitCode.CONFORMANT
-    assert conclude(chosen, [bad, cell("3.8.1", Seen.VIOLATED)]) is ExitCode.VIOLATION
-    assert conclude(chosen, [cell("3.7.0", Seen.HELD), good]) is ExitCode.VIOLATION
+    bad, good = cell("3.7.0", Result.VIOLATED), cell("3.8.1", Result.HELD)
+    assert conclude(chosen, [bad, good, cell("4.2.0", Result.VIOLATED)]) is ExitCode.CONFORMANT
+    assert conclude(chosen, [bad, cell("3.8.1", Result.VIOLATED)]) is ExitCode.VIOLATION
+    assert conclude(chosen, [cell("3.7.0", Result.HELD), good]) is ExitCode.VIOLATION
 
 
 def test_a_row_is_for_its_releases_only() -> None:
@@ -141,7 +141,7 @@ def test_the_rows_and_the_list_of_known_bugs_agree() -> None:
         if each.race or each.name in by_setting:
             continue
         for release in filter(each.is_for, RELEASES):
-            expected = each.expected(release) is Seen.VIOLATED
+            expected = each.expected(release) is Result.VIOLATED
             assert affects(bugs[each.bug], release) == expected, f"{each.name} on {release}"
 
 
@@ -177,11 +177,11 @@ def test_the_matrix_shows_every_cell_and_names_surprises() -> None:
     """Rows by releases in the order of versions, with signs, a race's count, the seconds, and surprises in words."""
     race = row(bug="KB-15", race=True)
     cells = [
-        cell("3.10.0", Seen.VIOLATED, seconds=2.0),
-        cell("3.9.2", Seen.HELD),
-        cell("2.5.0", Seen.VIOLATED),
-        cell("2.6.0", Seen.ERROR, note="no port"),
-        cell("2.5.0", Seen.VIOLATED, row="KB-15", note="2/1500", seconds=8.0),
+        cell("3.10.0", Result.VIOLATED, seconds=2.0),
+        cell("3.9.2", Result.HELD),
+        cell("2.5.0", Result.VIOLATED),
+        cell("2.6.0", Result.ERROR, note="no port"),
+        cell("2.5.0", Result.VIOLATED, row="KB-15", note="2/1500", seconds=8.0),
     ]
     lines = matrix.render(cells, [row(), race]).splitlines()
     assert "| row | 2.5.0 | 2.6.0 | 3.9.2 | 3.10.0 | s |" in lines
@@ -197,7 +197,7 @@ def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
     """Only what is between the markers is replaced, cells survive a round trip, and a file without markers is refused."""
     cells, table, page = tmp_path / "cells.json", tmp_path / "record.md", tmp_path / "record.html"
     table.write_text(f"by hand\n{matrix.BEGIN}\nold\n{matrix.END}\nby hand too\n", encoding="utf-8")
-    written = [cell("3.9.2"), cell("2.5.0", Seen.VIOLATED)]
+    written = [cell("3.9.2"), cell("2.5.0", Result.VIOLATED)]
     for _ in range(2):
         matrix.write(written, [row()], cells, table, page)
     assert page.read_text(encoding="utf-8") == render(matrix.told(written, [row()]))
@@ -215,10 +215,10 @@ def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
 def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
     """A surprise stands before the table and in its cell, releases that showed the same stand together, races score."""
     cells = [
-        cell("2.5.0", Seen.VIOLATED, note="taken <b>"),
-        cell("2.6.0", Seen.VIOLATED, note="taken <b>"),
-        cell("3.8.1", Seen.VIOLATED, note="taken again"),
-        cell("2.5.0", Seen.HELD, row="KB-15", note="0/384"),
+        cell("2.5.0", Result.VIOLATED, note="taken <b>"),
+        cell("2.6.0", Result.VIOLATED, note="taken <b>"),
+        cell("3.8.1", Result.VIOLATED, note="taken again"),
+        cell("2.5.0", Result.HELD, row="KB-15", note="0/384"),
     ]
     text = render(matrix.told(cells, [row(), row(bug=KnownBugId("KB-15"), race=True), row(variant="/none")]))
     assert "1 SURPRISE" in text
@@ -230,7 +230,7 @@ def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
     assert "</abbr> 0/384</td>" in text
     assert "KB-05/none" not in text
     assert "AS EXPECTED" in render(matrix.told(cells[:2], [row()]))
-    assert "1 UNDECIDED" in render(matrix.told([cell("2.5.0", Seen.ERROR)], [row()]))
+    assert "1 UNDECIDED" in render(matrix.told([cell("2.5.0", Result.ERROR)], [row()]))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: 
     script.write_text("{}", encoding="utf-8")
     kept = [
         cell("3.9.2", evidence=str(script)),
-        cell("3.8.1", Seen.INCONCLUSIVE, evidence=str(script)),
+        cell("3.8.1", Result.INCONCLUSIVE, evidence=str(script)),
         cell("3.7.0", evidence=str(tmp_path / "gone")),
     ]
     monkeypatch.setattr(matrix, "read", lambda: kept)

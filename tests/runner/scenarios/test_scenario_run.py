@@ -12,7 +12,7 @@ from chaos.errors import LinkError
 from fixtures.clients.errors import DriverSilentError
 from fixtures.recording.recorder import Recorder
 from runner.scenarios.mock_run import MockScenarioRun
-from runner.scenarios.phases import conduct
+from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.run_directory import RunDirectory
 
@@ -77,5 +77,5 @@ def test_what_went_wrong_first_is_what_is_told(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(MockScenarioRun, "set_up", set_up)
     with pytest.raises(DriverSilentError, match="driver 3") as broken:
-        conduct(scenario_run)
+        run_scenario(scenario_run)
     assert broken.value.__notes__ == ["closing: links are not healed after 30 s"]

@@ -20,7 +20,13 @@ from verification.evidence.row_types import Row
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.history import Settled
-from verification.vocabulary.quiescent_state import Captures, CoordinatorState, GroupOffset, OpenProducer, PartitionEnd
+from verification.vocabulary.quiescent_state import (
+    CoordinatorState,
+    GroupOffset,
+    OpenProducer,
+    PartitionEnd,
+    QuiescentState,
+)
 
 
 def _parquet(folder: Path, rows: list[Row]) -> None:
@@ -69,11 +75,11 @@ def _observations(plant: Plant, directory: RunDirectory) -> None:
         _lines(directory.observations / f"{observer['observer']}.jsonl.gz", bodies)
 
 
-def _captures(plant: Plant) -> Captures:
+def _captures(plant: Plant) -> QuiescentState:
     def named(row: Row) -> dict[str, Any]:
         return {"topic": plant.experiment.topics[row["topic_index"]].name, "partition": row["partition"]}
 
-    return Captures(
+    return QuiescentState(
         ends=tuple(
             PartitionEnd(
                 **named(row),

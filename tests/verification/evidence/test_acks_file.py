@@ -14,7 +14,7 @@ from verification.evidence import acks_file
 from verification.evidence.acks_file import operations
 from verification.evidence.assumptions import Starts
 from verification.vocabulary.errors import UnfitEvidenceError
-from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 
 ACKS = [[0, 0, 0, 1000, "ok"], [1, 0, 0, -1, "info"], [2, 1, 11, 9_000_000_000, "fail"]]
 WHOLE = [
@@ -45,7 +45,7 @@ def _starts(start: int) -> Starts:
     end = PartitionEnd(
         topic=experiment.topics[0].name, partition=0, start=start, high_watermark=9, last_stable_offset=9
     )
-    return Starts(experiment, Captures(ends=(end,), group_offsets=(), coordinator_states=(), open_producers=()))
+    return Starts(experiment, QuiescentState(ends=(end,), group_offsets=(), coordinator_states=(), open_producers=()))
 
 
 def _file(folder: Path, *lines: str) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from verification.evidence.columns import TYPES
 from verification.fingerprints.workers import aggregate, blocks
-from verification.fingerprints.workers.blocks import BLOCKS, Copying, Input
+from verification.fingerprints.workers.blocks import BLOCKS, CopyBlocks, Input
 from verification.fingerprints.workers.columns import Columns
 from verification.fingerprints.workers.fragments import BLOCK_BITS, FRAGMENTS
 from verification.fingerprints.workers.packed import PACKED, packed_rows
@@ -23,12 +23,12 @@ FAN_OUT = {"a": 2, "b": 1}
 ENDS = {("a", 0): 201, ("a", 1): 192, ("b", 0): 63}
 
 
-def _copying() -> Copying:
+def _copying() -> CopyBlocks:
     inputs = tuple(
         Input(run=run, topic_index=0, partition=partition, committed_offset=end)
         for (run, partition), end in ENDS.items()
     )
-    return Copying(fan_out=FAN_OUT, inputs=inputs)
+    return CopyBlocks(fan_out=FAN_OUT, inputs=inputs)
 
 
 def _inputs() -> list[Row]:
@@ -114,7 +114,7 @@ def test_a_block_is_doubtful_when_an_input_of_it_is_not_copied_once(seed: int) -
 
 def test_the_last_offset_of_a_block_is_an_offset() -> None:
     """Its bit alone is the number that stands for null in other columns."""
-    said = Copying(fan_out={"b": 1}, inputs=(Input(run="b", topic_index=0, partition=0, committed_offset=64),))
+    said = CopyBlocks(fan_out={"b": 1}, inputs=(Input(run="b", topic_index=0, partition=0, committed_offset=64),))
     row = {"run": "b", "partition": 0, "offset": 63, "output": 5}
     wanted = [{"run": "b", "topic_index": 0, "partition": 0, "offset": 63, "digest": 1, "identity_digest": 1}]
     given = Columns(pa.RecordBatch.from_pylist(wanted, schema=_GIVEN))

@@ -23,7 +23,7 @@ from tests.support.planted.histories import Plant, Planted
 from tests.support.planted.programs import build
 from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import read_run
-from verification.fingerprints.strategy import Way, fits
+from verification.fingerprints.strategy import Strategy, fits
 from verification.judge.primary_findings import fold
 from verification.vocabulary.history import Action, Intent, Operation, Outcome
 from verification.vocabulary.violations import RawViolation
@@ -31,7 +31,7 @@ from verification.vocabulary.violations import RawViolation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.spark.dataframes import Frames
+    from verification.spark.dataframes import Dataframes
 
 pytestmark = pytest.mark.spark
 GENERATED = 200
@@ -75,7 +75,7 @@ def _shown(rows: Mapping[tuple[str, str], Iterable[Mapping[str, Any]]]) -> dict[
     return shown
 
 
-def both(spark: SparkSession, evidence: Frames) -> tuple[Answer, Answer]:
+def both(spark: SparkSession, evidence: Dataframes) -> tuple[Answer, Answer]:
     """What is found and shown by looking at every record, and by fingerprints first."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
@@ -202,7 +202,7 @@ DIFFERENCES: dict[str, Callable[[Plant], None]] = {
 def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> None:
     """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
     from verification.checks.operations import operations
-    from verification.fingerprints.suspect_facts import folds, suspects
+    from verification.fingerprints.suspect_facts import aggregates, suspects
     from verification.fingerprints.workers.packed import PACKED
     from verification.fingerprints.workers.suspects import of_acks
 
@@ -213,7 +213,7 @@ def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> Non
         change(plants[-1])
     evidence = frames(spark, plants)
     folding = evidence_of_frames(evidence)
-    every = folds(folding)
+    every = aggregates(folding)
     answered = folding.answers.scanned((), partial(of_acks, buckets=every.buckets), PACKED)
     found = suspects(every, operations(evidence), answered)
     seen = {row["run"] for row in found.select("run").distinct().toArrow().to_pylist()}
@@ -253,16 +253,16 @@ def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[d
     from verification.judge.judge import judge
 
     said = {}
-    for way in (Way.WHOLE, Way.FOLDED):
+    for way in (Strategy.WHOLE, Strategy.FOLDED):
         directory = planted_files.write(plant, place / way)
-        assert fits(read_run(directory), way) is (way is Way.FOLDED)
+        assert fits(read_run(directory), way) is (way is Strategy.FOLDED)
         (verdict,) = judge(spark, [directory], way=way)
         assert verdict.judged_s
         verdicts = {**json.loads(directory.verdicts.read_text()), "judged_s": None}
         found = sorted(directory.findings.rglob("*.jsonl"))
         said[way] = (verdicts, {str(path.relative_to(directory.findings)): path.read_text() for path in found})
-    assert said[Way.WHOLE] == said[Way.FOLDED]
-    return said[Way.FOLDED]
+    assert said[Strategy.WHOLE] == said[Strategy.FOLDED]
+    return said[Strategy.FOLDED]
 
 
 def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -307,8 +307,8 @@ def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
         plant.rows["group_offsets"] = [{**offsets, "topic_index": topic_index} for topic_index in (0, 1)]
     evidence = read_run(planted_files.write(plant, tmp_path / "run"))
     assert not fits(evidence)
-    assert fits(evidence, Way.FOLDED) is (but == "size")
-    assert not fits(evidence, Way.WHOLE)
+    assert fits(evidence, Strategy.FOLDED) is (but == "size")
+    assert not fits(evidence, Strategy.WHOLE)
 
 
 def test_files_are_read_past_spark_only_when_they_are_all(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from verification.vocabulary.history import Intent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from verification.spark.dataframes import Frames
+    from verification.spark.dataframes import Dataframes
 
 pytestmark = pytest.mark.spark
 Orders = list[int]
@@ -89,19 +89,19 @@ def test_every_writer_whose_order_does_not_rise_is_looked_at(spark: SparkSession
     assert sorted(found) == [plant.experiment.run for plant in plants if not _rises(plant)]
 
 
-def looked_at(spark: SparkSession, evidence: Frames) -> DataFrame:
+def looked_at(spark: SparkSession, evidence: Dataframes) -> DataFrame:
     """The stretches that are out of order."""
     from verification.fingerprints.sequence import out_of_order
-    from verification.fingerprints.suspect_facts import folds
+    from verification.fingerprints.suspect_facts import aggregates
 
-    folded = folds(evidence_of_frames(evidence))
+    folded = aggregates(evidence_of_frames(evidence))
     return out_of_order(folded.stretches)
 
 
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
     """Both ways find the same records out of order, after the same ones, and the short one keeps few of them."""
     from verification.fingerprints.sequence import out_of_order, sent, sequences
-    from verification.fingerprints.suspect_facts import folds
+    from verification.fingerprints.suspect_facts import aggregates
 
     plants = [_sent(f"o{number:02d}", change) for number, change in enumerate(CHANGES.values())]
     evidence = frames(spark, plants)
@@ -112,7 +112,7 @@ def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None
     acquitted = {"within what was aborted", "into what was aborted", *[name for name in CHANGES if "again" in name]}
     assert convicted == set(list(CHANGES)[3:]) - acquitted
     whole = evidence_of_frames(evidence)
-    folded = folds(whole)
+    folded = aggregates(whole)
     rows = sent(whole, out_of_order(folded.stretches))
     kept = sequences(rows, whole.claimed, folded.steps).groupBy("run").count().toArrow().to_pylist()
     assert {row["run"]: row["count"] for row in kept}[plants[3].experiment.run] == 2

@@ -21,7 +21,7 @@ from verification.vocabulary.history import Intent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.spark.dataframes import Frames
+    from verification.spark.dataframes import Dataframes
 
 pytestmark = pytest.mark.spark
 #: What moves with a record when a leader appends batches in another order.
@@ -103,13 +103,13 @@ def _plants() -> list[Plant]:
     ]
 
 
-def _doubtful_runs(evidence: Frames) -> set[str]:
+def _doubtful_runs(evidence: Dataframes) -> set[str]:
     from verification.fingerprints.numbering import doubtful
     from verification.fingerprints.sequence import disordered, out_of_order, sent
-    from verification.fingerprints.suspect_facts import folds
+    from verification.fingerprints.suspect_facts import aggregates
 
     whole = evidence_of_frames(evidence)
-    folded = folds(whole)
+    folded = aggregates(whole)
     keys = doubtful(folded.steps, disordered(sent(whole, out_of_order(folded.stretches))))
     rows = keys.select("run").distinct().toArrow().to_pylist()
     return {row["run"] for row in rows}

@@ -16,7 +16,7 @@ from tests.support.planted.cases import MIXED, mixed
 from tests.support.planted.files import write
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence
-from verification.fingerprints.strategy import Way
+from verification.fingerprints.strategy import Strategy
 from verification.judge import judge as judging
 from verification.judge.judge import Checked, judge
 from verification.vocabulary.verdict import Verdict
@@ -40,7 +40,7 @@ class Jobs:
         self.asked.append((folded, [run.run for run in runs]))
         return Checked(violations={})
 
-    def judge(self, runs: Sequence[RunDirectory], way: Way) -> list[Verdict]:
+    def judge(self, runs: Sequence[RunDirectory], way: Strategy) -> list[Verdict]:
         return [each.verdict for each in judge(cast("SparkSession", None), runs, way=way)]
 
 
@@ -50,11 +50,11 @@ def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, t
     runs = mixed(tmp_path)
     cut = write(busy("cut").finish(), tmp_path / "cut")
     cut.history.unlink()
-    assert jobs.judge([cut, *runs], Way.WHOLE) == [Verdict.ERROR, *[Verdict.PASS] * len(runs)]
+    assert jobs.judge([cut, *runs], Strategy.WHOLE) == [Verdict.ERROR, *[Verdict.PASS] * len(runs)]
     assert jobs.asked == [(False, [name[:12] for name in MIXED])]
     large = [write(busy(name, observers=()).finish(), tmp_path / name) for name in ("large-1", "large-2")]
     jobs.asked.clear()
-    jobs.judge([*large, *runs], Way.FOLDED)
+    jobs.judge([*large, *runs], Strategy.FOLDED)
     assert jobs.asked == [(False, [name[:12] for name in MIXED]), (True, ["large-1", "large-2"])]
 
 
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_read_is_that_run_s_error(spark: SparkSession, tmp
     content = part.read_bytes()
     # Between the magic and the footer, so that only who reads the rows sees it.
     part.write_bytes(content[:200] + bytes(60) + content[260:])
-    guilty, rotten, innocent = judge(spark, runs, way=Way.WHOLE)
+    guilty, rotten, innocent = judge(spark, runs, way=Strategy.WHOLE)
     assert [each.verdict for each in (guilty, rotten, innocent)] == [Verdict.FAIL, Verdict.ERROR, Verdict.PASS]
     assert str(part) in rotten.reason
     assert (guilty.crashed, innocent.crashed) == ((), ())

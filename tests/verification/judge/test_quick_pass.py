@@ -20,7 +20,7 @@ from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
 from verification.fingerprints.in_memory import told_of
 from verification.fingerprints.inputs import files
-from verification.fingerprints.strategy import Way
+from verification.fingerprints.strategy import Strategy
 from verification.judge import judge as judging
 from verification.judge.judge import judge
 from verification.judge.quick_pass import in_order
@@ -116,13 +116,13 @@ def test_the_verdicts_are_the_same_files(
         return check(session, runs, folded=folded)
 
     said = {}
-    for way in (Way.WHOLE, Way.BY_SIZE):
+    for way in (Strategy.WHOLE, Strategy.BY_SIZE):
         asked.clear()
         monkeypatch.setattr(judging, "check", noting)
         directories = _directories(tmp_path / way)
         with caplog.at_level(logging.DEBUG, logger="verification.fingerprints.in_memory"):
             said[way] = _said(judge(spark, directories.values(), way=way), directories)
-    assert said[Way.WHOLE] == said[Way.BY_SIZE]
+    assert said[Strategy.WHOLE] == said[Strategy.BY_SIZE]
     assert set(directories) - set(asked) == {"innocent", "unobserved"}
     assert [record.getMessage() for record in caplog.records] == [
         "hidden is looked at record by record because of 1 operations"

@@ -18,7 +18,7 @@ from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.errors import CaptureError
 from verification.vocabulary.experiment import Experiment, Topic
 from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, Kind, decode
-from verification.vocabulary.quiescent_state import Captures, PartitionEnd
+from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from verification.vocabulary.quiescent_state import read as read_captures
 
 if TYPE_CHECKING:
@@ -198,8 +198,8 @@ def _experiment() -> Experiment:
     )
 
 
-def _ends(held: dict[tuple[str, int], list[bytes]], *, stable: int = 0) -> Captures:
-    return Captures(
+def _ends(held: dict[tuple[str, int], list[bytes]], *, stable: int = 0) -> QuiescentState:
+    return QuiescentState(
         ends=tuple(
             PartitionEnd(
                 topic=topic,
@@ -267,7 +267,7 @@ def test_an_end_that_cannot_be_reached_is_named(
     from verification.spark.capture import capture
 
     bootstrap, held = cluster
-    ends = Captures(
+    ends = QuiescentState(
         ends=tuple(
             PartitionEnd(topic=topic, partition=partition, start=0, high_watermark=60, last_stable_offset=60)
             for topic, partition in held
@@ -297,7 +297,7 @@ def test_every_partition_must_be_pinned(spark: SparkSession, tmp_path: Path) -> 
             spark,
             RunDirectory(tmp_path),
             bootstrap="127.0.0.1:1",
-            captures=Captures(),
+            captures=QuiescentState(),
             experiment=_experiment(),
             definitions=[],
         )

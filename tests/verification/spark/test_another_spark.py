@@ -28,7 +28,7 @@ from verification.evidence import verdict_file
 from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.fingerprints.strategy import Way, fits
+from verification.fingerprints.strategy import Strategy, fits
 from verification.judge.primary_findings import fold
 from verification.reference import judge_rows
 from verification.spark.capture import spoken
@@ -120,7 +120,7 @@ def test_evidence_is_judged_and_logs_are_read_alike(
         judged = [RunDirectory(tmp_path / "into" / run.root.name) for run in runs]
         places = ["--into", str(tmp_path / "into"), *(run.root.as_uri() for run in runs)]
     large = planted_files.write(torn("large"), tmp_path / "large")
-    assert fits(read_run(large), Way.FOLDED)
+    assert fits(read_run(large), Strategy.FOLDED)
     arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, str(large.root), *QUICK, *places]
     variables = {**os.environ, **temporary(tmp_path)}
     done = subprocess.run(

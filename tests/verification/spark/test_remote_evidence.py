@@ -53,9 +53,9 @@ def mounted(spark: SparkSession, place: Path, name: str) -> str:
 
 def judged(spark: SparkSession, uri: str, into: Path) -> list[ScenarioVerdict]:
     from verification.judge.judge import judge
-    from verification.spark.remote_evidence import bring
+    from verification.spark.remote_evidence import copy_small_files
 
-    copy = bring(spark, uri, into)
+    copy = copy_small_files(spark, uri, into)
     runs = [RunDirectory(each.root, copy.source_of(each.root)) for each in scenario_directories(copy.root)]
     return judge(spark, runs)
 
@@ -87,15 +87,15 @@ def test_what_is_asked_of_captures_has_one_answer(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
 ) -> None:
     """Counts, ends, columns and producers, from the files and from Spark; whether a file counts as large or not."""
-    from verification.evidence.capture_reader import LocalCaptured
+    from verification.evidence.capture_reader import LocalCaptureReader
     from verification.evidence.rows import all_rows
     from verification.evidence.run_evidence import read_run
-    from verification.spark.remote_evidence import DistantCaptured
+    from verification.spark.remote_evidence import RemoteCaptures
 
     monkeypatch.setattr(remote_evidence, "LARGE_BYTES", large)
     for name in ("clean", "without_log"):
         run = write(CASES[name](name)[0], tmp_path / name)
-        here, there = LocalCaptured(run), DistantCaptured(spark, f"{mounted(spark, tmp_path, 'asked')}/{name}")
+        here, there = LocalCaptureReader(run), RemoteCaptures(spark, f"{mounted(spark, tmp_path, 'asked')}/{name}")
         for folder in ("log", "uncommitted", "committed"):
             assert here.present(folder) == there.present(folder) == (name == "clean" or folder == "committed")
             if here.present(folder):
@@ -176,7 +176,7 @@ def test_damage_of_large_files_is_told_alike(
     monkeypatch.setattr(remote_evidence, "LARGE_BYTES", 0)
     run = write(CASES["clean"]("clean")[0], tmp_path / "run")
     harm(run)
-    captured = remote_evidence.DistantCaptured(spark, f"{mounted(spark, tmp_path, 'large')}/run")
+    captured = remote_evidence.RemoteCaptures(spark, f"{mounted(spark, tmp_path, 'large')}/run")
     with pytest.raises(UnfitEvidenceError, match=r"part-\S*parquet is not readable Parquet"):
         captured.count("committed")
 
@@ -189,21 +189,21 @@ def test_half_a_copy_has_no_name(spark: SparkSession, tmp_path: Path, monkeypatc
     whole = remote_evidence._contents
     monkeypatch.setattr(remote_evidence, "_contents", lambda *asked: islice(whole(*asked), 2))
     with pytest.raises(UnfitEvidenceError, match="was there and did not come"):
-        remote_evidence.bring(spark, uri, tmp_path / "into")
+        remote_evidence.copy_small_files(spark, uri, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
     monkeypatch.undo()
-    copy = remote_evidence.bring(spark, uri, tmp_path / "into")
+    copy = remote_evidence.copy_small_files(spark, uri, tmp_path / "into")
     assert copy.root == tmp_path / "into" / "run"
     assert (copy.root / "history.jsonl").read_bytes() == run.history.read_bytes()
     (tmp_path / "taken").touch()
     with pytest.raises(UnfitEvidenceError, match="cannot be written"):
-        remote_evidence.bring(spark, uri, tmp_path / "taken")
+        remote_evidence.copy_small_files(spark, uri, tmp_path / "taken")
 
 
 @pytest.mark.spark
 def test_what_cannot_be_read_is_said_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing there, no such file system, nobody answers, and a directory that has something in it."""
-    from verification.spark.remote_evidence import bring
+    from verification.spark.remote_evidence import copy_small_files
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "into" / "run").mkdir(parents=True)
@@ -214,7 +214,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(spark: SparkSession, tmp_path
         ("file:///elsewhere/run", "exists already"),
     ):
         with pytest.raises(UnfitEvidenceError, match=said) as raised:
-            bring(spark, uri, tmp_path / "into")
+            copy_small_files(spark, uri, tmp_path / "into")
         assert "\n" not in str(raised.value)
 
 

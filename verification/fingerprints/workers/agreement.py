@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from verification.fingerprints.workers import blocks
 from verification.fingerprints.workers.aggregate import fold_given, fold_log
-from verification.fingerprints.workers.blocks import Copying
+from verification.fingerprints.workers.blocks import CopyBlocks
 from verification.fingerprints.workers.columns import NULL, Columns
 from verification.fingerprints.workers.neighbours import describe_machine
 from verification.fingerprints.workers.observer_check import Polled, as_the_log_has_it, readable
@@ -37,7 +37,7 @@ class Held:
     captures: Mapping[str, pa.RecordBatch]
     told: pa.RecordBatch
     acks: pa.RecordBatch
-    copying: Copying
+    copying: CopyBlocks
     polled: Sequence[Polled] = ()
     decided_ns: dict[tuple[int, int], int] = field(default_factory=dict)
 

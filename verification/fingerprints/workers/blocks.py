@@ -41,7 +41,7 @@ class Input:
     committed_offset: int
 
 
-def copying_of(runs: Iterable[Row], group_offsets: Iterable[Row]) -> Copying:
+def copying_of(runs: Iterable[Row], group_offsets: Iterable[Row]) -> CopyBlocks:
     """What is said of those runs that copy, in rows of `frames.runs` and `frames.group_offsets`."""
     fan_out = {row["run"]: row["fan_out"] for row in runs if row["fan_out"] is not None}
     inputs = tuple(
@@ -54,7 +54,7 @@ def copying_of(runs: Iterable[Row], group_offsets: Iterable[Row]) -> Copying:
         for row in group_offsets
         if row["run"] in fan_out
     )
-    return Copying(fan_out=fan_out, inputs=inputs)
+    return CopyBlocks(fan_out=fan_out, inputs=inputs)
 
 
 def packed(rows: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, bytes]]:
@@ -100,7 +100,7 @@ def _grouped(keys: Sequence[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copying:
+class CopyBlocks:
     """Of the runs that copy: how many outputs each input has, and how far the groups came in their inputs."""
 
     fan_out: Mapping[str, int]
@@ -127,7 +127,7 @@ def _bits(values: Numbers) -> Numbers:
     return counted.astype(np.int64)
 
 
-def _doubtful(rows: Columns, copying: Copying) -> NDArray[np.intp]:
+def _doubtful(rows: Columns, copying: CopyBlocks) -> NDArray[np.intp]:
     """A row of each block that is doubtful: too much or too little was copied, or beyond what the group committed."""
     order, heads = _grouped([rows[name] for name in SOURCE])
     block = np.empty(len(rows), dtype=np.intp)
@@ -150,7 +150,7 @@ def _doubtful(rows: Columns, copying: Copying) -> NDArray[np.intp]:
     return found
 
 
-def doubtful(batches: Iterable[pa.RecordBatch], copying: Copying) -> Iterator[pa.RecordBatch]:
+def doubtful(batches: Iterable[pa.RecordBatch], copying: CopyBlocks) -> Iterator[pa.RecordBatch]:
     """All rows (`BLOCKS`, packed) of some blocks → those blocks (`DOUBTFUL`) that are doubtful."""
     whole = unpack(batches)
     if whole is not None:

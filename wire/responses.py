@@ -9,7 +9,7 @@ from wire.connection import Connection, Pending
 from wire.schema import Body
 
 
-class Answers(Sequence[Body]):
+class Responses(Sequence[Body]):
     """The answers to requests on one connection, all of which are here; each is decoded when it is looked at."""
 
     def __init__(self, connection: Connection, pendings: Sequence[Pending]) -> None:
@@ -29,5 +29,5 @@ class Answers(Sequence[Body]):
 
     def __getitem__(self, at: int | slice) -> Body | Sequence[Body]:
         if isinstance(at, slice):
-            return Answers(self._connection, self._pendings[at])
+            return Responses(self._connection, self._pendings[at])
         return self._connection.receive(self._pendings[at])
