@@ -177,7 +177,7 @@ def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: 
 
 #: A job that lasts, for whoever waits for Spark's answer.
 WAITING = """import pathlib
-from verification import judge as owner
+from verification.judge import judge as owner
 def waiting(spark, runs):
     pathlib.Path({mark!r}).touch()
     spark.sql("select java_method('java.lang.Thread', 'sleep', 60000L)").collect()

@@ -47,8 +47,8 @@ PROGRAM = """import json, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from verification.__main__ import main
-from verification.spark.remote_evidence import bring
-from verification.fingerprints.strategy import Way
+from verification.spark.remote_evidence import copy_small_files
+from verification.fingerprints.strategy import Strategy
 from verification.judge.judge import judge
 from verification.evidence.run_directory import RunDirectory
 from verification.spark.worker_code import ship
@@ -58,9 +58,9 @@ spark = SparkSession.builder.config(f"spark.{where}", url).getOrCreate()
 ship(spark)
 directory = RunDirectory(Path(large))
 if where == "remote":
-    copy = bring(spark, directory.root.as_uri(), directory.root.parent / "copied")
+    copy = copy_small_files(spark, directory.root.as_uri(), directory.root.parent / "copied")
     directory = RunDirectory(copy.root, source=copy.source)
-(verdict,) = judge(spark, [directory], way=Way.FOLDED)
+(verdict,) = judge(spark, [directory], way=Strategy.FOLDED)
 said = {"code": code, "large": {each.anomaly: each.count for each in verdict.findings}}
 for source in ("segments", "wire"):
     read = spark.read.format("onceproof").option("source", source).options(**json.loads(asked)).load()

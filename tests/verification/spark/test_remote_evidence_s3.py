@@ -24,7 +24,7 @@ PROGRAM = """import json, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from verification.__main__ import main
-from verification.spark.remote_evidence import bring
+from verification.spark.remote_evidence import copy_small_files
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.judge.judge import judge
 from verification.evidence.run_directory import scenario_directories
@@ -34,7 +34,7 @@ spark = SparkSession.builder.getOrCreate()
 judge(spark, scenario_directories(Path(here)))
 for uri in refused:
     try:
-        bring(spark, uri, Path(here) / "nowhere")
+        copy_small_files(spark, uri, Path(here) / "nowhere")
     except UnfitEvidenceError as error:
         said["refused"].append(str(error))
 print(json.dumps(said))"""
