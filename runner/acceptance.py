@@ -1,12 +1,12 @@
 """`tox -e acceptance`: whole conformance runs over releases, runtimes, clients and seeds, and the table of them.
 
 Each cell of the matrix is one `tox -e conformance` in a process of its own with its own run directory. What has been
-run is kept as one JSON line per cell, so that a matrix that was stopped goes on where it stopped; `docs/acceptance.md`
-is rendered from those lines after every cell. A cell is acceptable when every control was convicted, nothing was
-inconclusive or an error, every violation carries the name of a known bug of that release, and the run's own exit code
-and decision say the same. One that was not is run again only when the product has changed: at the same commit its
-answer stands. An acceptable one stands at whatever commit it was run; the table names those of earlier commits. A line
-goes when its cell has been run again, never before.
+run is kept as one JSON line per cell, so that a matrix that was stopped goes on where it stopped;
+`docs/generated/acceptance.md` is rendered from those lines after every cell. A cell is acceptable when every control
+was convicted, nothing was inconclusive or an error, every violation carries the name of a known bug of that release,
+and the run's own exit code and decision say the same. One that was not is run again only when the product has changed:
+at the same commit its answer stands. An acceptable one stands at whatever commit it was run; the table names those of
+earlier commits. A line goes when its cell has been run again, never before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.vocabulary.verdict import Decision, ExitCode
 
 LINES = ROOT / "reports" / "out" / "acceptance.jsonl"
-TABLE = ROOT / "docs" / "acceptance.md"
+TABLE = ROOT / "docs" / "generated" / "acceptance.md"
 #: A run takes about 12 minutes on two cores; four times that is a run that hangs.
 RUN_WITHIN_S = 3_000.0
 

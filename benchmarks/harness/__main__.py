@@ -1,4 +1,4 @@
-"""`tox -e bench`: measure what this suite costs, print the ratios, and write `docs/benchmarks.md`.
+"""`tox -e bench`: measure what this suite costs, print the ratios, and write `docs/generated/benchmarks.md`.
 
 The file is written only by a complete run: every part, a million records, three pairs. Anything less is printed.
 """
@@ -30,7 +30,7 @@ from runner.scenarios.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "generated" / "benchmarks.md"
 PARTS = ("starting", "speaking", "judging", "throughput", "reporting")
 #: Fewer records are judged in less time than Spark takes to plan, and say nothing about a rate.
 RECORDS = 1_000_000

@@ -1,4 +1,4 @@
-"""`tox -e bench-verify`: measure the judge beside DuckDB and the textbook, and write `docs/performance.md`.
+"""`tox -e bench-verify`: measure the judge beside DuckDB and the textbook, and write `docs/generated/performance.md`.
 
 The file is written only by a complete run: every party, 10^5 records in order, 10^6 and 10^7 with plants. Anything less is
 printed. A party that does not find exactly what was planted, and a yardstick that shows other records around it than the
@@ -46,7 +46,7 @@ from verification.spark.java import java_major, spark_java
 from verification.vocabulary.errors import VerificationError
 from verification.vocabulary.verdict import ExitCode
 
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "generated" / "performance.md"
 SIZES = (SMALL, 1_000_000, 10_000_000)
 LARGEST = 100_000_000
 SEED = 1

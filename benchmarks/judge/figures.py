@@ -1,4 +1,4 @@
-"""What was measured, as ratios, as bounds that hold or do not, and as `docs/performance.md`. Pure, but for `machine`."""
+"""The measured ratios, the bounds that they must meet, and `docs/generated/performance.md`. Pure, but for `machine`."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _told(settings: Mapping[str, str]) -> str:
 
 
 def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
-    """`docs/performance.md`."""
+    """`docs/generated/performance.md`."""
     planted = "; ".join(
         f"{size.planted} violations of {size.kinds} kinds in {size.setting.records:,} records".replace(",", " ")
         for size in sizes

@@ -25,7 +25,7 @@ from verification.vocabulary.errors import SessionError, UnfitEvidenceError
 from verification.vocabulary.verdict import ExitCode
 
 COMMAND = "tox -e judge-mutants"
-PAGE = ROOT / "docs" / "judge-score.md"
+PAGE = ROOT / "docs" / "generated" / "judge-score.md"
 #: Mutants by each mutator: with these, more than a thousand in all.
 EACH = 14
 SEED = 1

@@ -138,7 +138,7 @@ def summary(score: Score) -> str:
 _PAGE = """# Score of the judge
 
 Evidence of real runs that were found conformant, changed on purpose by mutators that know the
-[definitions](semantics.md) of the anomalies and nothing of how they are checked. A mutant that breaks something must be
+[definitions](../semantics.md) of the anomalies and nothing of how they are checked. A mutant that breaks something must be
 convicted of exactly that, after folding; one that breaks nothing must be acquitted. Both judges see every mutant, the
 Spark checks and the plain-Python reference; so do the folds, which acquit small runs of which everything agrees before
 anybody looks at their records, and may leave in doubt what they like. This page is written by

@@ -96,7 +96,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def page(ratios: Sequence[Ratio], circumstances: Circumstances) -> str:
-    """`docs/benchmarks.md`."""
+    """`docs/generated/benchmarks.md`."""
     return "\n".join(
         [
             "# Benchmarks",

@@ -1,4 +1,4 @@
-"""`tox -e bench-reading`: measure how fast the sources read one real log into Spark, and write `docs/reading.md`.
+"""`tox -e bench-reading`: measure how fast the sources read one real log into Spark, and write `docs/generated/reading.md`.
 
 A single broker of this machine holds what a real producer wrote. One session reads it by `wire`, by Spark's own connector
 and by confluent-kafka, by turns. The file is written only by a complete run: 10^7 records, three turns. Anything less is
@@ -37,7 +37,7 @@ from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
 from wire.messages import Definitions
 
-PAGE = ROOT / "docs" / "reading.md"
+PAGE = ROOT / "docs" / "generated" / "reading.md"
 RECORDS, TURNS = 10_000_000, 3
 #: Whoever reads so much lets the JVM optimise; what a session is quick to start with is for small jobs.
 SETTINGS = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": f"-Xss4m {ARROW_OPTIONS}"}

@@ -1,4 +1,4 @@
-"""What was measured, as ratios, as bounds that hold or do not, and as `docs/reading.md`. Pure."""
+"""What was measured, as ratios, as bounds that hold or do not, and as `docs/generated/reading.md`. Pure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
 
 
 def page(found: Sequence[Ratio], here: Circumstances) -> str:
-    """`docs/reading.md`."""
+    """`docs/generated/reading.md`."""
     facts = [
         *here.lines(),
         f"pyspark {version('pyspark')}, confluent-kafka {version('confluent-kafka')}; {PARTITIONS} partitions, values of "

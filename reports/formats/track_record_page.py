@@ -1,4 +1,4 @@
-"""`docs/track-record.html`: which known bugs this suite finds again, release by release; the same values as the JSON.
+"""The page `docs/generated/track-record.html`: which known bugs this suite finds again, release by release.
 
 A reader asks three things: does it find the bugs that a release has, is it silent where a release lacks them, and what
 did it see. The first two are the table; the third is one section per row, in which releases that showed the same stand

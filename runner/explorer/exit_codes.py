@@ -21,8 +21,8 @@ from verification.vocabulary.verdict import ExitCode
 #: A fleeting signature without a name is doubtful when it was seen so often, or when it is of such a nature.
 SEEN_LEAST = 2
 GRAVE = frozenset({Nature.SERVER, Nature.VISIBLE})
-#: The rarest finding of `docs/findings.md` showed itself after 583 walks. With 600 that show nothing, whatever shows in
-#: more than one walk of 200 is excluded with 95 % confidence (the rule of three).
+#: The rarest finding of `docs/generated/findings.md` showed itself after 583 walks. With 600 that show nothing,
+#: whatever shows in more than one walk of 200 is excluded with 95 % confidence (the rule of three).
 TELLING_LEAST = 600
 
 

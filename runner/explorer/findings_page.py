@@ -1,4 +1,4 @@
-"""`docs/findings.md`: what was explored, and one entry per finding and release, written as it is found.
+"""`docs/generated/findings.md`: what was explored, and one entry per finding and release, written as it is found.
 
 At its head is a table with a row per exploration, which is one state file: what it has done so far. A page without a
 finding on a release says nothing unless it says how long that release was looked at. Rows and entries of others stay as

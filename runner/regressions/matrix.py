@@ -1,4 +1,4 @@
-"""The matrix bug × release: its cells on disk, as a table between the markers of docs/track-record.md, and as a page."""
+"""The matrix bug × release: its cells on disk, its table in docs/generated/track-record.md, and its page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from runner.config import ROOT
 from runner.regressions.reproduction import Reproduction, Result
 from verification.vocabulary.releases import parse
 
-CELLS = ROOT / "docs" / "track-record.json"
-TABLE = ROOT / "docs" / "track-record.md"
-PAGE = ROOT / "docs" / "track-record.html"
+CELLS = ROOT / "docs" / "generated" / "track-record.json"
+TABLE = ROOT / "docs" / "generated" / "track-record.md"
+PAGE = ROOT / "docs" / "generated" / "track-record.html"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 FORMAT = 1
 #: What stands for, or behind, a commit that does not say which files were performed.

@@ -6,8 +6,9 @@ a bug that is missed is as much a failure as a false alarm.
 
 A cell of the matrix is kept, and not performed again, while the commit is the same and its script is still there: a
 matrix that was stopped goes on where it stopped. With uncommitted changes every cell is performed, for the same commit
-then says nothing about the files. `docs/track-record.json` holds every cell; the matrix in `docs/track-record.md`,
-between its two markers, and `docs/track-record.html` are rendered from that.
+then says nothing about the files. `docs/generated/track-record.json` holds every cell; the matrix in
+`docs/generated/track-record.md`, between its two markers, and `docs/generated/track-record.html` are rendered from
+that.
 """
 
 from __future__ import annotations

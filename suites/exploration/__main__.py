@@ -36,7 +36,7 @@ from verification.vocabulary.verdict import ExitCode
 from wire.errors import WireError
 from wire.messages import Definitions
 
-PAGE = ROOT / "docs" / "findings.md"
+PAGE = ROOT / "docs" / "generated" / "findings.md"
 #: The model covers brokers that verify batches and tell producers that they may abort (TRANSACTION_ABORTABLE).
 OLDEST = "3.8.0"
 SEEDS = 1_000_000
@@ -64,7 +64,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="perform the walk of this seed and show it")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="perform the moves of this file and show them")
     parser.add_argument("--run-dir", type=Path, metavar="PATH", help="where state, evidence and findings go")
-    parser.add_argument("--findings", type=Path, metavar="FILE", help="the page of findings (default docs/findings.md)")
+    parser.add_argument(
+        "--findings", type=Path, metavar="FILE", help="the page of findings (default docs/generated/findings.md)"
+    )
     options = parser.parse_args(arguments)
     if options.minutes <= 0:
         parser.error(f"--minutes {options.minutes:g} leaves no time")

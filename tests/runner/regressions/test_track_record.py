@@ -249,13 +249,13 @@ def test_a_commit_says_whether_anything_but_documents_was_changed(tmp_path: Path
     """An edited or a new file marks the commit, the matrix among the documents does not, and no repository is unknown."""
     assert matrix.commit(tmp_path) == matrix.UNKNOWN
     person = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    (tmp_path / "docs").mkdir()
-    for name in ("row.py", "docs/track-record.md"):
+    (tmp_path / "docs/generated").mkdir(parents=True)
+    for name in ("row.py", "docs/generated/track-record.md"):
         (tmp_path / name).write_text("before", encoding="utf-8")
     for arguments in (("init", "-q"), ("add", "."), (*person, "commit", "-q", "-m", "x")):
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
     clean = matrix.commit(tmp_path)
-    (tmp_path / "docs/track-record.md").write_text("after", encoding="utf-8")
+    (tmp_path / "docs/generated/track-record.md").write_text("after", encoding="utf-8")
     assert matrix.commit(tmp_path) == clean
     assert matrix.names_a_state(clean)
     (tmp_path / "row.py").write_text("after", encoding="utf-8")
