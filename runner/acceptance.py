@@ -147,7 +147,7 @@ def render(lines: list[dict[str, Any]]) -> str:
             "|---|---|---|---|",
         ]
         for each in [*line["scenarios"], *line["controls"]]:
-            word = {True: "convicted", False: "NOT CONVICTED", None: each["verdict"]}[each["convicted"]]
+            word = {True: "detected", False: "MISSED", None: each["verdict"]}[each["convicted"]]
             # What a control is convicted of is planted, and no bug of anybody's.
             bugs = "" if each["convicted"] else ", ".join(bug or "unnamed" for bug in dict.fromkeys(each["known_bugs"]))
             text.append(f"| {each['key']} | {word} | {bugs} | {each['seconds']:.0f} |")

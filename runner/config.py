@@ -115,7 +115,13 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, help="seed of schedule and workload (default: drawn and printed)")
     group.addoption("--run-dir", metavar="PATH", help="where evidence and report go (default: reports/out/…)")
     group.addoption("--keep", action="store_true", help="keep the brokers' data directories")
-    group.addoption("--accept", action="append", default=[], metavar="ID", help="known bug that may not fail the run")
+    group.addoption(
+        "--accept",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="known bug or requirement whose violation does not fail the run",
+    )
     group.addoption("--waivers", metavar="FILE", help="TOML file of accepted ids with reason and end date")
     group.addoption("--baseline", metavar="FILE", help="results.json of an earlier run; what got worse is exit code 3")
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")

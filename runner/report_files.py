@@ -1,4 +1,4 @@
-"""What every run leaves when it ends: the faces of its report, and the last few runs on the disk.
+"""Writes the report in every format and removes old runs.
 
 Shared by the entry points, so that a sweep of protocol cases and a run of scenarios are found, kept and compared alike.
 """

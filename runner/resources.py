@@ -132,7 +132,7 @@ class RunResources:
         try:
             keep_classes(self.environment.java, say=self.console.say)
         except (OnceproofError, OSError) as error:
-            self.console.say(f"There will be no class archive of Spark: {error}")
+            self.console.say(f"Could not build Spark's class archive; the next start will be slower: {error}")
 
     def __enter__(self) -> RunResources:
         return self

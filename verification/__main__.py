@@ -53,11 +53,17 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "run_dir", nargs="+", metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's; path or URI"
     )
-    parser.add_argument("--into", type=Path, metavar="DIR", help="write what is found here, not beside the evidence")
+    parser.add_argument(
+        "--output",
+        "--into",
+        type=Path,
+        metavar="DIR",
+        help="directory for verdicts and findings (default: next to the evidence)",
+    )
     parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--spark-master", metavar="URL", help="the cluster that judges: spark://host:7077, yarn, k8s://…"
+        "--spark-master", metavar="URL", help="Spark master to judge on: spark://host:7077, yarn, k8s://…"
     )
     where.add_argument("--spark-remote", metavar="URL", help="the Spark Connect server that judges: sc://host:15002")
     parser.add_argument(
@@ -218,12 +224,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     session = None
     try:
         options = _options(parsed)
-        if parsed.into is None:
+        if parsed.output is None:
             scenarios, cases = _directories(_paths(parsed))
         else:
             uris = _uris(parsed)
             session = _session(options)
-            copies = {copy.root: copy for copy in (copy_small_files(session, uri, parsed.into) for uri in uris)}
+            copies = {copy.root: copy for copy in (copy_small_files(session, uri, parsed.output) for uri in uris)}
             scenarios, cases = _directories(tuple(copies), copies)
     except UnfitEvidenceError as error:
         print(error, file=sys.stderr)

@@ -22,7 +22,7 @@ WITHIN_S = 120.0
 def fill(asking: Client, bootstrap: str, records: int) -> dict[int, int]:
     """Write and commit so many records, rounded up to whole transactions; the end of each partition.
 
-    Raises UnfilledError, WireError and WaitedInVainError.
+    Raises UnfilledError, WireError and WaitTimeoutError.
     """
     asking.create_topics({TOPIC: PARTITIONS})
     transactions = -(-records // RECORDS_PER_TRANSACTION)

@@ -94,7 +94,7 @@ def _cases(body: Mapping[str, Any]) -> Iterator[Case]:
         yield _script(each)
     for each in body["controls"]:
         # A control that nobody could judge has not shown anything, and is therefore not convicted either.
-        yield _scenario(each, CaseKind.CONTROL, "CONVICTED" if each["convicted"] else "NOT_CONVICTED")
+        yield _scenario(each, CaseKind.CONTROL, "DETECTED" if each["convicted"] else "MISSED")
     for each in body["requirements"]:
         yield _requirement(each)
 

@@ -24,11 +24,11 @@ _RANK = {
     "UNTESTED": 0,
     "NOT_APPLICABLE": 0,
     "PASS": 1,
-    "CONVICTED": 1,
+    "DETECTED": 1,
     "INCONCLUSIVE": 2,
     "ERROR": 3,
     "FAIL": 4,
-    "NOT_CONVICTED": 4,
+    "MISSED": 4,
 }
 _PASSING, _UNDECIDED, _BAD = 1, (2, 3), 4
 _ORDER = {kind: place for place, kind in enumerate(ChangeKind)}

@@ -38,7 +38,7 @@ class Facts:
     @property
     def escaped(self) -> tuple[ScenarioReport, ...]:
         """The controls that were not convicted, without those that an interruption kept from being judged."""
-        open_ = (each for each in self.controls if each.standing is ControlResult.NOT_CONVICTED)
+        open_ = (each for each in self.controls if each.standing is ControlResult.MISSED)
         return tuple(each for each in open_ if not (self.interrupted and each.convicted is None))
 
     @property
@@ -139,11 +139,11 @@ def _besides(facts: Facts) -> Iterator[str]:
     if facts.interrupted:
         yield "the run was interrupted"
     if escaped := len(facts.escaped):
-        yield f"{_of(escaped, len(facts.controls), 'control')} {'was' if escaped == 1 else 'were'} not convicted"
+        yield f"{_of(escaped, len(facts.controls), 'control')} {'was' if escaped == 1 else 'were'} not detected"
     if broken := len(facts.having(Verdict.ERROR)):
         yield f"{_of(broken, len(facts.tried), facts.noun)} could not be carried out or judged"
     elif facts.problems and not facts.interrupted:
-        yield "the evidence is not whole"
+        yield "the evidence is incomplete"
 
 
 def _worse(facts: Facts) -> str:
@@ -170,12 +170,12 @@ def _environment(facts: Facts) -> str:
     if facts.escaped:
         was = "was" if len(facts.escaped) == 1 else "were"
         return (
-            f"{_of(len(facts.escaped), len(facts.controls), 'control')} {was} not convicted ({_keys(facts.escaped)}): "
+            f"{_of(len(facts.escaped), len(facts.controls), 'control')} {was} not detected ({_keys(facts.escaped)}): "
             "while a subject known to be bad goes unnoticed, the other answers prove nothing."
         )
     if broken := facts.having(Verdict.ERROR):
         return f"{_of(len(broken), total, facts.noun)} could not be carried out or judged: {_keys(broken)}."
-    return f"The evidence is not whole: {facts.problems[0].place}: {facts.problems[0].text}."
+    return f"The evidence is incomplete: {facts.problems[0].place}: {facts.problems[0].text}."
 
 
 def _inconclusive(facts: Facts) -> str:
@@ -199,7 +199,7 @@ def _conformant(facts: Facts) -> str:
     if accepted := facts.accepted:
         sentence += f", and the violations of {len(accepted)} were accepted beforehand: {_found(accepted)}"
     if count := len(facts.controls):
-        were = "was convicted, as it" if count == 1 else "were convicted, as they"
+        were = "was detected, as it" if count == 1 else "were detected, as they"
         sentence += f"; {_of(count, count, 'control')} {were} must be"
     return sentence + "."
 

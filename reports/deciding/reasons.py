@@ -138,7 +138,7 @@ def _undecided(report: Report) -> Iterator[Reason]:
     for verdict, name, text, open_ in (
         (
             Verdict.ERROR,
-            "controls not convicted",
+            "controls not detected",
             "While a subject known to be bad goes unnoticed, the other answers prove nothing.",
             controls(Verdict.ERROR),
         ),

@@ -205,6 +205,6 @@ def _cases(report: Report) -> Iterator[str]:
 
 def _problems(report: Report) -> Iterator[str]:
     if report.problems:
-        yield from ("", "### Not whole", "")
+        yield from ("", "### Incomplete evidence", "")
         for each in report.problems:
             yield f"- {_cell(each.place, NAME_MAX)}: {_cell(each.text, 300)}"

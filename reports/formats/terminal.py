@@ -265,12 +265,12 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
         yield "scenarios"
         yield from _rows(report.scenarios, colour=colour)
     if report.controls:
-        yield "controls (known to be bad; each must be convicted)"
+        yield "controls (known-bad subjects: each must be detected)"
         yield from _rows(report.controls, colour=colour)
     if report.cases:
         yield from _cases(report, colour=colour)
     if report.problems:
-        yield "not whole"
+        yield "incomplete evidence"
         yield from (f"  ! {one_line(each.place)}: {one_line(each.text)}" for each in report.problems)
     yield from _witnesses(report)
     yield from _case_witnesses(report)

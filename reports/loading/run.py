@@ -195,7 +195,7 @@ def _of_state(source: _Source) -> tuple[Problem, ...]:
         *((each.name, "case") for each in source.cases),
     ]
     problems += [
-        Problem(place=f"runs/{name}", text=f"nobody planned this {kind}; it is reported all the same")
+        Problem(place=f"runs/{name}", text=f"This {kind} was not planned in this run; it is reported anyway")
         for name, kind in found
         if name not in planned
     ]

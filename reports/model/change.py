@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
 
 
 #: What a case may be now without anybody having to look at it.
-_NOTHING_AGAINST = frozenset({"PASS", "CONVICTED", "NOT_APPLICABLE"})
+_NOTHING_AGAINST = frozenset({"PASS", "DETECTED", "NOT_APPLICABLE"})
 
 
 class CaseKind(StrEnum):

@@ -112,8 +112,8 @@ class FaultRow:
 class ControlResult(StrEnum):
     """What a control proved about this suite."""
 
-    CONVICTED = "CONVICTED"
-    NOT_CONVICTED = "NOT CONVICTED"
+    DETECTED = "DETECTED"
+    MISSED = "MISSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class ScenarioReport:
     @property
     def standing(self) -> ControlResult:
         """A control that was not judged has not been convicted."""
-        return ControlResult.CONVICTED if self.convicted else ControlResult.NOT_CONVICTED
+        return ControlResult.DETECTED if self.convicted else ControlResult.MISSED
 
     @property
     def clear(self) -> bool:

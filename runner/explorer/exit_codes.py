@@ -33,7 +33,7 @@ class Paced(Protocol):
 
 
 def told(planned: Plan, walk: Walk, broker: Paced) -> bool:
-    """Whether a walk says anything."""
+    """Whether a walk was conclusive."""
     return not (broker.slow and (walk.finding or planned.timeout_ms != LONG_MS))
 
 
@@ -59,8 +59,12 @@ def thin(store: Store) -> str:
     """Why the walks so far are too few to acquit a release; empty when they are not."""
     telling = store.walks - store.slow
     if store.slow > telling:
-        return f"{store.slow} of {store.walks} walks were too slow: most of what was tried says nothing"
-    return f"{telling} walks say something; fewer than {TELLING_LEAST} acquit nobody" if telling < TELLING_LEAST else ""
+        return f"{store.slow} of {store.walks} walks were too slow to be conclusive"
+    return (
+        f"{telling} walks were conclusive; at least {TELLING_LEAST} conclusive walks are needed to pass a release"
+        if telling < TELLING_LEAST
+        else ""
+    )
 
 
 def of_walk(planned: Plan, walk: Walk, broker: Paced, release: str) -> ExitCode:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
-from fixtures.waiting import WaitedInVainError
+from fixtures.waiting import WaitTimeoutError
 from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Outcome
 
 #: Two cores are busy with three clusters of which most wait; a fourth only makes short timeouts unreliable.
@@ -143,7 +143,7 @@ class WorkerPool:
             self._outcomes[case.key].set_result(outcome)
 
     def close(self) -> None:
-        """End every lane and its cluster. Raises what ending a cluster raises, and WaitedInVainError."""
+        """End every lane and its cluster. Raises what ending a cluster raises, and WaitTimeoutError."""
         self._stopping.set()
         for each in self._sweeps:
             self._errors += _ended(each)
@@ -155,7 +155,7 @@ class WorkerPool:
             self._errors += _ended(each)
         if late := [thread.name for thread in self._threads if thread.is_alive()]:
             self._errors.append(
-                WaitedInVainError(f"Waited {ENDED_WITHIN_S:.0f} s for the cases of {', '.join(late)} to end.")
+                WaitTimeoutError(f"Waited {ENDED_WITHIN_S:.0f} s for the cases of {', '.join(late)} to end.")
             )
         if self._errors:
             raise self._errors[0]

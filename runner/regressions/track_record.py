@@ -215,10 +215,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--releases", metavar="LIST", help="such as 4.0.0,4.3.1 (default: every one of the matrix)")
     parser.add_argument("--bugs", default="", metavar="LIST", help="such as KB-05,KB-03/TV1 (default: all)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="releases at a time (default 2)")
-    parser.add_argument("--again", action="store_true", help="perform every row, also those that have an answer")
-    parser.add_argument("--render", action="store_true", help="perform nothing; write table and page of what there is")
+    parser.add_argument(
+        "--rerun", "--again", action="store_true", help="run all rows again, also those with a stored result"
+    )
+    parser.add_argument(
+        "--render-only", "--render", action="store_true", help="run nothing; rebuild the pages from stored results"
+    )
     options = parser.parse_args(arguments)
-    if options.render:
+    if options.render_only:
         return _render()
     try:
         names = RELEASES if options.releases is None else tuple(filter(None, options.releases.split(",")))
@@ -230,7 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.jobs < 1:
         parser.error("--jobs needs a number of releases at a time, at least 1")
     directory = OUT / f"track-record-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
-    record = Record(directory, matrix.commit(), again=options.again)
+    record = Record(directory, matrix.commit(), again=options.rerun)
     began = time.monotonic()
     try:
         check_machine(evidence=directory)

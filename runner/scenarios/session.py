@@ -208,7 +208,7 @@ class ConformanceSession:
             self._unjudged(planned.key, str(error))
             return None
         verdict = judgement.result()
-        word = ("CONVICTED" if verdict.convicted else "NOT CONVICTED") if verdict.control else verdict.verdict.name
+        word = ("DETECTED" if verdict.convicted else "MISSED") if verdict.control else verdict.verdict.name
         seconds = self._ended[planned.key].seconds
         self.console.say(f"{word:13} {planned.key}  {seconds:.0f} s  {verdict.reason}")
         return verdict
@@ -236,7 +236,7 @@ class ConformanceSession:
     def finish(self, exitstatus: int, interrupts: DeferredSignals) -> int:
         """Close everything, write every face of the report, and return the exit code."""
         if interrupts.asked and self._laboratory is not None:
-            self.console.say("interrupted: what is being judged is finished, then the brokers are stopped")
+            self.console.say("Interrupted: finishing the current judgement, then stopping the brokers")
         try:
             self.close(in_peace=not interrupts.asked)
         except ENVIRONMENT_ERRORS as error:

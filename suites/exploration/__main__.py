@@ -123,7 +123,7 @@ def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
             followed = f" (fleeting{', and doubtful' if signature in doubts else ''}; followed up at seed {seeds})"
         console.say(f"  {count:5} × {name}: {NAMED.get(signature, signature)}{followed}")
     if not walks:
-        console.say("No walk of this call says anything.")
+        console.say("No walk was conclusive.")
     if too_few := thin(store):
         console.say(f"{too_few}.")
     return of_exploration(store, walks=walks)

@@ -65,7 +65,7 @@ def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
         "1 record of producer 26, epoch 0, sequence 17",
         "known bug KB-05",
         "documented limitation",
-        "that it is what shows here is not proven",
+        "nothing proves that it caused this failure",
         "broker 1 closed the connection",
         "A precondition of the claim was not met",
         VIOLATED.replay,

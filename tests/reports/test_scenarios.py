@@ -279,7 +279,7 @@ def test_two_hundred_violations_stay_below_two_megabytes(tmp_path: Path) -> None
     report = load_run(make_run(tmp_path, (*failed, other)))
     page = html.render(report, tmp_path)
     assert len(page.encode("utf-8")) < 2_000_000
-    full, short = page.count('<figure id="timeline-'), page.count("Told in short")
+    full, short = page.count('<figure id="timeline-'), page.count("Shortened, because many scenarios failed")
     assert (full + short, full >= IN_FULL_MIN) == (200, True)
     assert '<figure id="timeline-the-only-duplicate"' in page
     assert page.count("The first violation") == 200
@@ -287,7 +287,7 @@ def test_two_hundred_violations_stay_below_two_megabytes(tmp_path: Path) -> None
     assert {f'id="{each}"' for each in links} <= set(re.findall(r'id="[^"]+"', page))
     # A dozen of them is told in full.
     few = load_run(make_run(tmp_path / "few", failed[:12]))
-    assert "Told in short" not in html.render(few, tmp_path / "few")
+    assert "Shortened, because many scenarios failed" not in html.render(few, tmp_path / "few")
 
 
 def test_availability_is_in_the_results(tmp_path: Path) -> None:

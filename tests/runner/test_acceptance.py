@@ -175,4 +175,4 @@ def test_the_table_names_bugs_of_subjects_and_not_of_controls() -> None:
     assert "commit c0ffee, 2026-01-02: **NO-GO**, exit code 1, 700 s. a fails without a known bug of 4.3.1." in text
     assert "| a | FAIL | KB-16 | 12 |" in text
     assert "| a | FAIL | unnamed | 12 |" in text
-    assert "| a | convicted |  | 12 |" in text
+    assert "| a | detected |  | 12 |" in text

@@ -122,8 +122,8 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.BROKEN_SEQUENCE: (
         "A producer's own numbering of its records has a gap or a repeat in the log of a partition.",
-        "A leader takes of an idempotent producer only the number that comes next: one that does not follow was let past"
-        " it, or what stood before it is gone.",
+        "A leader accepts only the next sequence number: a gap means that it accepted a wrong one, or that earlier"
+        " records are lost.",
         "Not reported again where a record of the producer is found to be missing, doubled or out of its place.",
     ),
     Anomaly.POLL_SKIP: (
