@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from runner.scenarios.planning import Variant
+    from runner.scenarios.scenario import RunScenario
 
 
 @pytest.fixture
-def run(request: pytest.FixtureRequest, variant: Variant) -> Callable[..., None]:
-    """Conduct the scenario that the test describes; the verdict follows when the judge has spoken."""
+def run(request: pytest.FixtureRequest, variant: Variant) -> RunScenario:
+    """Run the scenario that the test describes; the verdict follows when the judge has spoken."""
+    del variant  # named so that pytest repeats the test for each client and seed
     from runner.scenarios.plugin import JUDGEMENT, SESSION
 
-    run_scenario = request.config.stash[SESSION].runner_for(request, variant)
-
-    def run_and_defer(**values: object) -> None:
-        request.node.stash[JUDGEMENT] = run_scenario(**values)
+    def run_and_defer(**_: object) -> None:
+        # What the test says was read when it was collected.
+        request.node.stash[JUDGEMENT] = request.config.stash[SESSION].run(request.node)
 
     return run_and_defer

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
 from runner.config import Profile, RunConfig
+from runner.scenarios.scenario import Scenario
 
 #: What one scenario takes on two cores with a warm cache, with its share of starting and judging: measured on runs of
 #: the quick profile. A client in a JVM of its own takes longer to start; controls need no java client and fewer phases.
@@ -93,6 +95,41 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
         client=variant.client,
         replay=f'{replace(config, seed=variant.seed, client=variant.client).replay} -k "{item.originalname}"',
     )
+
+
+def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
+    """The scenario that a collected test describes; nothing is started.
+
+    Raises pytest.UsageError when the test describes none, or one that cannot be.
+    """
+    assert isinstance(item, pytest.Function)
+    planned, variant = planned_of(item, config), item.callspec.params["variant"]
+    assert isinstance(variant, Variant)
+    control = item.get_closest_marker("convict")
+    described: list[Scenario] = []
+
+    def describe(**values: Any) -> None:
+        scenario = Scenario(
+            name=planned.scenario,
+            test_name=item.originalname,
+            claim=planned.claim,
+            requirements=planned.requirements,
+            client=variant.client,
+            seed=variant.seed,
+            expects=() if control is None else control.args,
+            **values,
+        )
+        described.append(scenario)
+
+    try:
+        item.function(run=describe)
+    # Whatever is wrong is wrong in the scenario's own lines, or in a plan or a fault that refused its arguments.
+    except Exception as error:
+        reason = str(error).replace(f"{Scenario.__name__}.__init__()", "run()")
+        raise pytest.UsageError(f"{item.nodeid} does not describe a scenario: {reason}") from error
+    if len(described) != 1:
+        raise pytest.UsageError(f"{item.nodeid} calls run {len(described)} times; a scenario calls it once.")
+    return described[0]
 
 
 def listed(planned: Collection[Planned]) -> Iterator[str]:

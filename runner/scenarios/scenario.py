@@ -1,21 +1,26 @@
 """A scenario: a claim about a subject under an attack, as one value.
 
-A test function in this room *is* a scenario: its docstring is the claim, its `requirement` marker names the rows of
-the catalogue, and its one call to `run` gives the subject (cluster, workload) and the attack (schedule). It contains
-no assertion, because nothing is judged while it runs.
+A test function below `suites/<family>` *is* a scenario: its docstring is the claim, its `requirement` marker names the
+rows of the catalogue, and its one call to `run` gives the subject (cluster, workload) and the attack (schedule). It
+contains no assertion, because nothing is judged while it runs. It is called twice: when it is collected, to read the
+description, so that a wrong one is refused before anything starts; and when its turn comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import pytest
 
 from chaos.schedule import Schedule, duration_s
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.workloads import WorkloadPlan
+from verification.coverage.coverage import MEASURES
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.errors import UnknownFloorError
 from verification.vocabulary.experiment import Floor
 
 requirement = pytest.mark.requirement
@@ -48,6 +53,27 @@ TRANSACTIONS = (
 )
 
 
+class RunScenario(Protocol):
+    """The `run` that a scenario calls, once: subject, attack and coverage floors, as documented at `Scenario`."""
+
+    def __call__(
+        self,
+        *,
+        cluster: ClusterMaker,
+        workload: WorkloadPlan,
+        schedule: Schedule = (),
+        floors: tuple[Floor, ...] = FLOORS,
+        observe_s: float = 3.0,
+        replication: int = 3,
+        min_in_sync: int = 2,
+        mock: bool = False,
+        copies_on: bool = True,
+        survives: bool = False,
+        topic_settings: Mapping[str, str] = {},
+    ) -> None:
+        """Describe the scenario while tests are collected; run it when its turn comes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """Subject, attack and claim, with what must have happened for a verdict to mean anything.
@@ -56,6 +82,8 @@ class Scenario:
     least time that the workload runs before the first fault and after the last one. `mock` puts librdkafka's mock
     cluster in the place of the cluster. `copies_on` says that copiers are expected to copy everything in the end.
     `survives` says that nothing in the schedule may end a transactional producer for good.
+
+    Raises UnknownFloorError for a floor that nothing measures, ValueError for an anomaly that does not exist.
     """
 
     name: str
@@ -75,9 +103,13 @@ class Scenario:
     mock: bool = False
     copies_on: bool = True
     survives: bool = False
-    topic_settings: dict[str, str] = field(default_factory=dict)
+    topic_settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if unknown := [each.name for each in self.floors if each.name not in MEASURES]:
+            raise UnknownFloorError(f"coverage floor {unknown[0]!r} is unknown; known are {', '.join(MEASURES)}")
+        for anomaly in "|".join(self.expects).split("|") if self.expects else ():
+            Anomaly(anomaly)
         # One fault that took hold says nothing about the other steps.
         floors = (
             replace(each, need=max(each.need, len(self.schedule))) if each.name == "faults_confirmed" else each

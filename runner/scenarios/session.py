@@ -26,14 +26,14 @@ from runner.environment import Environment, describe_machine, prepare
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.resources import RunResources
 from runner.scenarios.phases import run_scenario
-from runner.scenarios.planning import LOCAL_ONLY, Variant, listed, planned_of, summed_up
+from runner.scenarios.planning import LOCAL_ONLY, listed, planned_of, scenario_of, summed_up
 from runner.scenarios.scenario import Scenario
 from verification.vocabulary.errors import VerificationError
 from verification.vocabulary.verdict import ExitCode, ScenarioVerdict
 from wire.errors import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from runner.signals import DeferredSignals
 
@@ -54,6 +54,7 @@ class ConformanceSession:
         self.machine: dict[str, str] = {}
         self.began = time.monotonic()
         self._planned: dict[str, Planned] = {}
+        self._scenarios: dict[str, Scenario] = {}
         self._ended: dict[str, Ended] = {}
         self._broken: dict[str, str] = {}
         self._problems: list[str] = []
@@ -66,12 +67,13 @@ class ConformanceSession:
     # -- planning ----------------------------------------------------------------------------------------------
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
-        """Remember every scenario that this run means to execute."""
+        """Remember every scenario that this run means to execute; raises pytest.UsageError for a wrong one."""
         for item in items:
             planned = planned_of(item, self.config)
             if planned.key in self._planned:
                 raise pytest.UsageError(f"Two scenarios are called {planned.key}; rename one of the functions.")
             self._planned[planned.key] = planned
+            self._scenarios[planned.key] = scenario_of(item, self.config)
         if self._planned and not self.listing:
             self.console.say(summed_up(self._planned.values()))
 
@@ -91,25 +93,10 @@ class ConformanceSession:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def runner_for(self, request: pytest.FixtureRequest, variant: Variant) -> Callable[..., Future[ScenarioVerdict]]:
-        """The `run` that a scenario calls: conducts it and hands its evidence to the judge."""
-        planned = planned_of(request.node, self.config)
-        control = request.node.get_closest_marker("convict")
-
-        def run(**values: object) -> Future[ScenarioVerdict]:
-            scenario = Scenario(
-                name=planned.scenario,
-                test_name=request.node.originalname,
-                claim=planned.claim,
-                requirements=planned.requirements,
-                client=variant.client,
-                seed=variant.seed,
-                expects=() if control is None else control.args,
-                **values,  # type: ignore[arg-type]
-            )
-            return self._conduct(planned.key, scenario)
-
-        return run
+    def run(self, item: pytest.Item) -> Future[ScenarioVerdict]:
+        """Run the scenario that a test describes and hand its evidence to the judge."""
+        key = planned_of(item, self.config).key
+        return self._conduct(key, self._scenarios[key])
 
     def _conduct(self, key: str, scenario: Scenario) -> Future[ScenarioVerdict]:
         from runner.scenarios.mock_run import MockScenarioRun

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.faults import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
-
-Run = Callable[..., None]
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, both_clients, requirement
 
 
 @both_clients
 @requirement("TXN-25", "TXN-16", "ISO-02", "ISO-09", "COORD-11")
-def test_leader_crash_while_committing(run: Run) -> None:
+def test_leader_crash_while_committing(run: RunScenario) -> None:
     """Once the cluster has recovered from a leader's crash, no transaction is visible in part."""
     run(
         cluster=THREE_BROKERS,

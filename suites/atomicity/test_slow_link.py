@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.cluster import Site
 from chaos.faults import DegradeSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
-
-Run = Callable[..., None]
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, nightly, requirement
 
 
 @nightly
 @requirement("TXN-25")
-def test_slow_and_narrow_link(run: Run) -> None:
+def test_slow_and_narrow_link(run: RunScenario) -> None:
     """Behind a slow and narrow link transactions take long, and end as their clients were told."""
     run(
         cluster=THREE_BROKERS,

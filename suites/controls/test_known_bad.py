@@ -6,17 +6,13 @@ whole run an ERROR.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.clients import SyncPoint
 from chaos.cluster import Site
 from chaos.faults import ElectUncleanly, IsolateThenCrashLeader, KillClient, LoseResponses, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
-from runner.scenarios.scenario import THREE_BROKERS, convict, librdkafka, smoke
+from runner.scenarios.scenario import THREE_BROKERS, RunScenario, convict, librdkafka, smoke
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 #: A control is convicted by what is found; it needs no more than a fault that took hold.
 STRUCK = (Floor(name="ok_before", need=20), Floor(name="faults_confirmed", need=1))
@@ -24,7 +20,7 @@ STRUCK = (Floor(name="ok_before", need=20), Floor(name="faults_confirmed", need=
 
 @smoke
 @convict("duplicate")
-def test_retries_without_idempotence(run: Run) -> None:
+def test_retries_without_idempotence(run: RunScenario) -> None:
     """A producer that retries lost responses without idempotence writes records twice."""
     run(
         cluster=THREE_BROKERS,
@@ -35,7 +31,7 @@ def test_retries_without_idempotence(run: Run) -> None:
 
 
 @convict("lost-write")
-def test_acknowledged_by_the_leader_alone(run: Run) -> None:
+def test_acknowledged_by_the_leader_alone(run: RunScenario) -> None:
     """With acks=1 an isolated leader acknowledges records that die with it."""
     run(
         cluster=THREE_BROKERS,
@@ -46,7 +42,7 @@ def test_acknowledged_by_the_leader_alone(run: Run) -> None:
 
 
 @convict("duplicate")
-def test_copier_that_writes_then_commits_offsets(run: Run) -> None:
+def test_copier_that_writes_then_commits_offsets(run: RunScenario) -> None:
     """A copier that dies between writing and committing its offsets makes its successor write again."""
     run(
         cluster=THREE_BROKERS,
@@ -57,7 +53,7 @@ def test_copier_that_writes_then_commits_offsets(run: Run) -> None:
 
 
 @convict("offset-without-output")
-def test_copier_that_commits_offsets_then_writes(run: Run) -> None:
+def test_copier_that_commits_offsets_then_writes(run: RunScenario) -> None:
     """A copier that dies between committing its offsets and writing leaves inputs without outputs."""
     run(
         cluster=THREE_BROKERS,
@@ -68,7 +64,7 @@ def test_copier_that_commits_offsets_then_writes(run: Run) -> None:
 
 
 @convict("output-without-offset")
-def test_copier_that_never_comes_back(run: Run) -> None:
+def test_copier_that_never_comes_back(run: RunScenario) -> None:
     """The outputs of a copier that dies before committing its offsets, and has no successor, have no offset."""
     run(
         cluster=THREE_BROKERS,
@@ -80,7 +76,7 @@ def test_copier_that_never_comes_back(run: Run) -> None:
 
 
 @convict("aborted-read|early-read")
-def test_reader_that_lies_about_its_isolation(run: Run) -> None:
+def test_reader_that_lies_about_its_isolation(run: RunScenario) -> None:
     """A read_uncommitted consumer that claims read_committed is given aborted and undecided records."""
     run(
         cluster=THREE_BROKERS,
@@ -90,7 +86,7 @@ def test_reader_that_lies_about_its_isolation(run: Run) -> None:
 
 
 @convict("lost-write")
-def test_unclean_election(run: Run) -> None:
+def test_unclean_election(run: RunScenario) -> None:
     """A leader that is elected uncleanly does not have what the last one acknowledged."""
     run(
         cluster=THREE_BROKERS,
@@ -105,7 +101,7 @@ def test_unclean_election(run: Run) -> None:
 
 @librdkafka
 @convict("aborted-read", "zombie-write")
-def test_mock_cluster(run: Run) -> None:
+def test_mock_cluster(run: RunScenario) -> None:
     """The mock cluster of librdkafka shows aborted records and lets a superseded producer commit."""
     run(
         cluster=THREE_BROKERS,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.faults import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import Controller, TransactionCoordinatorOf
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
-
-Run = Callable[..., None]
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, both_clients, requirement
 
 
 @both_clients
 @requirement("COORD-04", "COORD-05", "COORD-06", "TXN-25")
-def test_coordinator_crash_while_committing(run: Run) -> None:
+def test_coordinator_crash_while_committing(run: RunScenario) -> None:
     """A coordinator's successor finishes every commit and abort that had begun, and loses none."""
     run(
         cluster=THREE_BROKERS,
@@ -26,7 +22,7 @@ def test_coordinator_crash_while_committing(run: Run) -> None:
 
 
 @requirement("COORD-04", "TXN-25")
-def test_controller_crash_while_committing(run: Run) -> None:
+def test_controller_crash_while_committing(run: RunScenario) -> None:
     """Losing the active controller delays transactions; it changes the outcome of none."""
     run(
         cluster=THREE_BROKERS,

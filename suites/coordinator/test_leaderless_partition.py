@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.clients import SyncPoint
 from chaos.faults import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderAwayFromCoordinators
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, both_clients, requirement
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 
 @both_clients
 @requirement("COORD-11", "TXN-16", "TXN-25", "ISO-01")
-def test_commit_while_a_partition_has_no_leader(run: Run) -> None:
+def test_commit_while_a_partition_has_no_leader(run: RunScenario) -> None:
     """A commit that was acknowledged while a partition had no leader is visible there once the leader is back."""
     run(
         cluster=THREE_BROKERS,

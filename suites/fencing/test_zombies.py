@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.cluster import Site
 from chaos.faults import PartitionedZombie, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, both_clients, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, both_clients, requirement
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 #: Surviving a zombie proves nothing unless a broker refused it after its successor had been initialised, and the
 #: successor could work.
@@ -22,7 +18,7 @@ TIMEOUT_S = 6.0
 
 @both_clients
 @requirement("FENCE-01", "FENCE-02", "FENCE-08", "FENCE-09")
-def test_paused_zombie(run: Run) -> None:
+def test_paused_zombie(run: RunScenario) -> None:
     """A producer paused past its transaction timeout and succeeded is fenced: nothing of its transaction shows."""
     run(
         cluster=THREE_BROKERS,
@@ -33,7 +29,7 @@ def test_paused_zombie(run: Run) -> None:
 
 
 @requirement("FENCE-01", "FENCE-02", "FENCE-09")
-def test_partitioned_zombie(run: Run) -> None:
+def test_partitioned_zombie(run: RunScenario) -> None:
     """A producer partitioned past its transaction timeout and succeeded meanwhile is fenced when it comes back."""
     run(
         cluster=THREE_BROKERS,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.cluster import Site
 from chaos.faults import CrashBroker, LoseResponses
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import IdempotentAppend
-from runner.scenarios.scenario import THREE_BROKERS, requirement
-
-Run = Callable[..., None]
+from runner.scenarios.scenario import THREE_BROKERS, RunScenario, requirement
 
 
 @requirement("IDEMP-28", "IDEMP-18", "IDEMP-20", "REC-04")
-def test_leader_crash_while_sending(run: Run) -> None:
+def test_leader_crash_while_sending(run: RunScenario) -> None:
     """A leader's crash between append and acknowledgement neither loses nor duplicates nor reorders a record."""
     run(
         cluster=THREE_BROKERS,
@@ -25,7 +21,7 @@ def test_leader_crash_while_sending(run: Run) -> None:
 
 
 @requirement("IDEMP-28", "IDEMP-17", "IDEMP-04")
-def test_responses_lost(run: Run) -> None:
+def test_responses_lost(run: RunScenario) -> None:
     """A record whose acknowledgement was lost on the way is retried and still stands in the log once."""
     run(
         cluster=THREE_BROKERS,

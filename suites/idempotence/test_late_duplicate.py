@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.cluster import Site
 from chaos.faults import LateDuplicate
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, librdkafka, local_only, nightly, requirement
+from runner.scenarios.scenario import (
+    FLOORS,
+    THREE_BROKERS,
+    TRANSACTIONS,
+    RunScenario,
+    librdkafka,
+    local_only,
+    nightly,
+    requirement,
+)
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 #: A client gives a request up after this long and sends it again; its transactions last 30 s.
 SOCKET_TIMEOUT_MS = 1500
@@ -22,7 +27,7 @@ SOCKET_TIMEOUT_MS = 1500
 @librdkafka
 @local_only
 @requirement("TXN-31", "IDEMP-28", "TXN-25")
-def test_late_duplicate(run: Run) -> None:
+def test_late_duplicate(run: RunScenario) -> None:
     """A producer one of whose requests arrives again after its transaction goes on with the next transaction."""
     # One partition of each topic: the next transaction writes where the late request was meant to go.
     run(

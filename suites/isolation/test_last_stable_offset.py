@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.clients import SyncPoint
 from chaos.faults import KillClient
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 
 @requirement("EXP-01", "ISO-01", "ISO-02")
-def test_producer_killed_with_an_open_transaction(run: Run) -> None:
+def test_producer_killed_with_an_open_transaction(run: RunScenario) -> None:
     """The last stable offset stands at an abandoned transaction and moves on once it has timed out."""
     run(
         cluster=THREE_BROKERS,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.clients import SyncPoint
 from chaos.cluster import Site
 from chaos.faults import CutSite, KillClient
 from chaos.schedule import Step
 from chaos.targets import GroupCoordinator
 from fixtures.workloads import Copy
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 PARTITIONS = 2
 #: Copies never abort of their own will, so no floor for aborted transactions. The feeder and the copier that was spared
@@ -27,7 +23,7 @@ COPYING = (
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
-def test_copier_killed_in_mid_transaction(run: Run) -> None:
+def test_copier_killed_in_mid_transaction(run: RunScenario) -> None:
     """A copier killed before its commit leaves no output, and its successor copies each input exactly once."""
     run(
         cluster=THREE_BROKERS,
@@ -38,7 +34,7 @@ def test_copier_killed_in_mid_transaction(run: Run) -> None:
 
 
 @requirement("GRP-04", "GRP-19")
-def test_copier_cut_from_its_group_coordinator(run: Run) -> None:
+def test_copier_cut_from_its_group_coordinator(run: RunScenario) -> None:
     """A copier that lost its group in mid-transaction cannot commit what another member has taken over."""
     run(
         cluster=THREE_BROKERS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.clients import SyncPoint
@@ -10,16 +9,15 @@ from chaos.faults import CrashBroker, PauseBroker
 from chaos.schedule import Step
 from chaos.targets import AllBrokers, LeaderOf
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement
 from verification.vocabulary.experiment import Floor
 
-Run = Callable[..., None]
 #: Every broker dies while commits are in flight.
 MID_COMMIT = Step(fault=CrashBroker(AllBrokers()), hold_s=1, while_held=SyncPoint.BEFORE_COMMIT, let_go_first=True)
 
 
 @requirement("REC-03", "REC-04", "COORD-13", "TXN-25")
-def test_all_brokers_killed_and_restarted(run: Run) -> None:
+def test_all_brokers_killed_and_restarted(run: RunScenario) -> None:
     """After every broker was killed in mid-commit, each transaction is committed or aborted as its client was told."""
     run(
         cluster=THREE_BROKERS,
@@ -31,7 +29,7 @@ def test_all_brokers_killed_and_restarted(run: Run) -> None:
 
 
 @requirement("REC-07", "ISO-09", "TXN-25")
-def test_leader_paused_past_its_session(run: Run) -> None:
+def test_leader_paused_past_its_session(run: RunScenario) -> None:
     """A leader that slept past its session wakes as a follower: nothing it then says is believed."""
     run(
         cluster=THREE_BROKERS,

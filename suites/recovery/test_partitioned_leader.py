@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.faults import CutFollowers, IsolateBrokers
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement
 from verification.vocabulary.experiment import Floor
-
-Run = Callable[..., None]
 
 
 @requirement("REC-07", "IDEMP-16", "TXN-25")
-def test_all_followers_cut_from_the_leader(run: Run) -> None:
+def test_all_followers_cut_from_the_leader(run: RunScenario) -> None:
     """A leader without in-sync followers refuses writes, stays leader, and loses nothing."""
     run(
         cluster=THREE_BROKERS,
@@ -28,7 +24,7 @@ def test_all_followers_cut_from_the_leader(run: Run) -> None:
 
 
 @requirement("REC-07", "IDEMP-23", "ISO-09", "TXN-25")
-def test_leader_cut_from_its_peers(run: Run) -> None:
+def test_leader_cut_from_its_peers(run: RunScenario) -> None:
     """A leader cut from its peers is replaced, and nobody is ever given what only the old one had."""
     run(
         cluster=THREE_BROKERS,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chaos.faults import StopBroker
 from chaos.schedule import Step
 from chaos.targets import Controller, LeaderOf, TransactionCoordinatorOf
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, nightly, requirement
-
-Run = Callable[..., None]
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, nightly, requirement
 
 
 @nightly
 @requirement("COORD-04", "TXN-25")
-def test_rolling_restart(run: Run) -> None:
+def test_rolling_restart(run: RunScenario) -> None:
     """Clean stops of a leader, a coordinator and the controller, one after the other, cost time and no transaction."""
     run(
         cluster=THREE_BROKERS,

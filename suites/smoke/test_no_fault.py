@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, requirement, smoke
-
-Run = Callable[..., None]
+from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement, smoke
 
 
 @smoke
 @requirement("TXN-16", "TXN-25", "ISO-02", "ISO-05")
-def test_transactions_without_faults(run: Run) -> None:
+def test_transactions_without_faults(run: RunScenario) -> None:
     """Without faults every committed transaction is visible as a whole and no aborted one is."""
     run(
         cluster=THREE_BROKERS,

@@ -13,6 +13,18 @@ from tests.support.paths import ROOT
 
 #: Collecting scenarios takes two seconds; a minute is for a machine that is busy with a cluster.
 WITHIN_S = 120.0
+#: A scenario whose one call is wrong.
+WRONG = """from chaos.faults import StopBroker
+from chaos.schedule import Step
+from fixtures.workloads import OrderFanOut
+from runner.scenarios.scenario import THREE_BROKERS, requirement
+from verification.vocabulary.experiment import Floor
+PLAN = OrderFanOut(partitions=4)
+PLAIN = dict(cluster=THREE_BROKERS, workload=PLAN)
+@requirement("TXN-25")
+def test_wrong_scenario(run):
+    {body}
+"""
 
 
 def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[str]:
@@ -137,3 +149,25 @@ def test_every_control_names_known_anomalies() -> None:
     for name, (expected,) in marks.items():
         assert expected, name
         assert {one for each in expected for one in each.split("|")} <= set(Anomaly), name
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("run(cluster=THREE_BROKERS, workload=PLAN, shedule=())", "run() got an unexpected keyword argument 'shedule'"),
+        ("run(cluster=THREE_BROKERS)", "run() missing 1 required keyword-only argument: 'workload'"),
+        ("run(**PLAIN, floors=(Floor(name='transaction', need=1),))", "coverage floor 'transaction' is unknown"),
+        ("run(**PLAIN, schedule=(Step(fault=StopBroker(), hold_s=1),))", "missing 1 required positional argument"),
+        ("pass", "calls run 0 times; a scenario calls it once"),
+    ],
+)
+def test_a_wrong_scenario_is_refused_before_anything_starts(body: str, sentence: str, tmp_path: Path) -> None:
+    """Its description is read when it is collected: `--list` refuses it too."""
+    file = tmp_path / "wrong" / "test_wrong.py"
+    file.parent.mkdir()
+    file.write_text(WRONG.format(body=body), encoding="utf-8")
+    done = conformance(str(file), "--list", "-k", "wrong_scenario", directory=tmp_path)
+    assert sentence in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == 4
+    assert not (tmp_path / "run").exists()
