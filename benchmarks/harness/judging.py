@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.measuring.errors import WorthlessJudgementError
 from benchmarks.measuring.ratio import Ratio, Unit
-from chaos.faults import CrashBroker
+from chaos.faults.brokers import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut

@@ -16,7 +16,7 @@ frame waits behind it, what follows a lost one is lost (`actions.py` has the rea
 are not selected pass as they came; without rules the relay is transparent byte for byte, TLS and garbage included
 (`framing.py`).
 
-**In place of a link.** `chaos.faults.TamperFrames` puts relays behind links of the mesh, which keeps cuts and
+**In place of a link.** `chaos.faults.frames.TamperFrames` puts relays behind links of the mesh, which keeps cuts and
 degradations of these links working, and takes them out when healing. Putting in and taking out closes the
 connections of these links, because the link server cannot move a connection; clients connect again at once.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.faults import CrashBroker
+from chaos.faults.brokers import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut

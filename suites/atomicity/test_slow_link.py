@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.cluster import Site
-from chaos.faults import DegradeSite
+from chaos.faults.sites import DegradeSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, nightly, requirement

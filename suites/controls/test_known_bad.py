@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from chaos.clients import SyncPoint
 from chaos.cluster import Site
-from chaos.faults import ElectUncleanly, IsolateThenCrashLeader, KillClient, LoseResponses, PausedZombie
+from chaos.faults.clients import KillClient
+from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
+from chaos.faults.sites import LoseResponses
+from chaos.faults.zombies import PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
 from runner.scenarios.scenario import THREE_BROKERS, RunScenario, convict, librdkafka, smoke

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.clients import SyncPoint
-from chaos.faults import CrashBroker
+from chaos.faults.brokers import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderAwayFromCoordinators
 from fixtures.workloads import OrderFanOut

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.cluster import Site
-from chaos.faults import PartitionedZombie, PausedZombie
+from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, both_clients, requirement

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chaos.cluster import Site
-from chaos.faults import CrashBroker, LoseResponses
+from chaos.faults.brokers import CrashBroker
+from chaos.faults.sites import LoseResponses
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import IdempotentAppend

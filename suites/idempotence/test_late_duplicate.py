@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.cluster import Site
-from chaos.faults import LateDuplicate
+from chaos.faults.late_duplicate import LateDuplicate
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut

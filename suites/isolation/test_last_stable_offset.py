@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.clients import SyncPoint
-from chaos.faults import KillClient
+from chaos.faults.clients import KillClient
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chaos.clients import SyncPoint
 from chaos.cluster import Site
-from chaos.faults import CutSite, KillClient
+from chaos.faults.clients import KillClient
+from chaos.faults.sites import CutSite
 from chaos.schedule import Step
 from chaos.targets import GroupCoordinator
 from fixtures.workloads import Copy

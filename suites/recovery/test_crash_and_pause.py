@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chaos.clients import SyncPoint
-from chaos.faults import CrashBroker, PauseBroker
+from chaos.faults.brokers import CrashBroker, PauseBroker
 from chaos.schedule import Step
 from chaos.targets import AllBrokers, LeaderOf
 from fixtures.workloads import OrderFanOut

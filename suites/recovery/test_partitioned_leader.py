@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.faults import CutFollowers, IsolateBrokers
+from chaos.faults.network import CutFollowers, IsolateBrokers
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.faults import StopBroker
+from chaos.faults.brokers import StopBroker
 from chaos.schedule import Step
 from chaos.targets import Controller, LeaderOf, TransactionCoordinatorOf
 from fixtures.workloads import OrderFanOut

@@ -9,19 +9,14 @@ import pytest
 from chaos.clients import ClientProcess, Succession, SyncPoint
 from chaos.cluster import BrokerId, Link, Position, Site, TopicPartition
 from chaos.errors import FutileFaultError, InjectionError
-from chaos.faults import (
-    CrashBroker,
-    CutSite,
-    DegradeSite,
-    ElectUncleanly,
-    Fault,
-    IsolateBrokers,
-    KillClient,
-    LoseResponses,
-    PartitionedZombie,
-    PausedZombie,
-    sites,
-)
+from chaos.faults import sites
+from chaos.faults.brokers import CrashBroker
+from chaos.faults.clients import KillClient
+from chaos.faults.compound import ElectUncleanly
+from chaos.faults.fault import Fault
+from chaos.faults.network import IsolateBrokers
+from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
+from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.nemesis import Applied, Nemesis
 from chaos.schedule import Step
 from chaos.targets import FollowerOf, LeaderOf, TransactionCoordinatorOf

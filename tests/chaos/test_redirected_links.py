@@ -15,7 +15,9 @@ from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Link, Site, TopicPartition
 from chaos.errors import FutileFaultError, InjectionError, LinkError, UnresolvedTargetError
-from chaos.faults import Injection, LateDuplicate, TamperFrames
+from chaos.faults.fault import Injection
+from chaos.faults.frames import TamperFrames
+from chaos.faults.late_duplicate import LateDuplicate
 from chaos.frames import Answer, Delay, Duplicate, FrameFilter, FrameLinks, Hold
 from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.links import ToxiproxyMesh

@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 #: Collecting scenarios takes two seconds; a minute is for a machine that is busy with a cluster.
 WITHIN_S = 120.0
 #: A scenario whose one call is wrong.
-WRONG = """from chaos.faults import StopBroker
+WRONG = """from chaos.faults.brokers import StopBroker
 from chaos.schedule import Step
 from fixtures.workloads import OrderFanOut
 from runner.scenarios.scenario import THREE_BROKERS, requirement
@@ -112,7 +112,7 @@ def test_every_scenario_makes_a_claim_on_known_requirements(tmp_path: Path) -> N
 
 def test_every_step_of_a_schedule_must_take_hold() -> None:
     """One confirmed fault of two says nothing about the other; a control's floors are meant likewise."""
-    from chaos.faults import CrashBroker
+    from chaos.faults.brokers import CrashBroker
     from chaos.schedule import Step
     from chaos.targets import Controller
     from fixtures.workloads import OrderFanOut
