@@ -6,12 +6,14 @@ and shows that something still moves. Both say the same: scenario, phase, what c
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
+LOG = logging.getLogger(__name__)
 #: Redrawn twice a second: fast enough to look alive, slow enough to cost nothing.
 LIVE_EVERY_S = 0.5
 #: CI systems end jobs that are silent for minutes; half a minute is far below any such limit.
@@ -32,7 +34,11 @@ class Console:
     _drawn: bool = False
 
     def say(self, text: str) -> None:
-        """Print a line above the live one."""
+        """Print a line above the live one; it is also in `run.log`."""
+        LOG.info("%s", text)
+        self._print(text)
+
+    def _print(self, text: str) -> None:
         with self._lock:
             self._erase()
             self.out.write(text + "\n")
@@ -40,8 +46,9 @@ class Console:
 
     def detail(self, text: str, *, indent: int = 4) -> None:
         """Print a line of detail, only where no live line tells the same."""
+        LOG.info("%s", text)
         if not self.live:
-            self.say(" " * indent + text)
+            self._print(" " * indent + text)
 
     def follow(self, status: Callable[[], str]) -> None:
         """Show `status()` until `unfollow`."""
@@ -74,7 +81,7 @@ class Console:
                     self._drawn = True
             elif time.monotonic() >= next_beat:
                 next_beat += HEARTBEAT_EVERY_S
-                self.say(f"    … {self._status()}")
+                self._print(f"    … {self._status()}")
 
     def _erase(self) -> None:
         if self._drawn:

@@ -7,6 +7,7 @@ reverse order, also when closing one thing fails.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from verification.vocabulary.verdict import ScenarioVerdict
 if TYPE_CHECKING:
     from types import TracebackType
 
+LOG = logging.getLogger(__name__)
 #: The judge works on the scenario before the one that runs, and must not take its brokers' time when a fault strikes.
 JUDGE_NICENESS = 10
 #: A judgement is mostly planning, which does not grow with the scenarios: one alone took 12 s of processor time, each of
@@ -61,6 +63,7 @@ class RunResources:
         began = time.monotonic()
         session = start(java_home=self.environment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
         self.seconds["spark start-up"] = time.monotonic() - began
+        LOG.info("Spark started in %.1f s; its log is %s", self.seconds["spark start-up"], self.spark_log)
         self._stack.callback(self._stop_spark, session)
         return session
 

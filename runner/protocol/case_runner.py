@@ -11,6 +11,7 @@ from being performed; the cluster is looked at before the next one and replaced 
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ from wire.errors import WireError
 from wire.messages import Definitions
 from wire.transaction_versions import AT_LEAST, TransactionVersion
 
+LOG = logging.getLogger(__name__)
 #: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it, and the
 #: first whose brokers take the requests of TV2.
 LEVELS_SINCE = "4.0.0"
@@ -177,12 +179,14 @@ class CaseRunner:
                 cluster=cluster,
                 together=alone if member is None else member.meet,
             )
+            LOG.info("%s begins on the cluster in %s", case.key, cluster.directory)
             began = time.monotonic()
             broke = inapplicable = ""
             try:
                 broke = _play(case, stage)
             except NotApplicableError as reason:
                 inapplicable = str(reason)
+            LOG.info("%s ended%s", case.key, f": {broke}" if broke else "")
             seconds = time.monotonic() - began - (0.0 if member is None else member.waited_s)
             return replace(self._performed(case, stage, broke, seconds), inapplicable=inapplicable)
 
@@ -252,7 +256,8 @@ def _play(case: Case, stage: CaseContext) -> str:
         return ""  # the statement that does not hold says so
     except NotApplicableError:
         raise
-    except Exception as error:  # noqa: BLE001 - a case without a verdict would be missed by nobody
+    except Exception as error:
+        LOG.exception("%s broke", case.key)
         return f"{type(error).__name__}: {error}"
     finally:
         stage.close()

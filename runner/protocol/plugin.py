@@ -22,6 +22,7 @@ from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.workers import WorkerPool, queues
 from runner.report_files import written_to
+from runner.run_log import RunLog
 from runner.selection import code_of_listing, narrowed_by, only_lists
 from runner.signals import DeferredSignals, StopRequests, deferred
 from verification.vocabulary.verdict import Verdict
@@ -52,6 +53,7 @@ class ProtocolPlugin:
         self._requests = requests
         self._deselected = 0
         self._workers: WorkerPool | None = None
+        self._log: RunLog | None = None
         self._closing: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -105,6 +107,8 @@ class ProtocolPlugin:
             with written_to(self.config.directory):
                 self.config.directory.mkdir(parents=True, exist_ok=True)
             environment = prepare(self.config, self.console)
+            with written_to(self.config.directory):
+                self._log = RunLog(self.config.directory)
             self.journal.begin(environment)
         except OnceproofError as error:
             self.journal.refuse(error)
@@ -156,6 +160,8 @@ class ProtocolPlugin:
         before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
         with deferred(asked=int(before)) as interrupts:
             self._finish(session, exitstatus, interrupts)
+        if self._log is not None:
+            self._log.close()
 
     def _finish(self, session: pytest.Session, exitstatus: int, interrupts: DeferredSignals) -> None:
         try:

@@ -6,6 +6,7 @@ the phases is the runner's.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shutil
 import time
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
     from runner.resources import RunResources
     from runner.scenarios.scenario import Scenario
+
+LOG = logging.getLogger(__name__)
 
 
 class ScenarioRun:
@@ -81,6 +84,7 @@ class ScenarioRun:
     def phase(self, name: str) -> Iterator[None]:
         """Name what is being done, in the live line, in the history and in errors."""
         self.phase_name = name
+        LOG.info("%s: %s begins", self.directory.root.name, name)
         began_ns = time.monotonic_ns()
         note = ""
         try:
@@ -89,8 +93,11 @@ class ScenarioRun:
             note = f"{type(error).__name__}: {error}"
             raise
         finally:
+            ended_ns = time.monotonic_ns()
+            how = f": {note}" if note else ""
+            LOG.info("%s: %s ended after %.1f s%s", self.directory.root.name, name, (ended_ns - began_ns) / 1e9, how)
             if self._recorder is not None:
-                self._recorder.record(Phase(name=name, began_ns=began_ns, ended_ns=time.monotonic_ns(), note=note))
+                self._recorder.record(Phase(name=name, began_ns=began_ns, ended_ns=ended_ns, note=note))
 
     def set_up(self) -> None:
         """Lease a healthy cluster, create the topics, say what will be tried."""

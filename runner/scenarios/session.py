@@ -7,6 +7,7 @@ laboratory when the first scenario needs it and closes it before the report is w
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from concurrent.futures import Future, wait
 from dataclasses import replace
@@ -25,6 +26,7 @@ from runner.console import Console
 from runner.environment import Environment, describe_machine, prepare
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.resources import RunResources
+from runner.run_log import RunLog
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.planning import LOCAL_ONLY, listed, planned_of, scenario_of, summed_up
 from runner.scenarios.scenario import Scenario
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from runner.signals import DeferredSignals
 
+LOG = logging.getLogger(__name__)
 #: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
 JUDGED_WITHIN_S = 600.0
 #: Errors that are about the machine, the network or us, and end one scenario, not the run.
@@ -63,6 +66,7 @@ class ConformanceSession:
         self._equipment: Environment | None = None
         self._unequipped: OnceproofError | None = None
         self._closing: list[str] = []
+        self._log: RunLog | None = None
 
     # -- planning ----------------------------------------------------------------------------------------------
 
@@ -119,6 +123,7 @@ class ConformanceSession:
             where = scenario_run.phase_name if scenario_run else "opening the laboratory"
             error = "; ".join([f"{where}: {problem}", *getattr(problem, "__notes__", ())])
             self._broken[key] = error
+            LOG.exception("%s broke", key)
             raise
         except KeyboardInterrupt as interruption:
             self._problems += getattr(interruption, "__notes__", [])
@@ -141,6 +146,7 @@ class ConformanceSession:
                 directory.mkdir(parents=True, exist_ok=True)
             self._equipment = prepare(self.config, self.console)
             with written_to(directory):
+                self._log = RunLog(directory)
                 keep_baseline(self.config)
                 self._write(RunState.RUNNING)
         except UsageError as error:
@@ -221,7 +227,14 @@ class ConformanceSession:
             self._laboratory = None
 
     def finish(self, exitstatus: int, interrupts: DeferredSignals) -> int:
-        """Close everything, write every face of the report, and return the exit code."""
+        """Close everything, write the report in every format, and return the exit code."""
+        try:
+            return self._finish(exitstatus, interrupts)
+        finally:
+            if self._log is not None:
+                self._log.close()
+
+    def _finish(self, exitstatus: int, interrupts: DeferredSignals) -> int:
         if interrupts.asked and self._laboratory is not None:
             self.console.say("Interrupted: finishing the current judgement, then stopping the brokers")
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -141,6 +142,22 @@ def test_every_face_of_the_report_is_written(smoke: Smoke) -> None:
     for name in ("report.html", "results.json", "junit.xml", "summary.md"):
         assert (directory / name).stat().st_size > 0
     assert str(directory / "report.html") in output
+
+
+def test_the_harness_has_its_log(smoke: Smoke) -> None:
+    """`run.log` has each phase of each scenario, the processes that were started, and the verdicts."""
+    log = (smoke.directory / "run.log").read_text(encoding="utf-8")
+    for directory in smoke.directory.glob("runs/*"):
+        assert f"{directory.name}: nemesis begins\n" in log
+        assert re.search(rf"{directory.name}: capture ended after [\d.]+ s\n", log)
+    for line in (
+        "clients.driver: started the client process-0-",
+        "readiness: the cluster in ",
+        "resources: Spark started",
+    ):
+        assert line in log
+    assert re.search(r"runner\.console: PASS +smoke-transactions-without-faults", log)
+    assert "Traceback" not in log
 
 
 def test_a_run_leaves_nothing_behind(smoke: Smoke) -> None:
