@@ -13,12 +13,12 @@ from reports.comparing import baseline, results
 from reports.comparing.baseline import Outcomes
 from reports.comparing.compare import compare
 from reports.formats import html
-from reports.formats.write import write_text
 from reports.loading.run import load_run
 from reports.model.change import Comparison
 from reports.model.errors import UnfitRunError
 from reports.model.wording import one_line, plain
 from verification.command_line import Parser
+from verification.evidence.atomic_write import atomic_write
 
 PAGE = "diff.html"
 
@@ -67,5 +67,5 @@ def lines(comparison: Comparison) -> Iterator[str]:
 def write(comparison: Comparison, directory: Path) -> Path:
     """Write the page; raises OSError when the directory cannot be written."""
     directory.mkdir(parents=True, exist_ok=True)
-    write_text(directory / PAGE, html.render_diff(comparison))
+    atomic_write(directory / PAGE, html.render_diff(comparison))
     return directory / PAGE

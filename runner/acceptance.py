@@ -12,19 +12,19 @@ earlier commits. A line goes when its cell has been run again, never before.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from fixtures.errors import OnceproofError
+from runner import checkout
 from runner.config import ROOT
 from runner.pytest_process import OverdueRunError, run_pytest
 from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
 from verification.known_bugs.catalogue import KnownBug, affects
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.vocabulary.verdict import Decision, ExitCode
@@ -90,7 +90,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         raise KeyboardInterrupt
     return {
         **asdict(cell),
-        "commit": _commit(),
+        "commit": checkout.commit(),
         "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
         "exit_code": code,
         "seconds": round(time.monotonic() - began),
@@ -208,43 +208,31 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
-    answer = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return answer.stdout.strip() or "unknown"
-
-
 def _done() -> list[dict[str, Any]]:
     if not LINES.is_file():
         return []
     return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file as a whole: hours of runs are in it, and an interruption leaves the one before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run what has no answer yet; exit code 1 when any cell has objections, 2 when one is missing, 5 when one broke."""
     parser = Parser(prog="python -m runner.acceptance", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--again", action="store_true", help="run every cell, also those that have been run")
+    parser.add_argument(
+        "--rerun", "--again", action="store_true", help="run all cells again, also those with a stored result"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
     lines = _done()
-    for cell in wanted(lines, _commit(), again=options.again, only=options.only):
+    for cell in wanted(lines, checkout.commit(), again=options.rerun, only=options.only):
         try:
             ran = run_cell(cell)
         except CellError as error:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
             return int(ExitCode.ENVIRONMENT)
         lines = [line for line in lines if not _is_of(line, cell)] + [ran]
-        _write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
-        _write(TABLE, render(lines))
+        LINES.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
+        atomic_write(TABLE, render(lines))
     for cell in never_run(lines):
         print(f"{cell.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
     return int(exit_of(lines))

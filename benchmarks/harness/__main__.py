@@ -137,7 +137,7 @@ def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitC
     )
     config = unreported(parse_release(options.kafka), directory, runtime=Runtime.LOCAL)
     environment = prepare(config, console)
-    circumstances = look(release=config.release.version, java=environment.java.major, root=ROOT)
+    circumstances = look(release=config.release.version, java=environment.java.major)
     for line in circumstances.lines():
         console.say(line)
     bench = Bench(request, config, environment, console)

@@ -35,7 +35,7 @@ from benchmarks.judge.generator.evidence import make
 from benchmarks.judge.generator.plan import Plan
 from benchmarks.measuring.publishing import publish
 from benchmarks.measuring.ratio import Ratio
-from benchmarks.measuring.table import render
+from benchmarks.measuring.table import look, render
 from fixtures.errors import OnceproofError
 from fixtures.tools.java import find_java
 from fixtures.tools.spark_class_archive import keep_classes
@@ -139,7 +139,7 @@ def measure(request: Request, records: int, place: Path, say: Callable[[str], No
 def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
     """Measure everything and say it; the exit code. Raises what a party raises."""
     require(request.contenders)
-    here = figures.circumstances(ROOT, java_major(spark_java()))
+    here = look(release="", java=java_major(spark_java()))
     # As after any run on a machine: what Spark's JVM loads is kept.
     keep_classes(find_java(), say=say)
     sizes = [measure(request, records, place, say) for records in request.sizes]

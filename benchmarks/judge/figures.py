@@ -14,7 +14,7 @@ from statistics import median
 from benchmarks.judge.contenders import CONTENDERS, DUCKDB, LARGE, PRODUCT, SMALL, TEXTBOOK, Contender, Judged, Setting
 from benchmarks.measuring.bound import Bound, promised
 from benchmarks.measuring.ratio import Ratio, Unit
-from benchmarks.measuring.table import Circumstances, aligned, look, render
+from benchmarks.measuring.table import Circumstances, aligned, render
 
 _GIB = 1 << 30
 #: The product is at least this much faster than the textbook, and at most this much slower than DuckDB.
@@ -135,11 +135,6 @@ def seen(sizes: Sequence[Size]) -> str:
                 )
             )
     return aligned(rows)
-
-
-def circumstances(root: Path, java: int) -> Circumstances:
-    """The circumstances as they are now; there is no broker."""
-    return look(release="", java=java, root=root)
 
 
 def machine(here: Circumstances, threads: int) -> tuple[str, ...]:

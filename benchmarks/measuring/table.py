@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from benchmarks.measuring.ratio import Ratio, Unit
+from runner.checkout import commit
 
 _HEAD = ("what", "against", "ratio", "min … max", "pairs", "seen here")
 _GIB = 1 << 30
@@ -38,15 +37,12 @@ class Circumstances:
         )
 
 
-def look(*, release: str, java: int, root: Path) -> Circumstances:
+def look(*, release: str, java: int) -> Circumstances:
     """The circumstances as they are now. The commit is `unknown` outside of a checkout."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=root, capture_output=True, text=True, check=False
-    )
     return Circumstances(
         release=release,
         java=java,
-        commit=described.stdout.strip() or "unknown",
+        commit=commit(),
         date=f"{datetime.now(tz=UTC):%Y-%m-%d}",
         processors=len(os.sched_getaffinity(0)),
         memory_gib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / _GIB,

@@ -102,7 +102,7 @@ def run(request: Request, console: Console, place: Path) -> ExitCode:
     """Measure everything and say it; the exit code. Raises what preparing and measuring raise."""
     config = unreported(default_release(), place, runtime=Runtime.LOCAL)
     environment = prepare(config, console)
-    here = look(release=config.release.version, java=environment.java.major, root=ROOT)
+    here = look(release=config.release.version, java=environment.java.major)
     for line in here.lines():
         console.say(line)
     found = measure(request, environment, place, console.say)

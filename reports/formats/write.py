@@ -6,7 +6,6 @@ user. Text from outside may hold what UTF-8 cannot encode (lone surrogates); it 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from reports.comparing import results
 from reports.formats import badge, ctrf, html, junit, summary, trace
 from reports.model.report import Report
+from verification.evidence.atomic_write import atomic_write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,5 @@ def write_all(report: Report, directory: Path) -> Written:
         # Scripts have no history that a trace could show.
         faces = (*faces, ("trace.json", lambda: trace.dumps(report)))
     for name, render in faces:
-        write_text(directory / name, render())
+        atomic_write(directory / name, render())
     return Written(page=directory / faces[0][0], files=tuple(directory / name for name, _ in faces))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(text.encode("utf-8", "replace"))
-    beside.replace(path)

@@ -12,7 +12,6 @@ writer must not put secrets in; options and machine facts go to the report as th
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from reports.model.errors import UnfitRunRecordError
 from reports.model.fitting import fit
+from verification.evidence.atomic_write import atomic_write
 
 FORMAT = 1
 #: Marks the file as ours: retention deletes only directories whose run.json carries it.
@@ -123,15 +123,13 @@ class RunRecord:
 
     def write(self, path: Path) -> None:
         """Write `run.json` at once or not at all; the directory must exist."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
         # A sweep writes it after each of 300 cases: laid out for people once it has ended, which takes ten times as long.
         text = json.dumps(
             {"format": FORMAT, "kind": KIND, **_fields(self)},
             default=_fields,
             indent=None if self.state is RunState.RUNNING else 1,
         )
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        atomic_write(path, text + "\n")
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 from fixtures.errors import OnceproofError, UsageError
 from runner.explorer.moves import Move, Plan, move_of
 from verification import specification
+from verification.evidence.atomic_write import atomic_write
 from wire.transaction_versions import TransactionVersion
 
 #: Of state.json, and of a list of moves.
@@ -128,9 +129,7 @@ class Store:
             "slow": self.slow,
             "seconds": round(self.seconds, 1),
         }
-        beside = self.file.with_suffix(".new")
-        beside.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
-        beside.replace(self.file)
+        atomic_write(self.file, json.dumps(body, indent=1) + "\n")
 
 
 def opened(directory: Path, release: str, *, model: str = "", say: Callable[[str], None] = lambda _: None) -> Store:

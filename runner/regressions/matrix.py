@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from reports.formats.track_record_page import Mark, Showing, TrackCell, TrackRec
 from reports.model.vocabulary import note_on
 from runner.config import ROOT
 from runner.regressions.reproduction import Reproduction, Result
+from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.releases import parse
 
 CELLS = ROOT / "docs" / "generated" / "track-record.json"
@@ -23,7 +23,6 @@ PAGE = ROOT / "docs" / "generated" / "track-record.html"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 FORMAT = 1
 #: What stands for, or behind, a commit that does not say which files were performed.
-UNKNOWN, DIRTY = "unknown", "-dirty"
 _MARKS = {
     Result.VIOLATED: Mark.VIOLATED,
     Result.HELD: Mark.HELD,
@@ -81,9 +80,9 @@ def write(
     _, closed, after = rest.partition(END)
     if not found or not closed:
         raise UnfitRecordError(f"{table} has lost the lines {BEGIN} and {END}, between which the matrix belongs.")
-    _replace(path, json.dumps(body, indent=1, ensure_ascii=False) + "\n")
-    _replace(page, track_record_page.render(told(ordered, rows)))
-    _replace(table, f"{before}{BEGIN}\n{render(ordered, rows)}{END}{after}")
+    atomic_write(path, json.dumps(body, indent=1, ensure_ascii=False) + "\n")
+    atomic_write(page, track_record_page.render(told(ordered, rows)))
+    atomic_write(table, f"{before}{BEGIN}\n{render(ordered, rows)}{END}{after}")
 
 
 def render(cells: Sequence[Cell], rows: Sequence[Reproduction]) -> str:
@@ -135,7 +134,7 @@ def _told(row: Reproduction, cells: Sequence[Cell], releases: Sequence[str]) -> 
             Showing(mark=mark, releases=tuple(seen_on), note=note) for (mark, note), seen_on in alike.items()
         ),
         median_s=statistics.median(cell.seconds for cell in cells),
-        replay=f"tox -e track-record -- --bugs {row.name} --again",
+        replay=f"tox -e track-record -- --bugs {row.name} --rerun",
     )
 
 
@@ -164,26 +163,3 @@ def _summary(cells: Sequence[Cell], rows: Sequence[Reproduction]) -> list[str]:
         f"{len(undecided)} undecided."
     ]
     return lines + [f"* {each}." for each in [*filter(None, mismatches), *undecided]]
-
-
-def commit(root: Path = ROOT) -> str:
-    """The commit of the checkout, with a mark when anything but its documents differs from that."""
-    found = _git(root, "rev-parse", "--short", "HEAD").strip()
-    # The matrix itself lies among the documents.
-    changed = _git(root, "status", "--porcelain", "--", ".", ":(exclude)docs")
-    return f"{found}{DIRTY if changed else ''}" if found else UNKNOWN
-
-
-def names_a_state(commit: str) -> bool:
-    """Whether two checkouts of that commit hold the same files."""
-    return commit != UNKNOWN and not commit.endswith(DIRTY)
-
-
-def _git(root: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout
-
-
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

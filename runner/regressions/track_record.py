@@ -29,6 +29,7 @@ from fixtures.downloads.progress import Downloads
 from fixtures.errors import OnceproofError
 from fixtures.machine import check_machine
 from fixtures.tools.java import find_java
+from runner import checkout
 from runner.config import OUT, ROOT, SUITES
 from runner.environment import Environment
 from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, CaseRunner
@@ -98,7 +99,7 @@ class Record:
         cell = self.cells.get((row.name, release))
         if cell is None or self.again or not cell.decided:
             return None
-        same = cell.commit == self.commit and matrix.names_a_state(self.commit)
+        same = cell.commit == self.commit and checkout.names_a_state(self.commit)
         return cell if same and (ROOT / cell.evidence).is_file() else None
 
     def keep(self, row: Reproduction, cell: Cell) -> None:
@@ -234,7 +235,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.jobs < 1:
         parser.error("--jobs needs a number of releases at a time, at least 1")
     directory = OUT / f"track-record-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
-    record = Record(directory, matrix.commit(), again=options.rerun)
+    record = Record(directory, checkout.commit(), again=options.rerun)
     began = time.monotonic()
     try:
         check_machine(evidence=directory)

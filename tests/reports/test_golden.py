@@ -24,10 +24,11 @@ from pathlib import Path
 import pytest
 
 from reports.formats import terminal
-from reports.formats.write import write_all, write_text
+from reports.formats.write import write_all
 from reports.loading.run import load_run
 from tests.support.plans import Plan, found
 from tests.support.run_directories import make_run
+from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
 from verification.vocabulary.verdict import Verdict
 
@@ -101,7 +102,7 @@ def test_a_real_run_is_rendered_as_it_was(case: Path, tmp_path: Path) -> None:
         shutil.rmtree(case / "expected", ignore_errors=True)
         (case / "expected").mkdir()
         for name, text in now.items():
-            write_text(case / "expected" / name, text)
+            atomic_write(case / "expected" / name, text)
     kept = {path.name: path.read_text(encoding="utf-8") for path in (case / "expected").iterdir()}
     assert set(now) == set(kept), f"other files than were blessed; if that is meant: {BLESS}"
     for name in sorted(now, key=lambda each: each == DIGESTS):

@@ -114,7 +114,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr(acceptance, "TABLE", tmp_path / "acceptance.md")
     monkeypatch.setattr(acceptance, "run_cell", run)
-    monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
+    monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
     return cells
 
 
@@ -127,17 +127,17 @@ def test_a_run_that_hangs_is_no_violation(
         raise OverdueRunError(f"The run did not end within {within_s:.0f} s.")
 
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
-    monkeypatch.setattr(acceptance, "_commit", lambda: "c0ffee")
+    monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
     monkeypatch.setattr("runner.acceptance.run_pytest", hang)
     assert main(["--only", CELL.name]) == ExitCode.ENVIRONMENT
     assert f"{CELL.name} did not end within 3000 s" in capsys.readouterr().err
 
 
 def test_running_one_cell_again_keeps_the_others(ran: list[Cell]) -> None:
-    """`--again --only X` replaces what is of X; the table still has every other cell."""
+    """`--rerun --only X` replaces what is of X; the table still has every other cell."""
     kept = [line(cell=cell, commit="0ld") for cell in MATRIX]
     acceptance.LINES.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
-    assert main(["--again", "--only", CELL.name]) == ExitCode.CONFORMANT
+    assert main(["--rerun", "--only", CELL.name]) == ExitCode.CONFORMANT
     assert ran == [CELL]
     lines = [json.loads(each) for each in acceptance.LINES.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == len(MATRIX)
@@ -148,15 +148,15 @@ def test_lines_are_written_as_a_whole(ran: list[Cell], monkeypatch: pytest.Monke
     """A disk that is full leaves what had been run before, not half of it."""
     before = json.dumps(line(commit="0ld")) + "\n"
     acceptance.LINES.write_text(before, encoding="utf-8")
-    write_text = Path.write_text
+    write_bytes = Path.write_bytes
 
-    def full(self: Path, text: str, **how: Any) -> int:
-        write_text(self, text[:10], **how)
+    def full(self: Path, content: bytes) -> int:
+        write_bytes(self, content[:10])
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
-        main(["--again", "--only", CELL.name])
+        main(["--rerun", "--only", CELL.name])
     assert acceptance.LINES.read_text(encoding="utf-8") == before
 
 

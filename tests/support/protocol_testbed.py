@@ -71,7 +71,8 @@ def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> CaseRunner
     sweep, client = bare_sweep(directory), MagicMock()
     client.__enter__.return_value = client
     client.connection.return_value = SimpleNamespace(features={})
-    sweep._pool = SimpleNamespace(lease=lambda _: SimpleNamespace(witness_bootstrap=""))  # type: ignore[assignment]
+    cluster = SimpleNamespace(witness_bootstrap="", directory=directory)
+    sweep._pool = SimpleNamespace(lease=lambda _: cluster)  # type: ignore[assignment]
     sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
     monkeypatch.setattr("runner.protocol.open_clients.Client", lambda *_, **__: client)
     return sweep

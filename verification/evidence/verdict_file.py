@@ -9,11 +9,11 @@ foreign or cut file is refused with a sentence, because a report that guesses a 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.verdict import (
     CoverageItem,
     Finding,
@@ -62,9 +62,7 @@ def dumps(verdict: ScenarioVerdict) -> str:
 
 def write(path: Path, verdict: ScenarioVerdict) -> None:
     """Write `verdicts.json` at once or not at all; the directory must exist."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(dumps(verdict), encoding="utf-8")
-    beside.replace(path)
+    atomic_write(path, dumps(verdict))
 
 
 def _finding(body: dict[str, Any]) -> Finding:

@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.clusters.errors import ClusterSpecError
 from reports.formats.track_record_page import render
+from runner import checkout
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.script_recorder import ScriptRecorder, UnmetError
@@ -247,26 +248,26 @@ def test_a_foreign_record_is_one_sentence(tmp_path: Path, text: str) -> None:
 
 def test_a_commit_says_whether_anything_but_documents_was_changed(tmp_path: Path) -> None:
     """An edited or a new file marks the commit, the matrix among the documents does not, and no repository is unknown."""
-    assert matrix.commit(tmp_path) == matrix.UNKNOWN
+    assert checkout.commit(tmp_path) == checkout.UNKNOWN
     person = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     (tmp_path / "docs/generated").mkdir(parents=True)
     for name in ("row.py", "docs/generated/track-record.md"):
         (tmp_path / name).write_text("before", encoding="utf-8")
     for arguments in (("init", "-q"), ("add", "."), (*person, "commit", "-q", "-m", "x")):
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
-    clean = matrix.commit(tmp_path)
+    clean = checkout.commit(tmp_path)
     (tmp_path / "docs/generated/track-record.md").write_text("after", encoding="utf-8")
-    assert matrix.commit(tmp_path) == clean
-    assert matrix.names_a_state(clean)
+    assert checkout.commit(tmp_path) == clean
+    assert checkout.names_a_state(clean)
     (tmp_path / "row.py").write_text("after", encoding="utf-8")
-    assert matrix.commit(tmp_path) == f"{clean}{matrix.DIRTY}"
+    assert checkout.commit(tmp_path) == f"{clean}{checkout.DIRTY}"
     (tmp_path / "row.py").write_text("before", encoding="utf-8")
     (tmp_path / "new.py").touch()
-    assert matrix.commit(tmp_path) == f"{clean}{matrix.DIRTY}"
+    assert checkout.commit(tmp_path) == f"{clean}{checkout.DIRTY}"
 
 
 def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell is kept while a clean commit and its script are the same, unless it decided nothing or --again is given."""
+    """A cell is kept while a clean commit and its script are the same, unless it decided nothing or --rerun is given."""
     script = tmp_path / "script.json"
     script.write_text("{}", encoding="utf-8")
     kept = [

@@ -1,0 +1,26 @@
+"""The state of the checkout that runs: recorded with figures and verdicts, so that they can be repeated."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+UNKNOWN, DIRTY = "unknown", "-dirty"
+
+
+def commit(root: Path = ROOT) -> str:
+    """The commit of the checkout, marked when anything but its documents differs from that; unknown outside of one."""
+    found = _git(root, "rev-parse", "--short", "HEAD").strip()
+    # Programs write their pages among the documents, and read the commit after that too.
+    changed = _git(root, "status", "--porcelain", "--", ".", ":(exclude)docs")
+    return f"{found}{DIRTY if changed else ''}" if found else UNKNOWN
+
+
+def names_a_state(commit: str) -> bool:
+    """Whether two checkouts of that commit hold the same files."""
+    return commit != UNKNOWN and not commit.endswith(DIRTY)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout
