@@ -25,8 +25,8 @@ from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, RunConfig, Runtime, unreported
 from runner.console import Console
 from runner.environment import Environment, prepare
+from runner.errors import ENVIRONMENT_ERRORS
 from runner.resources import RunResources
-from runner.scenarios.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 

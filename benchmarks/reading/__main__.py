@@ -30,7 +30,7 @@ from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, Runtime, unreported
 from runner.console import Console
 from runner.environment import Environment, prepare
-from runner.scenarios.session import ENVIRONMENT_ERRORS
+from runner.errors import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.spark.session import ARROW_OPTIONS
 from verification.vocabulary.verdict import ExitCode

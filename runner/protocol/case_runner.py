@@ -19,14 +19,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from chaos.errors import ChaosError
-from fixtures.clusters.errors import ClusterError
 from fixtures.clusters.locks.releases import clients_jar, definition_jars
 from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
-from fixtures.errors import OnceproofError
-from fixtures.processes.keeper import ProcessError
 from runner.environment import Environment
+from runner.errors import ENVIRONMENT_ERRORS
 from runner.protocol import shared_outages
 from runner.protocol.open_clients import Clients
 from runner.protocol.shared_outages import OutageError, Participant
@@ -38,7 +35,6 @@ from verification.evidence.run_directory import SCRIPT
 from verification.requirements.catalogue import applies_to, load
 from verification.scripts import script as scripts
 from verification.scripts.script import Relation, Script, ScriptVerdict, Statement
-from verification.vocabulary.errors import VerificationError
 from verification.vocabulary.releases import within
 from wire.client import Client
 from wire.errors import WireError
@@ -49,8 +45,6 @@ LOG = logging.getLogger(__name__)
 #: 3.9 registers the feature transaction.version, 4.0 is the first that can be formatted with a level of it, and the
 #: first whose brokers take the requests of TV2.
 LEVELS_SINCE = "4.0.0"
-#: Errors that are about the machine, the network or us, and end one case, not the sweep.
-ENVIRONMENT_ERRORS = (OnceproofError, ClusterError, ChaosError, ProcessError, VerificationError, WireError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

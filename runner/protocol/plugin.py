@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures.errors import OnceproofError
+from reports.model.run_record import Ended, Planned
 from runner.config import SUITES, RunConfig
 from runner.console import Console
-from runner.environment import Environment, describe_machine, prepare
-from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, CaseRunner
-from runner.protocol.progress_record import ProgressRecord
+from runner.environment import Environment
+from runner.errors import ENVIRONMENT_ERRORS
+from runner.protocol.case_runner import Case, CaseRunner
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.workers import WorkerPool, queues
-from runner.report_files import written_to
-from runner.run_log import RunLog
+from runner.run_record_writer import RunRecordWriter
 from runner.selection import code_of_listing, narrowed_by, only_lists
 from runner.signals import DeferredSignals, StopRequests, deferred
 from verification.vocabulary.verdict import Verdict
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from reports.model.run_record import Acceptance
 
+PROFILE = "protocol"
 _CASES = SUITES / "protocol"
 
 
@@ -48,12 +48,13 @@ class ProtocolPlugin:
     ) -> None:
         self.config = config
         self.console = console
-        self.journal = ProgressRecord(config, acceptances)
+        narrowed = f' -k "{config.keyword}"' if config.keyword else ""
+        command = f"tox -e protocol -- --kafka {config.release.version} --runtime {config.runtime}{narrowed}"
+        self.record = RunRecordWriter(config, console, acceptances, profile=PROFILE, command=command, seed=None)
         self.listing = False
         self._requests = requests
         self._deselected = 0
         self._workers: WorkerPool | None = None
-        self._log: RunLog | None = None
         self._closing: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -90,10 +91,8 @@ class ProtocolPlugin:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """What is left after `-k` is what this sweep means to perform."""
         cases = [case_of(item, self.config) for item in session.items]
-        if len({each.key for each in cases}) < len(cases):
-            raise pytest.UsageError("Two protocol cases have one name; rename one of the functions.")
-        self.journal.narrowed_by = narrowed_by(session.config, _CASES, self._deselected, "cases")
-        self.journal.plan(cases)
+        self.record.narrowed_by = narrowed_by(session.config, _CASES, self._deselected, "cases")
+        self.record.plan(map(planned_of, cases))
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Have everything that the sweep needs, or say in one sentence what is missing."""
@@ -102,19 +101,11 @@ class ProtocolPlugin:
             return True
         if session.testsfailed or not session.items:
             return None
-        self.journal.machine = describe_machine(self.config, self.console)
-        try:
-            with written_to(self.config.directory):
-                self.config.directory.mkdir(parents=True, exist_ok=True)
-            environment = prepare(self.config, self.console)
-            with written_to(self.config.directory):
-                self._log = RunLog(self.config.directory)
-            self.journal.begin(environment)
-        except OnceproofError as error:
-            self.journal.refuse(error)
+        if not self.record.equip():
             return True
+        assert self.record.environment is not None, "the run has what it needs"
         self._workers = WorkerPool(
-            [case_of(item, self.config) for item in session.items], partial(self._sweep, environment)
+            [case_of(item, self.config) for item in session.items], partial(self._sweep, self.record.environment)
         )
         return None
 
@@ -140,7 +131,7 @@ class ProtocolPlugin:
         verdict, reason = Verdict.ERROR, outcome.broke
         if outcome.verdict is not None:
             verdict, reason = outcome.verdict.verdict, outcome.verdict.reason
-        self.journal.ended(case.key, outcome.seconds, outcome.broke)
+        self.record.end(Ended(key=case.key, seconds=outcome.seconds, error=outcome.broke))
         word = verdict.name.replace("_", " ")
         self.console.say(f"{word:14} {case.key}  {outcome.seconds:.1f} s  {reason}")
         if outcome.before:
@@ -160,24 +151,22 @@ class ProtocolPlugin:
         before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
         with deferred(asked=int(before)) as interrupts:
             self._finish(session, exitstatus, interrupts)
-        if self._log is not None:
-            self._log.close()
 
     def _finish(self, session: pytest.Session, exitstatus: int, interrupts: DeferredSignals) -> None:
         try:
             if self._workers is not None:
                 self._workers.close()
         except ENVIRONMENT_ERRORS as error:
-            self.journal.broken(f"closing down: {error}")
+            self.record.broken(f"closing down: {error}")
         if exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
         if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-            self.journal.broken("the harness failed; its traceback stands above")
-        code, self._closing = self.journal.finish(interrupted=interrupts.asked > 0, console=self.console)
+            self.record.broken("the harness failed; its traceback stands above")
+        code, self._closing = self.record.finish(interrupted=interrupts.asked > 0)
         session.exitstatus = int(code)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """What came of it, last."""
+        """The decision, the table, the path of the report."""
         for line in self._closing:
             terminalreporter.write_line(line)
 
@@ -219,4 +208,16 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
         time_critical=time_critical,
         play=item.function,
         replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
+    )
+
+
+def planned_of(case: Case) -> Planned:
+    """What the record of the run says of a planned case."""
+    return Planned(
+        key=case.key,
+        scenario=case.key,
+        claim=case.claim,
+        requirements=case.requirements,
+        case=True,
+        replay=case.replay,
     )

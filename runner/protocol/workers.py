@@ -22,7 +22,8 @@ from itertools import groupby
 from typing import Protocol
 
 from fixtures.waiting import WaitTimeoutError
-from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, Outcome
+from runner.errors import ENVIRONMENT_ERRORS
+from runner.protocol.case_runner import Case, Outcome
 
 #: Two cores are busy with three clusters of which most wait; a fourth only makes short timeouts unreliable.
 WORKERS = 3

@@ -32,7 +32,8 @@ from fixtures.tools.java import find_java
 from runner import checkout
 from runner.config import OUT, ROOT, SUITES
 from runner.environment import Environment
-from runner.protocol.case_runner import ENVIRONMENT_ERRORS, Case, CaseRunner
+from runner.errors import ENVIRONMENT_ERRORS
+from runner.protocol.case_runner import Case, CaseRunner
 from runner.regressions import matrix
 from runner.regressions.matrix import Cell
 from runner.regressions.reproduction import REPRODUCTIONS, Reproduction, Result

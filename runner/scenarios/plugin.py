@@ -85,7 +85,7 @@ class ConformancePlugin:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """What is left after `-k` is what this run means to execute."""
-        self.session.narrowed_by = narrowed_by(session.config, SUITES, self._deselected, "scenarios")
+        self.session.record.narrowed_by = narrowed_by(session.config, SUITES, self._deselected, "scenarios")
         self.session.plan(session.items)
 
     @pytest.hookimpl(tryfirst=True)
@@ -96,7 +96,7 @@ class ConformancePlugin:
             return True
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors while collecting scenarios")
-        if session.items and not self.session.equip():
+        if session.items and not self.session.record.equip():
             return True
         waiting: deque[Awaiting] = deque()
         items = [item for item in session.items if not self.session.passes_over(item)]

@@ -20,6 +20,7 @@ from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, Runtime, unreported
 from runner.console import Console
 from runner.environment import prepare
+from runner.errors import ENVIRONMENT_ERRORS
 from runner.explorer.describe import lines
 from runner.explorer.exit_codes import doubtful, of_exploration, of_walk, thin, told
 from runner.explorer.explorer import Explorer
@@ -29,11 +30,9 @@ from runner.explorer.parallel import explore
 from runner.explorer.shared_state import SharedState
 from runner.explorer.store import Store, opened, read_plan
 from runner.explorer.testbed import BrokerTestbed, spec
-from runner.scenarios.session import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.releases import within
 from verification.vocabulary.verdict import ExitCode
-from wire.errors import WireError
 from wire.messages import Definitions
 
 PAGE = ROOT / "docs" / "generated" / "findings.md"
@@ -178,7 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OnceproofError as error:
         console.say(str(error))
         return int(error.exit_code)
-    except (*ENVIRONMENT_ERRORS, WireError) as error:
+    except ENVIRONMENT_ERRORS as error:
         console.say(f"{type(error).__name__}: {error}")
         return int(ExitCode.ENVIRONMENT)
 

@@ -58,7 +58,8 @@ def item(*marks: str) -> Any:
 )
 def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
     """What the profile leaves out is no narrowing; what an option or a path leaves out is one, also without `-k`."""
-    session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None, narrowed_by="?")
+    session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None)
+    session.record = SimpleNamespace(narrowed_by="?")
     plugin = ConformancePlugin(session, StopRequests())
     config = asked(*arguments)
     config.hook = SimpleNamespace(pytest_deselected=plugin.pytest_deselected)
@@ -67,7 +68,7 @@ def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...]
     plugin.pytest_deselected(items[:deselected])
     plugin.pytest_collection_finish(SimpleNamespace(config=config, items=items))  # type: ignore[arg-type]
     assert len(items) == 2
-    assert session.narrowed_by == said
+    assert session.record.narrowed_by == said
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from runner.config import Profile, RunConfig, Runtime
 from runner.console import Console
 from runner.protocol.case_runner import Case, CaseRunner
 from runner.protocol.open_clients import Clients
-from runner.protocol.plugin import ProtocolPlugin
+from runner.protocol.plugin import ProtocolPlugin, planned_of
 from runner.protocol.toolkit.case import Needs
 from runner.signals import StopRequests
 from verification.requirements.catalogue import load
@@ -39,9 +39,9 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolP
         options=(),
     )
     plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), StopRequests())
-    plugin.journal.machine = {"processors": "2"}  # what is found here is no part of these tests
-    plugin.journal.narrowed_by = keyword
-    plugin.journal.plan(case_of(each) for each in planned)
+    plugin.record.machine = {"processors": "2"}  # what is found here is no part of these tests
+    plugin.record.narrowed_by = keyword
+    plugin.record.plan(planned_of(case_of(each)) for each in planned)
     return plugin
 
 

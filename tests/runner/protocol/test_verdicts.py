@@ -16,6 +16,7 @@ import pytest
 from chaos.frames import FrameFilter, Hold
 from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.errors import OnceproofError
+from reports.model.run_record import Ended
 from reports.model.run_record import read as read_record
 from runner.protocol.case_runner import CaseRunner
 from runner.protocol.plugin import ProtocolPlugin
@@ -51,7 +52,7 @@ def ended(
     directory.mkdir(parents=True, exist_ok=True)
     for each in performed:
         make_case(directory / "runs" / each.case, each)
-        plugin.journal.ended(each.case, 0.1)
+        plugin.record.end(Ended(key=each.case, seconds=0.1))
     return finish(plugin, exitstatus)
 
 
@@ -88,7 +89,7 @@ def test_a_failure_of_the_harness_is_an_error(tmp_path: Path) -> None:
 def test_a_sweep_that_cannot_begin_says_why_once(tmp_path: Path) -> None:
     """One sentence instead of a table of cases that were not begun; the report is there all the same."""
     plugin = plugin_of(tmp_path / "run", PASSED, VIOLATED)
-    plugin.journal.refuse(OnceproofError("There is no Java."))
+    plugin.record.refuse(OnceproofError("There is no Java."))
     code, said = finish(plugin)
     assert code == 5
     assert said.splitlines() == [
@@ -101,7 +102,7 @@ def test_a_sweep_leaves_every_face_and_its_record(tmp_path: Path) -> None:
     """Page, results, junit, ctrf, summary, badge; and run.json says what was narrowed and how to repeat it."""
     plugin = plugin_of(tmp_path, PASSED, keyword="gap")
     make_case(tmp_path / "runs" / PASSED.case, PASSED)
-    plugin.journal.ended(PASSED.case, 0.1)
+    plugin.record.end(Ended(key=PASSED.case, seconds=0.1))
     code, said = finish(plugin)
     assert code == 0
     assert "PARTIAL: narrowed by gap" in said
@@ -129,7 +130,7 @@ def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatc
     (tmp_path / "latest").mkdir()
     plugin = plugin_of(tmp_path / "20261121-protocol", PASSED)
     make_case(tmp_path / "20261121-protocol" / "runs" / PASSED.case, PASSED)
-    plugin.journal.ended(PASSED.case, 0.1)
+    plugin.record.end(Ended(key=PASSED.case, seconds=0.1))
     assert finish(plugin)[0] == 0
     assert (tmp_path / "20261121-protocol" / "report.html").is_file()
     assert isinstance(plugin.console.out, io.StringIO)

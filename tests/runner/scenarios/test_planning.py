@@ -59,16 +59,16 @@ def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
 ) -> None:
     """Its fault would never take hold there, and the run could never be a GO; it is said, and kept in the record."""
     console = Console(out=io.StringIO(), live=False)
-    config: Any = SimpleNamespace(directory=tmp_path)
+    config: Any = SimpleNamespace(directory=tmp_path, profile="quick", replay="", seed=1)
     session = ConformanceSession(config, console, ())
     environment: Any = SimpleNamespace(runtime=runtime)
-    session._equipment = environment
+    session.record.environment = environment
     monkeypatch.setattr(sessions, "planned_of", lambda *_: SimpleNamespace(key="late-duplicate-confluent-1"))
     item: Any = SimpleNamespace(get_closest_marker=lambda name: True if name == marker else None)
     assert session.passes_over(item) is passed_over
     said = console.out.getvalue()  # type: ignore[attr-defined]
     assert said.startswith("NOT APPLICABLE late-duplicate-confluent-1: not run on docker: ") is passed_over
-    assert [each.inapplicable != "" for each in session._ended.values()] == [True] * passed_over
+    assert [each.inapplicable != "" for each in session.record.ended.values()] == [True] * passed_over
 
 
 def test_frames_are_redirected_in_the_local_runtime_only() -> None:
