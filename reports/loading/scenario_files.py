@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from reports.model.fitting import fit
 from reports.model.report import Evidence, Problem
 from verification.evidence import history_file as histories
 from verification.evidence import transaction_log_file, verdict_file
@@ -59,16 +58,16 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
     def attempt(read: Callable[[], Content]) -> Content | None:
         return _attempt(read, problems, place or directory.root.name, directory.root)
 
-    experiment = attempt(lambda: _fitted(directory.experiment, experiments.read(directory.experiment)))
-    history = attempt(lambda: _fitted(directory.history, histories.read(directory.history)))
+    experiment = attempt(lambda: experiments.read(directory.experiment))
+    history = attempt(lambda: histories.read(directory.history))
     if history is None:
         history = _attempt(
-            lambda: _fitted(directory.history, histories.read(directory.history, allow_cut=True)),
+            lambda: histories.read(directory.history, allow_cut=True),
             [],
             place,
             directory.root,
         )
-    judged = attempt(lambda: _fitted(directory.verdicts, verdict_file.read(directory.verdicts)))
+    judged = attempt(lambda: verdict_file.read(directory.verdicts))
     if judged is not None and experiment is not None and judged.run != experiment.run:
         text = f"verdicts.json judges run {judged.run!r}, but scenario.json is of run {experiment.run!r}"
         problems.append(Problem(place=place or directory.root.name, text=text))
@@ -87,13 +86,6 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
         problems=tuple(problems),
         evidence=_evidence(directory.root, place),
     )
-
-
-def _fitted(path: Path, content: Content) -> Content:
-    try:
-        return fit(content)
-    except TypeError as error:
-        raise TypeError(f"{path.name} does not fit its format: {error}") from error
 
 
 def _attempt(read: Callable[[], Content], problems: list[Problem], place: str, directory: Path) -> Content | None:

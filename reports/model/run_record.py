@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from reports.model.errors import UnfitRunRecordError
-from reports.model.fitting import fit
 from verification.evidence.atomic_write import atomic_write
+from verification.vocabulary import strict_json
+from verification.vocabulary.strict_json import Float64, Int64
 
 FORMAT = 1
 #: Marks the file as ours: retention deletes only directories whose run.json carries it.
@@ -47,7 +48,7 @@ class Planned:
     scenario: str
     claim: str
     requirements: tuple[str, ...] = ()
-    expected_s: float = 0.0
+    expected_s: Float64 = 0.0
     control: bool = False
     case: bool = False
     client: str = ""
@@ -62,7 +63,7 @@ class Ended:
     """
 
     key: str
-    seconds: float
+    seconds: Float64
     error: str = ""
     inapplicable: str = ""
 
@@ -72,8 +73,8 @@ class Download:
     """Something fetched for this run: size in bytes, digest such as `sha256:…`."""
 
     name: str
-    size_bytes: int
-    seconds: float
+    size_bytes: Int64
+    seconds: Float64
     digest: str = ""
 
 
@@ -100,7 +101,7 @@ class RunRecord:
     """
 
     started: str
-    seed: int | None
+    seed: Int64 | None
     profile: str
     command: str
     release: str
@@ -118,8 +119,8 @@ class RunRecord:
     accepted: tuple[Acceptance, ...] = ()
     ended: tuple[Ended, ...] = ()
     problems: tuple[str, ...] = ()
-    expected_s: float = 0.0
-    duration_s: float = 0.0
+    expected_s: Float64 = 0.0
+    duration_s: Float64 = 0.0
 
     def write(self, path: Path) -> None:
         """Write `run.json` at once or not at all; the directory must exist."""
@@ -145,31 +146,21 @@ def is_ours(path: Path) -> bool:
     return isinstance(body, dict) and body.get("kind") == KIND
 
 
-def _record(body: dict[str, Any]) -> RunRecord:
-    values: dict[str, Any] = dict(body)
-    values["state"] = RunState(body["state"])
-    values["clients"] = tuple(body["clients"])
-    values["problems"] = tuple(body["problems"])
-    values["planned"] = tuple(
-        Planned(**{**each, "requirements": tuple(each["requirements"])}) for each in body["planned"]
-    )
-    values["downloads"] = tuple(Download(**each) for each in body["downloads"])
-    values["accepted"] = tuple(Acceptance(**each) for each in body["accepted"])
-    values["ended"] = tuple(Ended(**each) for each in body["ended"])
-    return fit(RunRecord(**values))
-
-
 def read(path: Path) -> RunRecord:
     """Read `run.json`; raises UnfitRunRecordError when it is missing, cut, foreign or of another format."""
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnfitRunRecordError(f"{path} does not exist; what this run had planned is unknown") from None
-    except (OSError, ValueError) as error:
-        raise UnfitRunRecordError(f"{path} is not readable JSON ({error}); the file is cut or foreign") from error
-    if not isinstance(body, dict) or body.pop("kind", None) != KIND or body.pop("format", None) != FORMAT:
-        raise UnfitRunRecordError(f"{path} is not a run record of format {FORMAT}, the one that this version reads")
-    try:
-        return _record(body)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UnfitRunRecordError(f"{path} does not fit run record format {FORMAT}: {error!r}") from error
+
+    def ours(body: dict[str, Any]) -> dict[str, Any]:
+        if body.pop("kind", None) != KIND:
+            raise UnfitRunRecordError(f"{path} was not written by Onceproof")
+        return body
+
+    return strict_json.read(
+        path,
+        RunRecord,
+        of="run record",
+        format_=FORMAT,
+        error=UnfitRunRecordError,
+        missing="what this run had planned is unknown",
+        required=("downloads", "accepted", "ended", "problems"),
+        prepare=ours,
+    )

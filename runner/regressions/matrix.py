@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msgspec import convert
+
 from fixtures.errors import OnceproofError
 from reports.formats import track_record_page
 from reports.formats.track_record_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
@@ -62,7 +64,7 @@ def read(path: Path = CELLS) -> list[Cell]:
         body = json.loads(path.read_text(encoding="utf-8"))
         if body["format"] != FORMAT:
             raise UnfitRecordError(f"{path} is of format {body['format']}, and this version writes {FORMAT}.")
-        return [Cell(**(each | {"seen": Result(each["seen"])})) for each in body["cells"]]
+        return convert(body["cells"], list[Cell])
     except (ValueError, KeyError, TypeError) as error:
         raise UnfitRecordError(
             f"{path} is no track record ({error}).", hint="Remove it; it is written anew."

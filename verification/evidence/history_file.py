@@ -17,10 +17,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from msgspec import DecodeError, Struct, ValidationError
+from msgspec import DecodeError, Struct, ValidationError, convert
 from msgspec.json import Decoder
 
 from verification.vocabulary.history import TAGS, Entry, History
+from verification.vocabulary.strict_json import Int64
 
 FORMAT = 1
 _TAG_OF = {entry: tag for tag, entry in TAGS.items()}
@@ -31,6 +32,14 @@ class _Tagged(Struct):
     """What a line is of all that it holds."""
 
     type: str
+
+
+class _Header(Struct):
+    """The first line, less what says that it is ours."""
+
+    run: str
+    wall_clock_anchor: str
+    anchor_ns: Int64
 
 
 _TAGGED = Decoder(_Tagged)
@@ -78,17 +87,18 @@ def _tagged(path: Path) -> Iterator[tuple[int, str, bytes]]:
             yield number, tag, line
 
 
-def _header(path: Path, line: bytes) -> dict[str, Any]:
+def _header(path: Path, line: bytes) -> _Header:
     """The header, if this version reads what follows it."""
     header: dict[str, Any] = json.loads(line or b'{"type": "nothing"}')
-    if not {"run", "wall_clock_anchor", "anchor_ns"} <= set(header) and header.get("format") == FORMAT:
-        raise UnfitHistoryError(f"{path} begins with a header that names no run or no clock; it was not written by us")
     if header["type"] != "header" or header.get("format") != FORMAT:
         raise UnfitHistoryError(
             f"{path} begins with type {header['type']!r} format {header.get('format')!r}; "
             f"this version reads history format {FORMAT}"
         )
-    return header
+    try:
+        return convert(header, _Header)
+    except ValidationError as error:
+        raise UnfitHistoryError(f"{path} begins with a header that names no run or no clock: {error}") from error
 
 
 def read(path: Path, *, allow_cut: bool = False) -> History:
@@ -122,9 +132,9 @@ def read(path: Path, *, allow_cut: bool = False) -> History:
     if not allow_cut and counted != len(entries):
         raise UnfitHistoryError(f"{path} has no footer that counts its {len(entries)} entries; the run was cut")
     return History(
-        run=header["run"],
-        wall_clock_anchor=header["wall_clock_anchor"],
-        anchor_ns=header["anchor_ns"],
+        run=header.run,
+        wall_clock_anchor=header.wall_clock_anchor,
+        anchor_ns=header.anchor_ns,
         entries=tuple(entries),
     )
 

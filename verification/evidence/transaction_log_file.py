@@ -10,13 +10,16 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from verification.vocabulary.errors import UnfitEvidenceError
-from verification.vocabulary.transaction_log import Entry, State
+from verification.vocabulary.strict_json import Int64
+from verification.vocabulary.transaction_log import Entry
 
 FORMAT = 1
 
@@ -25,18 +28,18 @@ FORMAT = 1
 class LogRange:
     """What was read of one partition: from its end when the run began, to its end at quiescence."""
 
-    partition: int
-    start: int
-    end: int
+    partition: Int64
+    start: Int64
+    end: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLeader:
     """Who led a partition, and so coordinated its ids, in one leadership: the metadata said so when it was asked."""
 
-    partition: int
-    leader_epoch: int
-    broker: int
+    partition: Int64
+    leader_epoch: Int64
+    broker: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,6 @@ def write(path: Path, log: TransactionLog) -> None:
 
 
 _FIELDS = tuple(field.name for field in fields(Entry))
-_TEXTS = ("transactional_id", "state")
 
 
 def read(path: Path) -> TransactionLog | None:
@@ -105,25 +107,11 @@ def _log(path: Path, bodies: list[dict[str, Any]]) -> TransactionLog:
         raise UnfitEvidenceError(f"{path} has format {format_}; this version reads {FORMAT}")
     if bodies[-1] != {"type": "footer", "entries": len(bodies) - 2}:
         raise UnfitEvidenceError(f"{path} has no footer that counts {len(bodies) - 2} entries; the run was cut")
-    ranges = tuple(LogRange(**each) for each in header.pop("ranges", ()))
-    new_ids = tuple(header.pop("new_ids", ()))
-    leaders = tuple(LogLeader(**each) for each in header.pop("leaders", ()))
-    log = TransactionLog(
-        header=LogHeader(ranges=ranges, new_ids=new_ids, leaders=leaders, **header),
-        entries=tuple(_entries(bodies[1:-1])),
-    )
+    if any(body.pop("type") != "entry" for body in bodies[1:-1]):
+        raise ValueError("a line between header and footer is no entry")
+    log = TransactionLog(header=convert(header, LogHeader), entries=convert(bodies[1:-1], tuple[Entry, ...]))
     _check(path, log)
     return log
-
-
-def _entries(bodies: Iterable[dict[str, Any]]) -> Iterable[Entry]:
-    for body in bodies:
-        if body.pop("type") != "entry":
-            raise ValueError("a line between header and footer is no entry")
-        places = frozenset(body.pop("places", ()))
-        if not all(isinstance(value, str if name in _TEXTS else int) for name, value in body.items()):
-            raise ValueError(f"an entry has a field of another type: {body}")
-        yield Entry(state=State(body.pop("state")), places=places, **body)
 
 
 def _check(path: Path, log: TransactionLog) -> None:

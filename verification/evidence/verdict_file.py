@@ -14,16 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from verification.evidence.atomic_write import atomic_write
+from verification.vocabulary import strict_json
 from verification.vocabulary.verdict import (
-    CoverageItem,
-    Finding,
-    RequirementVerdict,
     ScenarioVerdict,
     Verdict,
-    Violation,
-    Witness,
-    WitnessOperation,
-    WitnessPlace,
 )
 
 FORMAT = 1
@@ -65,33 +59,11 @@ def write(path: Path, verdict: ScenarioVerdict) -> None:
     atomic_write(path, dumps(verdict))
 
 
-def _finding(body: dict[str, Any]) -> Finding:
-    examples = tuple(Violation(**each) for each in body["examples"])
-    return Finding(**{**body, "examples": examples, "witness": _witness(body.get("witness"))})
-
-
-def _witness(body: dict[str, Any] | None) -> Witness | None:
-    if body is None:
-        return None
-    places = tuple(WitnessPlace(**{**each, "given_to": tuple(each["given_to"])}) for each in body["places"])
-    return Witness(
-        why=body["why"], places=places, operations=tuple(WitnessOperation(**each) for each in body["operations"])
-    )
-
-
-def _requirement(body: dict[str, Any]) -> RequirementVerdict:
-    return RequirementVerdict(**{**body, "verdict": Verdict[body["verdict"]]})
-
-
-def _scenario_verdict(body: dict[str, Any]) -> ScenarioVerdict:
-    values: dict[str, Any] = dict(body)
-    values["verdict"] = Verdict[body["verdict"]]
-    values["findings"] = tuple(_finding(each) for each in body["findings"])
-    values["coverage"] = tuple(CoverageItem(**each) for each in body["coverage"])
-    values["requirements"] = tuple(_requirement(each) for each in body["requirements"])
-    values["crashed"] = tuple(str(each) for each in body.get("crashed", ()))
-    values["counts"] = tuple((str(name), int(count)) for name, count in body["counts"])
-    return ScenarioVerdict(**values)
+def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
+    """The object with the value of each verdict in the place of its name."""
+    for each in (body, *body["requirements"]):
+        each["verdict"] = Verdict[each["verdict"]].value
+    return body
 
 
 def read(path: Path) -> ScenarioVerdict:
@@ -99,15 +71,13 @@ def read(path: Path) -> ScenarioVerdict:
 
     Raises UnfitVerdictError when the file is missing, cut, foreign or of another format.
     """
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnfitVerdictError(f"{path} does not exist; this run was not judged") from None
-    except (OSError, ValueError) as error:
-        raise UnfitVerdictError(f"{path} is not readable JSON ({error}); the file is cut or foreign") from error
-    if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-        raise UnfitVerdictError(f"{path} is not of verdict format {FORMAT}, the one that this version reads")
-    try:
-        return _scenario_verdict(body)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UnfitVerdictError(f"{path} does not fit verdict format {FORMAT}: {error!r}") from error
+    return strict_json.read(
+        path,
+        ScenarioVerdict,
+        of="verdict",
+        format_=FORMAT,
+        error=UnfitVerdictError,
+        missing="this run was not judged",
+        required=("findings", "coverage", "requirements", "counts"),
+        prepare=_with_verdicts,
+    )

@@ -26,7 +26,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from verification.vocabulary import strict_json
 from verification.vocabulary.errors import VerificationError
+from verification.vocabulary.strict_json import Float64, Int64
 from verification.vocabulary.verdict import RequirementVerdict, Verdict
 
 FORMAT = 1
@@ -64,14 +66,14 @@ class Exchange:
     `to` names the broker, and the connection where it is not the usual one. Times are CLOCK_MONOTONIC nanoseconds.
     """
 
-    number: int
+    number: Int64
     api: str
-    version: int
+    version: Int64
     to: str
     request: Any
     response: Any
-    sent_ns: int
-    answered_ns: int | None = None
+    sent_ns: Int64
+    answered_ns: Int64 | None = None
     error: str = ""
 
 
@@ -79,7 +81,7 @@ class Exchange:
 class Statement:
     """What was said about something that was observed after so many exchanges."""
 
-    after: int
+    after: Int64
     what: str
     relation: Relation
     expected: Any
@@ -113,11 +115,11 @@ class Script:
     generation: str
     release: str
     cluster: str
-    features: dict[str, int] = field(default_factory=dict)
+    features: dict[str, Int64] = field(default_factory=dict)
     exchanges: tuple[Exchange, ...] = ()
     statements: tuple[Statement, ...] = ()
     broke: str = ""
-    seconds: float = 0.0
+    seconds: Float64 = 0.0
     replay: str = ""
     inapplicable: str = ""
 
@@ -135,29 +137,25 @@ def digest(body: Mapping[str, Any]) -> str:
 
 def read(path: Path) -> Script:
     """Read script.json; raises UnfitScriptError when it is missing, cut, foreign or not as it was written."""
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-        if body["format"] != FORMAT:
-            raise UnfitScriptError(f"{path} is not a script of format {FORMAT}, the one that this version reads")
-        _unchanged(path, body)
-        del body["format"]
-        body["requirements"] = tuple(body["requirements"])
-        body["exchanges"] = tuple(Exchange(**each) for each in body.get("exchanges", ()))
-        body["statements"] = tuple(
-            Statement(**{**each, "relation": Relation(each["relation"])}) for each in body.get("statements", ())
-        )
-        script = Script(**body)
-        _fits(path, script)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnfitScriptError(f"{path} is not a readable script ({error}); the file is cut or foreign") from error
+
+    def unchanged(body: dict[str, Any]) -> dict[str, Any]:
+        # A script without a digest is another harness's, and taken as it is.
+        claimed = body.pop("digest", None)
+        if claimed is not None and claimed != digest({"format": FORMAT, **body}):
+            raise UnfitScriptError(f"{path} is not what was written: its digest is that of another script")
+        return body
+
+    script = strict_json.read(
+        path,
+        Script,
+        of="script",
+        format_=FORMAT,
+        error=UnfitScriptError,
+        missing="this case left no script",
+        prepare=unchanged,
+    )
+    _fits(path, script)
     return script
-
-
-def _unchanged(path: Path, body: dict[str, Any]) -> None:
-    """A script without a digest is another harness's, and taken as it is."""
-    claimed = body.pop("digest", None)
-    if claimed is not None and claimed != digest(body):
-        raise UnfitScriptError(f"{path} is not what was written: its digest is that of another script")
 
 
 def _fits(path: Path, script: Script) -> None:

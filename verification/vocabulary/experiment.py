@@ -11,7 +11,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+
+from verification.vocabulary import strict_json
+from verification.vocabulary.strict_json import Float64, Int64
 
 FORMAT = 1
 #: Begins the names of finalized feature levels (KIP-584) among `Experiment.versions`.
@@ -37,9 +39,9 @@ class Topic:
     """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities."""
 
     name: str
-    partitions: int
-    replication: int
-    min_in_sync: int
+    partitions: Int64
+    replication: Int64
+    min_in_sync: Int64
     role: TopicRole = TopicRole.OUTPUT
 
 
@@ -56,7 +58,7 @@ class Floor:
     """A coverage floor: fewer than `need` of `name` makes a pass inconclusive (see `verification.coverage.coverage`)."""
 
     name: str
-    need: int
+    need: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class Experiment:
     scenario: str
     claim: str
     requirements: tuple[str, ...]
-    seed: int
+    seed: Int64
     started: str
     release: str
     runtime: str
@@ -86,13 +88,13 @@ class Experiment:
     order_claimed: bool = False
     survival_claimed: bool = False
     group: str | None = None
-    fan_out: int | None = None
+    fan_out: Int64 | None = None
     control_expects: tuple[str, ...] = ()
     has_log: bool = True
     workload: str = ""
     schedule: tuple[str, ...] = ()
     cluster: str = ""
-    transaction_timeout_s: float = 0.0
+    transaction_timeout_s: Float64 = 0.0
     replay: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
@@ -113,22 +115,12 @@ class UnfitExperimentError(Exception):
 
 def read(path: Path) -> Experiment:
     """Read `scenario.json`; raises UnfitExperimentError."""
-    try:
-        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnfitExperimentError(f"{path} does not exist; this is not a scenario's run directory") from None
-    except ValueError as error:
-        raise UnfitExperimentError(f"{path} is not JSON ({error}); the file is cut or foreign") from error
-    if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-        raise UnfitExperimentError(f"{path} is not of scenario format {FORMAT}, the one that this version reads")
-    try:
-        body["topics"] = tuple(Topic(**{**each, "role": TopicRole(each["role"])}) for each in body["topics"])
-        body["observers"] = tuple(
-            Observer(name=each["name"], isolation=Isolation(each["isolation"])) for each in body["observers"]
-        )
-        body["floors"] = tuple(Floor(**each) for each in body["floors"])
-        for name in ("requirements", "control_expects", "schedule"):
-            body[name] = tuple(body[name])
-        return Experiment(**body)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UnfitExperimentError(f"{path} does not fit scenario format {FORMAT}: {error}") from error
+    return strict_json.read(
+        path,
+        Experiment,
+        of="scenario",
+        format_=FORMAT,
+        error=UnfitExperimentError,
+        missing="this is not a scenario's run directory",
+        required=("observers", "floors", "control_expects", "schedule"),
+    )

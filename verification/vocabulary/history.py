@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from verification.vocabulary.strict_json import Float64, Int64
+
 #: Instead of a broker id: the metadata says that the partition has no leader; nobody could say who leads.
 NO_LEADER = -1
 UNSEEN = -2
@@ -56,9 +58,9 @@ class InputRange:
     """Input offsets [first, end) that a copy consumed from one partition."""
 
     topic: str
-    partition: int
-    first: int
-    end: int
+    partition: Int64
+    first: Int64
+    end: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,23 +72,23 @@ class Operation:
     client instance can never go on.
     """
 
-    process: int
-    operation: int
+    process: Int64
+    operation: Int64
     action: Action
     outcome: Outcome
     stage: str
-    invoked_ns: int
-    decided_ns: int | None = None
-    completed_ns: int | None = None
+    invoked_ns: Int64
+    decided_ns: Int64 | None = None
+    completed_ns: Int64 | None = None
     intent: Intent | None = None
     transactional_id: str | None = None
-    records: int = 0
-    error_code: int | None = None
+    records: Int64 = 0
+    error_code: Int64 | None = None
     error_name: str | None = None
     error_reason: str | None = None
     fatal: bool = False
-    producer_id: int | None = None
-    producer_epoch: int | None = None
+    producer_id: Int64 | None = None
+    producer_epoch: Int64 | None = None
     inputs: tuple[InputRange, ...] = ()
 
     @property
@@ -105,12 +107,12 @@ class Operation:
 class ProcessRecord:
     """One client process: a program instance from its start to its end."""
 
-    process: int
+    process: Int64
     role: str
     client: str
     site: str
-    started_ns: int
-    ended_ns: int
+    started_ns: Int64
+    ended_ns: Int64
     end: str
     reason: str = ""
     transactional_id: str | None = None
@@ -127,18 +129,18 @@ class FaultRecord:
     (such as `orders-0`, with the topic's whole name) those whose leader or replicas it was aimed at, where it has some.
     """
 
-    step: int
+    step: Int64
     fault: str
     description: str
     target: str
-    began_ns: int
-    struck_ns: int | None = None
-    applied_ns: int | None = None
-    confirmed_ns: int | None = None
+    began_ns: Int64
+    struck_ns: Int64 | None = None
+    applied_ns: Int64 | None = None
+    confirmed_ns: Int64 | None = None
     proof: str | None = None
-    healed_ns: int | None = None
+    healed_ns: Int64 | None = None
     error: str | None = None
-    processes: tuple[int, ...] = ()
+    processes: tuple[Int64, ...] = ()
     partitions: tuple[str, ...] = ()
 
 
@@ -147,8 +149,8 @@ class Phase:
     """A phase of the experiment, for the timeline and for error messages."""
 
     name: str
-    began_ns: int
-    ended_ns: int
+    began_ns: Int64
+    ended_ns: Int64
     note: str = ""
 
 
@@ -160,12 +162,12 @@ class Sample:
     `NO_LEADER` also for leaders that did not answer.
     """
 
-    at_ns: int
+    at_ns: Int64
     topic: str
-    partition: int
-    leader: int
-    high_watermark: int
-    last_stable_offset: int
+    partition: Int64
+    leader: Int64
+    high_watermark: Int64
+    last_stable_offset: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,11 +175,11 @@ class Settled:
     """Whether a partition's LSO reached its high watermark within the bound, and whether only fencing did it."""
 
     topic: str
-    partition: int
-    bound_s: float
-    waited_s: float
-    high_watermark: int
-    last_stable_offset: int
+    partition: Int64
+    bound_s: Float64
+    waited_s: Float64
+    high_watermark: Int64
+    last_stable_offset: Int64
     before_fencing: bool
 
 
@@ -199,7 +201,7 @@ class History:
 
     run: str
     wall_clock_anchor: str
-    anchor_ns: int
+    anchor_ns: Int64
     entries: tuple[Entry, ...]
 
     def of(self, entry_type: type[Chosen]) -> tuple[Chosen, ...]:

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from verification.vocabulary import strict_json
 from verification.vocabulary.experiment import UnfitExperimentError
+from verification.vocabulary.strict_json import Int64
 
 FORMAT = 1
 
@@ -22,10 +24,10 @@ class PartitionEnd:
     """ListOffsets answers of a partition's leader: earliest, latest under read_uncommitted and read_committed."""
 
     topic: str
-    partition: int
-    start: int
-    high_watermark: int
-    last_stable_offset: int
+    partition: Int64
+    start: Int64
+    high_watermark: Int64
+    last_stable_offset: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,8 @@ class GroupOffset:
 
     group: str
     topic: str
-    partition: int
-    offset: int
+    partition: Int64
+    offset: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +46,8 @@ class CoordinatorState:
 
     transactional_id: str
     state: str
-    producer_id: int
-    producer_epoch: int
+    producer_id: Int64
+    producer_epoch: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +55,10 @@ class OpenProducer:
     """DescribeProducers: a producer with an open transaction on a partition (current_txn_start_offset ≥ 0)."""
 
     topic: str
-    partition: int
-    producer_id: int
-    producer_epoch: int
-    first_offset: int
+    partition: Int64
+    producer_id: Int64
+    producer_epoch: Int64
+    first_offset: Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class TopicState:
     """
 
     topic: str
-    partitions: int
+    partitions: Int64
     first_id: str = ""
     last_id: str = ""
     cleanup_policy: str = "delete"
@@ -85,7 +87,7 @@ class QuiescentState:
     coordinator_states: tuple[CoordinatorState, ...] = ()
     open_producers: tuple[OpenProducer, ...] = ()
     topics: tuple[TopicState, ...] = ()
-    rows: Mapping[str, int] = field(default_factory=dict, hash=False)
+    rows: Mapping[str, Int64] = field(default_factory=dict, hash=False)
 
     def write(self, path: Path) -> None:
         """Write captures.json."""
@@ -94,17 +96,12 @@ class QuiescentState:
 
 def read(path: Path) -> QuiescentState:
     """Read captures.json; raises UnfitExperimentError when it is missing or foreign."""
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-        if body["format"] != FORMAT:
-            raise UnfitExperimentError(f"{path} has format {body['format']}; this version reads {FORMAT}")
-        return QuiescentState(
-            ends=tuple(PartitionEnd(**each) for each in body["ends"]),
-            group_offsets=tuple(GroupOffset(**each) for each in body["group_offsets"]),
-            coordinator_states=tuple(CoordinatorState(**each) for each in body["coordinator_states"]),
-            open_producers=tuple(OpenProducer(**each) for each in body["open_producers"]),
-            topics=tuple(TopicState(**each) for each in body.get("topics", ())),
-            rows={str(name): int(rows) for name, rows in body.get("rows", {}).items()},
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnfitExperimentError(f"{path} cannot be read as captures format {FORMAT}: {error}") from error
+    return strict_json.read(
+        path,
+        QuiescentState,
+        of="captures",
+        format_=FORMAT,
+        error=UnfitExperimentError,
+        missing="the run ended before its capture",
+        required=("ends", "group_offsets", "coordinator_states", "open_producers"),
+    )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from verification.vocabulary.errors import VerificationError
+from verification.vocabulary.strict_json import Int64
 from wire.errors import DefinitionError, ProtocolError
 from wire.messages import Definitions
 from wire.records import Batch
@@ -59,20 +60,20 @@ class Entry:
     and `appended_ms` are the record batch's: who wrote it, as one leadership of the partition, and when.
     """
 
-    partition: int
-    offset: int
+    partition: Int64
+    offset: Int64
     transactional_id: str
     state: State
-    producer_id: int = -1
-    epoch: int = -1
-    next_producer_id: int = -1
-    client_version: int = 0
-    timeout_ms: int = -1
+    producer_id: Int64 = -1
+    epoch: Int64 = -1
+    next_producer_id: Int64 = -1
+    client_version: Int64 = 0
+    timeout_ms: Int64 = -1
     places: frozenset[str] = frozenset()
-    began_ms: int = -1
-    updated_ms: int = -1
-    leader_epoch: int = -1
-    appended_ms: int = -1
+    began_ms: Int64 = -1
+    updated_ms: Int64 = -1
+    leader_epoch: Int64 = -1
+    appended_ms: Int64 = -1
 
     def __str__(self) -> str:
         return f"{self.state} of {self.transactional_id} at {TOPIC}-{self.partition}@{self.offset}"

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+from verification.vocabulary.strict_json import Float64, Int64
+
 #: Examples of a finding in a verdict; all violations are in the files of the finding.
 EXAMPLES_MAX = 32
 
@@ -65,8 +67,8 @@ class CoverageItem:
     """How much of something happened and how much is needed for a pass to mean anything."""
 
     name: str
-    have: int
-    need: int
+    have: Int64
+    need: Int64
     text: str
 
     @property
@@ -83,12 +85,12 @@ class Violation:
     """
 
     anomaly: str
-    process: int | None = None
-    operation: int | None = None
-    index: int | None = None
+    process: Int64 | None = None
+    operation: Int64 | None = None
+    index: Int64 | None = None
     topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
+    partition: Int64 | None = None
+    offset: Int64 | None = None
     observer: str | None = None
     detail: str = ""
 
@@ -101,15 +103,15 @@ class WitnessPlace:
     """
 
     topic: str
-    partition: int
-    offset: int
+    partition: Int64
+    offset: Int64
     holds: str
     outcome: str | None = None
-    process: int | None = None
-    operation: int | None = None
-    index: int | None = None
-    producer_id: int | None = None
-    producer_epoch: int | None = None
+    process: Int64 | None = None
+    operation: Int64 | None = None
+    index: Int64 | None = None
+    producer_id: Int64 | None = None
+    producer_epoch: Int64 | None = None
     given_to: tuple[str, ...] = ()
 
 
@@ -117,16 +119,16 @@ class WitnessPlace:
 class WitnessOperation:
     """One operation of a witness: what a client did and was told, in nanoseconds of the run's clock."""
 
-    process: int
-    operation: int
+    process: Int64
+    operation: Int64
     action: str
     outcome: str
-    invoked_ns: int
+    invoked_ns: Int64
     told: str | None = None
     transactional_id: str | None = None
-    records: int = 0
-    decided_ns: int | None = None
-    completed_ns: int | None = None
+    records: Int64 = 0
+    decided_ns: Int64 | None = None
+    completed_ns: Int64 | None = None
     error_name: str | None = None
 
 
@@ -149,9 +151,9 @@ class Finding:
     """
 
     anomaly: str
-    count: int
+    count: Int64
     examples: tuple[Violation, ...]
-    consequences: int = 0
+    consequences: Int64 = 0
     known_bug: str | None = None
     witness: Witness | None = None
 
@@ -181,8 +183,8 @@ class ScenarioVerdict:
     requirements: tuple[RequirementVerdict, ...]
     control: bool = False
     convicted: bool | None = None
-    counts: tuple[tuple[str, int], ...] = ()
-    judged_s: float = 0.0
+    counts: tuple[tuple[str, Int64], ...] = ()
+    judged_s: Float64 = 0.0
     crashed: tuple[str, ...] = ()
 
 
