@@ -5,7 +5,7 @@ and `findings/` are written anew. With `--reference` the plain-Python reference 
 Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
 takes no Spark either, and writes nothing, because whoever shows a script judges it.
 
-A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` and `s3a://…` were tried). Then `--into DIR` names
+A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` and `s3a://…` were tried). Then `--output DIR` names
 where verdicts and findings are written, beside copies of the small files, so that `python -m reports DIR/NAME` shows
 them; the captures stay where they are (`verification.spark.remote_evidence`).
 
@@ -82,7 +82,7 @@ def _paths(parsed: argparse.Namespace) -> list[Path]:
     for text, path in zip(parsed.run_dir, paths, strict=True):
         if path is None:
             raise UnfitEvidenceError(
-                f"{text} is read through Spark: say with --into DIR where its verdicts are to be written"
+                f"{text} is read through Spark: name a local directory for its verdicts with --output DIR"
                 + (", and leave out --reference" if parsed.reference else "")
             )
     return [path for path in paths if path is not None]
@@ -96,7 +96,7 @@ def _uris(parsed: argparse.Namespace) -> list[str]:
     if twice:
         raise UnfitEvidenceError(f"two of these are called {twice[0]}; judge them into two directories")
     if parsed.reference:
-        raise UnfitEvidenceError("--reference writes nothing and reads directories of this machine; leave out --into")
+        raise UnfitEvidenceError("--reference writes nothing and reads directories of this machine; leave out --output")
     return uris
 
 

@@ -66,7 +66,7 @@ class ProtocolPlugin:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """A case that exists in several generations is performed in each."""
-        marker = metafunc.definition.get_closest_marker("generations")
+        marker = metafunc.definition.get_closest_marker("versions")
         wanted = (None,) if marker is None else marker.args
         metafunc.fixturenames[:] = ["generation"]
         metafunc.parametrize("generation", wanted, ids=["any" if each is None else str(each) for each in wanted])
@@ -179,14 +179,16 @@ def _needs(item: pytest.Item) -> Needs:
 
 
 def _shares(item: pytest.Item) -> tuple[tuple[str, ...], bool]:
-    """The outages that a case shares, and whether it is hurried; nobody would ever begin one that shares another outage."""
+    """The outages that a case shares, and whether it is time-critical; raises pytest.UsageError for any other outage."""
     marker = item.get_closest_marker("shares")
     if marker is None:
         return (), False
     if not marker.args or marker.args != tuple(each for each in OUTAGES if each in marker.args):
         names = ", ".join(f'"{each}"' for each in OUTAGES)
         raise pytest.UsageError(f"{item.name}: @shares names outages out of {names}, in this order; not {marker.args}.")
-    return marker.args, marker.kwargs.get("hurried", False)
+    if not marker.kwargs.keys() <= {"time_critical"}:
+        raise pytest.UsageError(f"{item.name}: @shares takes time_critical and no other keyword; not {marker.kwargs}.")
+    return marker.args, marker.kwargs.get("time_critical", False)
 
 
 def case_of(item: pytest.Item, config: RunConfig) -> Case:

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import Any
 
-from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
@@ -34,7 +34,7 @@ def described(case: CaseContext, producer: ScriptedProducer) -> Body:
 
 
 @requirement("ADM-01")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_describe_producers(case: CaseContext) -> None:
     """DescribeProducers names every producer of a partition with epoch, sequence, times and its open transaction."""
     (at,) = case.topic()
@@ -75,7 +75,7 @@ def test_describe_producers(case: CaseContext) -> None:
 
 
 @requirement("ADM-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_describe_transactions(case: CaseContext) -> None:
     """DescribeTransactions shows state, identity, timeout, start and partitions, and does not know a foreign id."""
     first, second = case.topic(partitions=2)
@@ -150,7 +150,7 @@ def three_states(case: CaseContext) -> dict[str, ScriptedProducer]:
 
 
 @requirement("ADM-03")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_list_transactions(case: CaseContext) -> None:
     """ListTransactions gives exactly what its filters for states and producer ids describe, and echoes what it lacks."""
     producers = three_states(case)
@@ -178,7 +178,7 @@ def test_list_transactions(case: CaseContext) -> None:
 
 
 @requirement("ADM-03")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_list_transactions_by_duration(case: CaseContext) -> None:
     """A filter for the duration gives exactly the transactions that have been running longer (KIP-994)."""
     needs_version(case, 1, "3.8.0")
@@ -191,7 +191,7 @@ def test_list_transactions_by_duration(case: CaseContext) -> None:
 
 
 @requirement("ADM-03")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_what_does_not_run_has_no_duration(case: CaseContext) -> None:
     """A filter for the duration gives no id without a running transaction, whatever it was used for before (KIP-994)."""
     needs_version(case, 1, "3.8.0")
@@ -231,7 +231,7 @@ def hanging(case: CaseContext, at: TopicPartition) -> list[int]:
 
 
 @requirement("ADM-04", "ADM-05")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_hanging_transaction_is_found_and_ended(case: CaseContext) -> None:
     """A transaction that is open only on a partition is found, ended by the right marker and by no other."""
     if not case.since("3.0.0"):
@@ -270,7 +270,7 @@ def test_a_hanging_transaction_is_found_and_ended(case: CaseContext) -> None:
 
 
 @requirement("ADM-04")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_hanging_offsets_are_no_exception(case: CaseContext) -> None:
     """A transaction that is open on the offsets of a group is shown like any other, and does not count as hanging."""
     (at,) = case.topic()

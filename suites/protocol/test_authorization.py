@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from fixtures.clusters.network.security import USERS
-from runner.protocol.toolkit.case import BOTH, SECURED, Needs, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, SECURED, Needs, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -57,7 +57,7 @@ def _state(case: CaseContext, name: str) -> list[Any]:
 
 @requirement("SEC-01")
 @needs(SECURED)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_id_is_used_by_nobody_without_the_right(case: CaseContext) -> None:
     """Whoever may write to topic and group, but not use the transactional id, can do nothing under it."""
     (at,) = case.topic()
@@ -89,7 +89,7 @@ def test_an_id_is_used_by_nobody_without_the_right(case: CaseContext) -> None:
 
 @requirement("SEC-02")
 @needs(SECURED)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_topic_is_written_by_nobody_without_the_right(case: CaseContext) -> None:
     """A transaction has no partition of a topic that its owner may not write to, and goes on with the others."""
     (mine,), (theirs,) = case.topic(), case.topic()
@@ -115,7 +115,7 @@ def test_a_topic_is_written_by_nobody_without_the_right(case: CaseContext) -> No
 
 @requirement("SEC-03")
 @needs(SECURED)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_group_is_committed_for_by_nobody_without_the_right(case: CaseContext) -> None:
     """A transaction takes offsets of a group and a topic only from an owner who may read both."""
     (at,) = case.topic()
@@ -160,7 +160,7 @@ def test_an_idempotent_producer_needs_a_right_to_write(case: CaseContext) -> Non
 
 @requirement("SEC-05", "EXP-01")
 @needs(SECURED)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_transaction_whose_owner_may_no_longer_is_aborted(case: CaseContext) -> None:
     """An owner who loses the right in the midst of a transaction cannot end it; it is aborted at its timeout."""
     (at,) = case.topic()
@@ -186,7 +186,7 @@ def test_a_transaction_whose_owner_may_no_longer_is_aborted(case: CaseContext) -
 
 @requirement("SEC-05")
 @needs(SECURED)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_owner_who_may_no_longer_write_can_still_end_it(case: CaseContext) -> None:
     """An owner who loses the right to a topic can write no more to it, and ends the transaction as before."""
     name = _own(case)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.case import BOTH, HASTY, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, HASTY, needs, requirement, versions
 from runner.protocol.toolkit.compaction import CompactedLog, pairs, transactional
 from runner.protocol.toolkit.context import CaseContext
 from wire.values import TopicPartition
@@ -10,7 +10,7 @@ from wire.values import TopicPartition
 
 @requirement("ISO-17")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_cleaning_follows_the_transactions(case: CaseContext) -> None:
     """Aborted records go whatever their key, the last committed one stays, and beyond the stable offset all stays."""
     log = CompactedLog(case)
@@ -42,7 +42,7 @@ def test_cleaning_follows_the_transactions(case: CaseContext) -> None:
 
 @requirement("ISO-17")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_markers_outlive_their_records(case: CaseContext) -> None:
     """A marker stays until all records of its transaction are gone and delete.retention.ms has passed, and goes then."""
     kept, dropped = CompactedLog(case), CompactedLog(case, delete_retention_ms=1)
@@ -71,7 +71,7 @@ def test_markers_outlive_their_records(case: CaseContext) -> None:
 
 @requirement("ISO-18")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_keys_that_look_like_markers(case: CaseContext) -> None:
     """Records whose keys have the bytes of markers' keys neither remove markers nor are removed for them."""
     log = CompactedLog(case)
@@ -95,7 +95,7 @@ def test_keys_that_look_like_markers(case: CaseContext) -> None:
 
 @requirement("ISO-19")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_segment_that_takes_several_passes(case: CaseContext) -> None:
     """Aborted records stay hidden when the cleaner needs several passes for the segment that they are in."""
     log = CompactedLog(case)
@@ -115,7 +115,7 @@ def test_a_segment_that_takes_several_passes(case: CaseContext) -> None:
 
 @requirement("ISO-20")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_transactions_over_several_segments(case: CaseContext) -> None:
     """Transactions that span segments are cleaned alike in all of them."""
     log = CompactedLog(case)

@@ -9,7 +9,7 @@ from functools import partial
 
 from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import replicas
-from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.coordinators import whole_log
 from runner.protocol.toolkit.expected_codes import fencing_code
@@ -30,7 +30,7 @@ STORM = (10, 5)
 
 
 @requirement("COORD-01")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_the_transaction_log_is_a_legal_history(case: CaseContext) -> None:
     """What the log says of this case's ids is what was done, and their histories are legal paths."""
     first, second = case.topic(partitions=2)
@@ -89,7 +89,7 @@ def _changes(entries: list[Entry]) -> list[Entry]:
 
 @requirement("COORD-02")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_the_coordinator_follows_from_the_id(case: CaseContext) -> None:
     """The leader of the partition that the id hashes to coordinates it, every broker says so, and the others decline."""
     # The last two have negative hashes, and characters beyond one byte and beyond the basic plane.
@@ -131,7 +131,7 @@ def _look_for(name: str, version: int) -> dict[str, object]:
 
 
 @requirement("COORD-08")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_marker_that_is_sent_twice_changes_nothing(case: CaseContext) -> None:
     """The same marker once more takes an offset at most; stable offset, visibility and aborted list are as before."""
     (at,) = case.topic()
@@ -181,7 +181,7 @@ def test_a_marker_of_an_old_coordinator_is_refused(case: CaseContext) -> None:
 
 
 @requirement("COORD-12")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_topic_that_is_deleted_under_its_transaction(case: CaseContext) -> None:
     """A transaction one of whose topics is deleted completes on its other partitions."""
     (stays,) = case.topic()
@@ -197,7 +197,7 @@ def test_a_topic_that_is_deleted_under_its_transaction(case: CaseContext) -> Non
 
 
 @requirement("COORD-16")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_storm_of_initialisations(case: CaseContext) -> None:
     """Of initialisations at the same time each epoch is won by one, the others are refused, and the id is usable."""
     producer = transactional(case, "id")

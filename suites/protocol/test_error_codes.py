@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -158,7 +158,7 @@ def test_an_unsupported_version_harms_only_its_connection(case: CaseContext) -> 
 
 
 @requirement("ERR-01")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_strange_requests_are_refused_for_a_reason(case: CaseContext) -> None:
     """Requests with strange ids, epochs, partitions and versions are never answered with an unspecified error."""
     producer = short(case, "owner")
@@ -226,7 +226,7 @@ def test_markers_for_nobody_are_refused_for_a_reason(case: CaseContext) -> None:
 
 
 @requirement("ERR-06")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_batch_after_the_timeout_can_be_recovered_from(case: CaseContext) -> None:
     """After a timeout a batch gets the fencing code, on a partition that was written as on one only added."""
     written, added = case.topic(partitions=2)

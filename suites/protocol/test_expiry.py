@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from runner.protocol.toolkit import brokers, replicas, settings
-from runner.protocol.toolkit.case import BOTH, EXPIRING, THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.case import BOTH, EXPIRING, THREE, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.coordinators import set_log
 from runner.protocol.toolkit.inspector import COMPLETE
@@ -41,7 +41,7 @@ def description(case: CaseContext, producer: ScriptedProducer) -> Body:
 
 
 @requirement("EXP-01")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_transaction_ends_after_its_timeout(case: CaseContext) -> None:
     """An open transaction is aborted within its timeout and one check interval, not sooner, and readers go on."""
     places = case.topic(partitions=2)
@@ -62,7 +62,7 @@ def test_a_transaction_ends_after_its_timeout(case: CaseContext) -> None:
 
 
 @requirement("EXP-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_the_timeout_begins_with_the_first_addition(case: CaseContext) -> None:
     """The start time is that of the first partition or offset; whoever has begun and sent nothing is not timed out."""
     (at,) = case.topic()
@@ -92,7 +92,7 @@ def test_the_timeout_begins_with_the_first_addition(case: CaseContext) -> None:
 
 
 @requirement("EXP-03")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_after_a_timeout_the_owner_is_fenced(case: CaseContext) -> None:
     """After a timeout every request of the owner is fenced, until it initialises again."""
     (at,) = case.topic()
@@ -179,7 +179,7 @@ def test_a_decided_transaction_never_times_out(case: CaseContext) -> None:
 
 
 @requirement("EXP-06")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(EXPIRING)
 def test_an_idle_id_expires(case: CaseContext) -> None:
     """An id that is Empty or Complete is forgotten when it is idle; its owner may begin again with a new producer id."""
@@ -205,7 +205,7 @@ def test_an_idle_id_expires(case: CaseContext) -> None:
 
 
 @requirement("EXP-07")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(EXPIRING)
 def test_an_open_transaction_keeps_its_id(case: CaseContext) -> None:
     """An id with an open transaction does not expire while idle ones do, and its owner decides the transaction."""
@@ -224,7 +224,7 @@ def test_an_open_transaction_keeps_its_id(case: CaseContext) -> None:
 
 
 @requirement("EXP-08")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(EXPIRING)
 def test_an_idle_producer_expires_on_a_partition(case: CaseContext) -> None:
     """A leader forgets a producer without an open transaction, and none with one, however long that has been idle."""
@@ -294,7 +294,7 @@ def test_many_ids_expire_at_once(case: CaseContext) -> None:
 
 
 @requirement("EXP-10")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(EXPIRING)
 def test_a_pending_offset_keeps_the_one_before(case: CaseContext) -> None:
     """A committed offset does not expire while a transaction holds another one for the group; a group's without does."""

@@ -12,7 +12,7 @@ from functools import partial
 
 from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas
-from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.coordinators import WAIT, Decided, described, id_at, log_of, moved
 from runner.protocol.toolkit.inspector import result
@@ -63,7 +63,7 @@ def _succeeded(case: CaseContext, *, commit: bool) -> None:
 
 @requirement("COORD-05", "COORD-10", "TXN-04")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_commit_is_completed_by_the_next_coordinator(case: CaseContext) -> None:
     """A commit whose markers were never written is completed by the next coordinator; the old one's come too late."""
     _succeeded(case, commit=True)
@@ -71,7 +71,7 @@ def test_a_commit_is_completed_by_the_next_coordinator(case: CaseContext) -> Non
 
 @requirement("COORD-06", "COORD-10", "TXN-04")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_abort_is_completed_by_the_next_coordinator(case: CaseContext) -> None:
     """An abort whose markers were never written is completed by the next coordinator; the old one's come too late."""
     _succeeded(case, commit=False)
@@ -79,7 +79,7 @@ def test_an_abort_is_completed_by_the_next_coordinator(case: CaseContext) -> Non
 
 @requirement("COORD-04")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_open_transaction_goes_on_at_the_next_coordinator(case: CaseContext) -> None:
     """An open transaction keeps its partitions, its records and its start, and ends as its owner says."""
     one, two, coordinator = case.brokers
@@ -127,7 +127,7 @@ def test_a_timeout_runs_on_at_the_next_coordinator(case: CaseContext) -> None:
 
 @requirement("COORD-07")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_idle_id_goes_on_at_the_next_coordinator(case: CaseContext) -> None:
     """After Empty, commit and abort the next coordinator knows the id and its epoch, and the next transaction works."""
     one, two, coordinator = case.brokers
@@ -149,7 +149,7 @@ def test_an_idle_id_goes_on_at_the_next_coordinator(case: CaseContext) -> None:
 
 @requirement("COORD-07")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_bump_is_repeated_at_the_next_coordinator(case: CaseContext) -> None:
     """An epoch bump whose answer was lost with its coordinator is answered by the next one with the same epoch."""
     one, two, coordinator = case.brokers
@@ -182,7 +182,7 @@ def _idle(case: CaseContext, state: str, coordinator: int, at: TopicPartition) -
 
 @requirement("COORD-03")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_whoever_cannot_coordinate_says_so(case: CaseContext) -> None:
     """While a coordinator changes every request is answered, with a retriable code until one takes it."""
     one, two, coordinator = case.brokers

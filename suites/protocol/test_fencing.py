@@ -6,7 +6,7 @@ from functools import partial
 from operator import eq
 
 from runner.protocol.toolkit import brokers, replicas
-from runner.protocol.toolkit.case import BOTH, EXPIRING, HASTY, THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.case import BOTH, EXPIRING, HASTY, THREE, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
 from runner.protocol.toolkit.producer import UNKNOWN, ScriptedProducer, transactional
@@ -37,7 +37,7 @@ def expect_powerless(case: CaseContext, zombie: ScriptedProducer, at: TopicParti
 
 
 @requirement("FENCE-01")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_idle_zombie_is_powerless(case: CaseContext) -> None:
     """An instance without a transaction can do nothing once a newer one is initialised."""
     (at,) = case.topic()
@@ -55,7 +55,7 @@ def test_an_idle_zombie_is_powerless(case: CaseContext) -> None:
 
 
 @requirement("FENCE-01", "FENCE-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_zombie_does_not_touch_its_successors_transaction(case: CaseContext) -> None:
     """An instance with a transaction open loses it, and can do nothing to the transaction of a newer one."""
     (at,) = case.topic()
@@ -74,7 +74,7 @@ def test_a_zombie_does_not_touch_its_successors_transaction(case: CaseContext) -
 
 
 @requirement("FENCE-01", "TXN-05")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_zombie_that_continues_leaves_its_successors_transaction_open(case: CaseContext) -> None:
     """InitProducerId with an older instance's id and epoch is fenced while its successor has a transaction open."""
     (at,) = case.topic()
@@ -89,7 +89,7 @@ def test_a_zombie_that_continues_leaves_its_successors_transaction_open(case: Ca
 
 
 @requirement("FENCE-06", "FENCE-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_administrator_fences(case: CaseContext) -> None:
     """The request of Admin.fenceProducers aborts what is open and fences the instance."""
     (at,) = case.topic()
@@ -109,7 +109,7 @@ def test_an_administrator_fences(case: CaseContext) -> None:
 
 
 @requirement("FENCE-07")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_timeout_fences(case: CaseContext) -> None:
     """A producer whose transaction was aborted on timeout can neither add to it nor commit it."""
     (at,) = case.topic()
@@ -126,7 +126,7 @@ def test_a_timeout_fences(case: CaseContext) -> None:
 
 
 @requirement("FENCE-09")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_of_two_rivals_the_last_one_wins(case: CaseContext) -> None:
     """Two instances that take the transactional id from each other: only the one that has it last commits."""
     (at,) = case.topic()
@@ -144,7 +144,7 @@ def test_of_two_rivals_the_last_one_wins(case: CaseContext) -> None:
 
 
 @requirement("FENCE-03")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(THREE)
 def test_a_new_leader_refuses_the_older_epoch(case: CaseContext) -> None:
     """A new leader of the partition refuses the older epoch as the one before did."""
@@ -183,7 +183,7 @@ def _expect_refused(case: CaseContext, zombie: ScriptedProducer, at: TopicPartit
 
 
 @requirement("FENCE-05")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(EXPIRING)
 def test_a_forgotten_zombie_is_refused_by_the_coordinator(case: CaseContext) -> None:
     """When the partition has forgotten an old epoch, its batch is still refused and not appended."""
@@ -207,7 +207,7 @@ def _producers(case: CaseContext, at: TopicPartition) -> list[int]:
 
 
 @requirement("FENCE-04")
-@generations(*BOTH)
+@versions(*BOTH)
 @needs(HASTY)
 @shares("crashed")
 def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.groups import (
     ClassicMember,
@@ -37,7 +37,7 @@ def nothing_pending(case: CaseContext, group: str, at: TopicPartition) -> None:
 
 
 @requirement("GRP-05")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_stale_member_is_refused(case: CaseContext) -> None:
     """Offsets of a generation or a member that the group does not have are refused; those of the member are taken."""
     group, (at,), producer = ground(case)
@@ -55,7 +55,7 @@ def test_a_stale_member_is_refused(case: CaseContext) -> None:
 
 
 @requirement("GRP-05")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_replaced_static_member_is_refused(case: CaseContext) -> None:
     """Offsets of a static member that another one with its instance id has replaced are refused."""
     group, (at,), producer = ground(case)
@@ -72,7 +72,7 @@ def test_a_replaced_static_member_is_refused(case: CaseContext) -> None:
 
 
 @requirement("GRP-06")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_group_that_does_not_exist(case: CaseContext) -> None:
     """Offsets with a generation for a group that does not exist are refused, and the group is not created."""
     group, (at,), producer = ground(case)
@@ -89,7 +89,7 @@ def test_a_group_that_does_not_exist(case: CaseContext) -> None:
 
 
 @requirement("GRP-07")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_offsets_without_member_data_are_taken(case: CaseContext) -> None:
     """Offsets without member data are accepted for a group with live members: nobody is fenced."""
     group, (at,), producer = ground(case)
@@ -102,7 +102,7 @@ def test_offsets_without_member_data_are_taken(case: CaseContext) -> None:
 
 
 @requirement("GRP-09")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_offsets_during_a_rebalance(case: CaseContext) -> None:
     """A transactional commit is accepted while the group completes a rebalance, in which a plain one is refused."""
     group, (at,), producer = ground(case)
@@ -117,7 +117,7 @@ def test_offsets_during_a_rebalance(case: CaseContext) -> None:
 
 
 @requirement("GRP-08")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_stale_epoch_of_a_consumer_group_is_refused(case: CaseContext) -> None:
     """In a group of the consumer protocol a member's offsets count for what it owns at the epoch that it names."""
     group, places, producer = ground(case, partitions=2)

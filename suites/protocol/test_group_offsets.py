@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from runner.protocol.toolkit.case import BOTH, HASTY, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, HASTY, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.groups import commit, fetch_offsets, joins, offsets_of, pends
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -38,7 +38,7 @@ def claim(case: CaseContext, what: str, group: str, at: TopicPartition, offset: 
 
 
 @requirement("GRP-01", "GRP-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_pending_offset_is_invisible(case: CaseContext) -> None:
     """A pending offset is not returned, and who asks for stable ones is told so, for that partition only."""
     group, (first, second), producer = ground(case, partitions=2)
@@ -55,7 +55,7 @@ def test_a_pending_offset_is_invisible(case: CaseContext) -> None:
 
 
 @requirement("GRP-03")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_decided_offset_is_in_force_at_once(case: CaseContext) -> None:
     """Right after the completion a committed offset is returned, and an aborted one has left the value before it."""
     group, (at,), producer = ground(case)
@@ -67,7 +67,7 @@ def test_a_decided_offset_is_in_force_at_once(case: CaseContext) -> None:
 
 
 @requirement("GRP-10")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_offsets_need_the_group_in_the_transaction(case: CaseContext) -> None:
     """TxnOffsetCommit of a group that was not added to the transaction is refused, and nothing is pending."""
     group, (at,), producer = ground(case)
@@ -88,7 +88,7 @@ def test_offsets_need_the_group_in_the_transaction(case: CaseContext) -> None:
 
 
 @requirement("GRP-11")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_offsets_of_a_foreign_identity(case: CaseContext) -> None:
     """TxnOffsetCommit with a wrong epoch, producer id or transactional id is refused, and nothing is pending."""
     group, (at,), producer = ground(case)
@@ -135,7 +135,7 @@ def test_oversized_metadata_of_a_plain_commit(case: CaseContext) -> None:
 
 
 @requirement("GRP-13")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_oversized_metadata_in_a_transaction(case: CaseContext) -> None:
     """Metadata that is too large fails its own partitions; the others are committed, all of them."""
     # Every second one of forty: which of the others were lost up to 3.7.0 depended on the order of a hash table.
@@ -156,7 +156,7 @@ def test_oversized_metadata_in_a_transaction(case: CaseContext) -> None:
 
 
 @requirement("GRP-14")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_the_last_commit_in_the_log_wins(case: CaseContext) -> None:
     """Of plain and transactional commits that mix, the one that was written last is in force, not the one decided last."""
     group, (at,), producer = ground(case)
@@ -184,7 +184,7 @@ def test_the_last_commit_in_the_log_wins(case: CaseContext) -> None:
 
 @requirement("GRP-15")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_offsets_do_not_expire_under_a_transaction(case: CaseContext) -> None:
     """Expiry leaves a pending offset alone, and the committed one of its partition as well."""
     group, (first, second), producer = ground(case, partitions=2)
@@ -207,7 +207,7 @@ def test_offsets_do_not_expire_under_a_transaction(case: CaseContext) -> None:
 
 @requirement("GRP-15")
 @needs(HASTY)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_group_is_not_deleted_under_a_transaction(case: CaseContext) -> None:
     """A group whose only offsets are pending is not deleted, so that the commit of the transaction brings them."""
     group, (at,), producer = ground(case)
@@ -227,7 +227,7 @@ def test_a_group_is_not_deleted_under_a_transaction(case: CaseContext) -> None:
 
 
 @requirement("GRP-16")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_deleted_offset_stays_deleted(case: CaseContext) -> None:
     """An offset that OffsetDelete removed while one was pending is not brought back by the marker."""
     group, (first, second), producer = ground(case, partitions=2)
@@ -243,7 +243,7 @@ def test_a_deleted_offset_stays_deleted(case: CaseContext) -> None:
 
 
 @requirement("GRP-16")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_deleted_group_stays_deleted(case: CaseContext) -> None:
     """The offsets of a group that DeleteGroups removed while one was pending are not brought back by the marker."""
     group, (at,), producer = ground(case)

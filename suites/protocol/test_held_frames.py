@@ -13,7 +13,7 @@ from chaos import frames
 from chaos.frames import Action, Cut, Direction, FrameFilter, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from runner.protocol.toolkit import groups, replicas
-from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, plain
@@ -35,7 +35,7 @@ def _owner(case: CaseContext, coordinator: int) -> ScriptedProducer:
 
 @requirement("COORD-11", "TXN-16")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseContext) -> None:
     """While a marker cannot be delivered the transaction stays in Prepare; its other partitions show it."""
     one, two, coordinator = case.brokers
@@ -72,7 +72,7 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
 
 @requirement("COORD-12")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_topic_that_is_deleted_while_it_awaits_its_marker(case: CaseContext) -> None:
     """A transaction that is decided completes although a topic is deleted before its marker was written."""
     one, two, coordinator = case.brokers
@@ -99,7 +99,7 @@ def test_a_topic_that_is_deleted_while_it_awaits_its_marker(case: CaseContext) -
 
 @requirement("COORD-08")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_marker_whose_answer_was_lost_is_sent_again(case: CaseContext) -> None:
     """A marker that was written and whose answer was lost is sent again and changes nothing."""
     one, two, coordinator = case.brokers
@@ -124,7 +124,7 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(case: CaseContext) -> None
 
 @requirement("TV2-08", "FENCE-10", "TXN-27")
 @needs(THREE)
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_marker_that_was_held_up_does_not_decide_the_next_transaction(case: CaseContext) -> None:
     """A marker that the network holds until its repetition has ended the transaction decides nothing of the next one."""
     one, two, coordinator = case.brokers
@@ -150,7 +150,7 @@ def test_a_marker_that_was_held_up_does_not_decide_the_next_transaction(case: Ca
 
 @requirement("ISO-10")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_marker_that_is_not_replicated_shows_nothing(case: CaseContext) -> None:
     """While followers have not fetched the marker, the last stable offset stays at the start of the transaction."""
     one, two, coordinator = case.brokers
@@ -172,7 +172,7 @@ def test_a_marker_that_is_not_replicated_shows_nothing(case: CaseContext) -> Non
 
 @requirement("TXN-29")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
     """While the coordinator cannot be asked, a transactional batch is refused with a code that clients retry."""
     one, two, coordinator = case.brokers
@@ -211,7 +211,7 @@ def _until_met(case: CaseContext, ask: Callable[[], Response], tampering: Tamper
 
 @requirement("GRP-17")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_pending_offsets_survive_their_coordinator(case: CaseContext) -> None:
     """The next group coordinator has pending offsets as pending, and then as the transaction decides."""
     (at,) = case.topic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, idempotent, plain
 from verification.scripts.script import Relation
@@ -144,7 +144,7 @@ def test_a_partition_begins_at_sequence_0(case: CaseContext) -> None:
 
 
 @requirement("IDEMP-10")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
     """The same holds for the first batch of a transactional producer."""
     producer = ScriptedProducer(case, f"{case.name}-first").ready()

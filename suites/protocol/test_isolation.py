@@ -7,7 +7,7 @@ import struct
 import time
 from functools import partial
 
-from runner.protocol.toolkit.case import BOTH, HASTY, THREE, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, HASTY, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import COMMITTED, UNCOMMITTED, aborted_in, delete_records, fetch, list_offset
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
@@ -26,7 +26,7 @@ def plain(case: CaseContext) -> ScriptedProducer:
 
 
 @requirement("ISO-01")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_the_stable_offset_stands_at_the_earliest_open_transaction(case: CaseContext) -> None:
     """The last stable offset is the first offset of the earliest undecided transaction, else the high watermark."""
     (at,) = case.topic()
@@ -53,7 +53,7 @@ def test_the_stable_offset_stands_at_the_earliest_open_transaction(case: CaseCon
 
 
 @requirement("ISO-02", "ISO-23")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_undecided_records_are_not_given(case: CaseContext) -> None:
     """A Fetch ends at the last stable offset under read_committed and at the high watermark otherwise."""
     (at,) = case.topic()
@@ -78,7 +78,7 @@ def test_undecided_records_are_not_given(case: CaseContext) -> None:
 
 
 @requirement("ISO-03")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_the_aborted_list_is_exact(case: CaseContext) -> None:
     """From every offset the list names exactly the aborted transactions that reach into what is returned."""
     (at,) = case.topic()
@@ -101,7 +101,7 @@ def test_the_aborted_list_is_exact(case: CaseContext) -> None:
 
 
 @requirement("ISO-04")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_marker_is_one_control_record(case: CaseContext) -> None:
     """A marker is a control batch of one record with key version 0, and takes exactly one offset."""
     (at,) = case.topic()
@@ -131,7 +131,7 @@ def test_a_marker_is_one_control_record(case: CaseContext) -> None:
 
 
 @requirement("ISO-06")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_interleaved_transactions_are_told_apart(case: CaseContext) -> None:
     """Of interleaved transactions and plain records exactly the decided and not aborted ones are visible, in order."""
     (at,) = case.topic()
@@ -164,7 +164,7 @@ def test_interleaved_transactions_are_told_apart(case: CaseContext) -> None:
 
 
 @requirement("ISO-07")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_abort_does_not_reach_into_the_next_transaction(case: CaseContext) -> None:
     """Of one producer's aborted and committed transactions in one fetch only the committed records are visible."""
     (at,) = case.topic()
@@ -183,7 +183,7 @@ def test_an_abort_does_not_reach_into_the_next_transaction(case: CaseContext) ->
 
 
 @requirement("ISO-11")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_list_offsets_ends_at_the_stable_offset(case: CaseContext) -> None:
     """Under read_committed ListOffsets gives the last stable offset as the latest, and finds no time beyond it."""
     (at,) = case.topic()
@@ -210,7 +210,7 @@ def test_list_offsets_ends_at_the_stable_offset(case: CaseContext) -> None:
 
 
 @requirement("ISO-15")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_deleting_the_start_of_an_open_transaction(case: CaseContext) -> None:
     """When DeleteRecords goes beyond the start of an open transaction, the stable offset is the new start of the log."""
     (at,) = case.topic()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from chaos.cluster import BrokerId, Link, Site
 from chaos.frames import FrameFilter, Hold
-from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import base_offset, transactional
 from runner.protocol.toolkit.tampering import tampered
@@ -31,7 +31,7 @@ APP = Site("app")
 
 
 @requirement("TXN-31", "IDEMP-03")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -> None:
     """A batch that comes again between two transactions is refused or known, and the next one is written in order."""
     for commit in (True, False):
@@ -60,7 +60,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
 
 
 @requirement("TXN-31")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
     """A librdkafka producer one of whose requests the network held goes on after its duplicate has arrived."""
     (at,) = case.topic()

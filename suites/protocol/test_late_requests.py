@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.case import generations, requirement
+from runner.protocol.toolkit.case import requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.inspector import result
@@ -14,7 +14,7 @@ from wire.values import Producer, TopicPartition
 
 
 @requirement("TXN-27", "TXN-28")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_replayed_end_does_not_end_the_next_transaction(case: CaseContext) -> None:
     """EndTxn that arrives a second time, during the next transaction, is fenced and decides nothing."""
     for commit in (True, False):
@@ -43,7 +43,7 @@ def test_a_replayed_end_does_not_end_the_next_transaction(case: CaseContext) -> 
 
 
 @requirement("TXN-27")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_late_batch_does_not_join_the_next_transaction(case: CaseContext) -> None:
     """A batch of an aborted transaction that arrives during the next one is refused."""
     (at,) = case.topic()
@@ -58,7 +58,7 @@ def test_a_late_batch_does_not_join_the_next_transaction(case: CaseContext) -> N
 
 
 @requirement("FENCE-10")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_late_requests_are_refused_once_the_next_transaction_has_begun(case: CaseContext) -> None:
     """EndTxn again is a repetition until the next transaction begins; then every late request is refused."""
     (at,) = case.topic()
@@ -83,7 +83,7 @@ def test_late_requests_are_refused_once_the_next_transaction_has_begun(case: Cas
 
 
 @requirement("TV2-06")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_the_ended_epoch_takes_no_batch(case: CaseContext) -> None:
     """After EndTxn a batch of the ended epoch is refused, be it new or the last one again."""
     (at,) = case.topic()
@@ -102,7 +102,7 @@ def test_the_ended_epoch_takes_no_batch(case: CaseContext) -> None:
 
 
 @requirement("TV2-08", "FENCE-10")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_late_marker_does_not_decide_the_next_transaction(case: CaseContext) -> None:
     """The marker of one transaction, sent again during the next, is refused and decides nothing."""
     (at,) = case.topic()
@@ -117,7 +117,7 @@ def test_a_late_marker_does_not_decide_the_next_transaction(case: CaseContext) -
 
 
 @requirement("TV2-09")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_repeated_marker_does_no_harm(case: CaseContext) -> None:
     """A marker of the current epoch is taken as a repetition while no transaction is open."""
     (at,) = case.topic()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.protocol.toolkit import brokers, replicas
-from runner.protocol.toolkit.case import THREE, generations, needs, requirement, shares
+from runner.protocol.toolkit.case import THREE, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, plain
 from runner.protocol.toolkit.timing import LONG_MS, ROLL_MS, SEGMENT_MS, now_ms
@@ -140,7 +140,7 @@ def test_all_replicas_crash_and_lose_nothing(case: CaseContext) -> None:
 
 
 @requirement("IDEMP-23", "REC-05")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 @needs(THREE)
 @shares("isolated")
 def test_truncated_batches_leave_no_trace(case: CaseContext) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import outside_code
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -26,7 +26,7 @@ def _versions(case: CaseContext, at: TopicPartition) -> list[int]:
 
 
 @requirement("TXN-21")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_transactional_batch_needs_a_transactional_id(case: CaseContext) -> None:
     """A Produce request with a transactional batch and no transactional id is refused as a whole."""
     here, there = case.topic(partitions=2)
@@ -44,7 +44,7 @@ def test_a_transactional_batch_needs_a_transactional_id(case: CaseContext) -> No
 
 
 @requirement("TXN-22")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_partition_that_was_not_added_takes_no_batch(case: CaseContext) -> None:
     """A transactional batch for a partition outside the producer's open transaction is refused and not appended."""
     inside, outside = case.topic(partitions=2)
@@ -61,7 +61,7 @@ def test_a_partition_that_was_not_added_takes_no_batch(case: CaseContext) -> Non
 
 
 @requirement("TXN-22")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_late_batch_of_an_ended_transaction_is_refused(case: CaseContext) -> None:
     """A batch that arrives after its transaction was aborted is refused, and readers go on past it."""
     (at,) = case.topic()
@@ -80,7 +80,7 @@ def test_a_late_batch_of_an_ended_transaction_is_refused(case: CaseContext) -> N
 
 
 @requirement("TXN-23")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_plain_batch_does_not_join_a_transaction(case: CaseContext) -> None:
     """A non-transactional batch of a producer with an open transaction on the partition is refused."""
     (at,) = case.topic()
@@ -97,7 +97,7 @@ def test_a_plain_batch_does_not_join_a_transaction(case: CaseContext) -> None:
 
 
 @requirement("TXN-24")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_request_is_of_one_producer(case: CaseContext) -> None:
     """A transactional Produce request with batches of two producers is refused as a whole."""
     here, there = case.topic(partitions=2)

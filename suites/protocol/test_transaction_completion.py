@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -147,7 +147,7 @@ def addition(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) 
 
 
 @requirement("TXN-04")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> None:
     """InitProducerId is told to wait while markers are written, and changes nothing."""
     completion = Completion(case)
@@ -159,7 +159,7 @@ def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> 
 
 
 @requirement("TXN-13")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) -> None:
     """AddPartitionsToTxn is told to wait while markers are written, and changes nothing."""
     completion = Completion(case)
@@ -170,7 +170,7 @@ def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) 
 
 
 @requirement("TXN-17", "TXN-18", "TV2-05")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
     """While markers are written EndTxn is told to wait, whatever it wants."""
     completion = Completion(case)
@@ -188,7 +188,7 @@ def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
 
 
 @requirement("TXN-30")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_leader_waits_for_the_transaction_before(case: CaseContext) -> None:
     """The first batch of the next transaction is taken, or refused as too early after the leader has waited itself."""
     completion = Completion(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from operator import eq
 
-from runner.protocol.toolkit.case import BOTH, generations, requirement
+from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced, late_commit_code
 from runner.protocol.toolkit.inspector import result
@@ -26,7 +26,7 @@ def opened(case: CaseContext, *, partitions: int = 1) -> tuple[ScriptedProducer,
 
 
 @requirement("TXN-16")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_end_puts_one_marker_on_every_partition(case: CaseContext) -> None:
     """After EndTxn every partition gets one marker of its result, and the transaction completes without partitions."""
     for commit in (True, False):
@@ -52,7 +52,7 @@ def test_an_end_puts_one_marker_on_every_partition(case: CaseContext) -> None:
 
 
 @requirement("TXN-17")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_repeated_end_is_decided_by_the_state(case: CaseContext) -> None:
     """A repeated EndTxn up to v4 succeeds for the decision that was made and is refused for the other one."""
     for commit in (True, False):
@@ -68,7 +68,7 @@ def test_a_repeated_end_is_decided_by_the_state(case: CaseContext) -> None:
 
 
 @requirement("TXN-18", "TV2-05")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_an_end_of_an_empty_transaction(case: CaseContext) -> None:
     """EndTxn v5 on Empty: only an abort with the current epoch succeeds, and raises it."""
     producer = ScriptedProducer(case, f"{case.name}-empty").ready()
@@ -84,14 +84,14 @@ def test_an_end_of_an_empty_transaction(case: CaseContext) -> None:
 
 
 @requirement("TXN-18", "TV2-05")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_an_end_of_a_committed_transaction(case: CaseContext) -> None:
     """EndTxn v5 on CompleteCommit: the repeated commit answers as the first did, an abort only ends the next one."""
     _ended_twice(case, commit=True)
 
 
 @requirement("TXN-18", "TV2-05")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_an_end_of_an_aborted_transaction(case: CaseContext) -> None:
     """EndTxn v5 on CompleteAbort: the repeated abort answers as the first did, a commit is always refused."""
     _ended_twice(case, commit=False)
@@ -137,7 +137,7 @@ def _expect_state(case: CaseContext, producer: ScriptedProducer, state: str) -> 
 
 
 @requirement("TXN-19")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_another_epoch_ends_nothing(case: CaseContext) -> None:
     """EndTxn with a lower or a higher epoch is fenced, and the transaction goes on to its owner's end."""
     (at,) = case.topic()
@@ -158,7 +158,7 @@ def test_another_epoch_ends_nothing(case: CaseContext) -> None:
 
 
 @requirement("TXN-20")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_stranger_ends_nothing(case: CaseContext) -> None:
     """EndTxn with an unknown transactional id or another's producer id is refused, and the transaction goes on."""
     producer, (at,) = opened(case)
@@ -178,7 +178,7 @@ def test_a_stranger_ends_nothing(case: CaseContext) -> None:
 
 
 @requirement("TXN-26")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_empty_transaction_is_not_committed(case: CaseContext) -> None:
     """EndTxn on Empty refuses a commit; an abort is refused up to v4, and costs an epoch from v5 on."""
     producer = ScriptedProducer(case, f"{case.name}-empty").ready()
@@ -193,7 +193,7 @@ def test_an_empty_transaction_is_not_committed(case: CaseContext) -> None:
 
 
 @requirement("TXN-28")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
     """EndTxn whose answer was lost is sent again and answered as the first would have been; nothing is decided twice."""
     for commit in (True, False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.protocol.toolkit import settings
-from runner.protocol.toolkit.case import BOTH, Needs, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, Needs, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -57,7 +57,7 @@ def test_the_first_initialisation_creates_an_empty_transaction(case: CaseContext
 
 
 @requirement("TXN-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_second_initialisation_raises_the_epoch(case: CaseContext) -> None:
     """InitProducerId of an Empty or Complete transaction keeps the id, raises the epoch by one and fences the old one."""
     (at,) = case.topic()
@@ -74,7 +74,7 @@ def test_a_second_initialisation_raises_the_epoch(case: CaseContext) -> None:
 
 
 @requirement("TXN-03", "FENCE-02")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_initialisation_aborts_what_is_open(case: CaseContext) -> None:
     """InitProducerId during a transaction says "not now", aborts it, and then answers with an epoch two above."""
     here, there = case.topic(partitions=2)
@@ -95,7 +95,7 @@ def test_initialisation_aborts_what_is_open(case: CaseContext) -> None:
 
 
 @requirement("TXN-05")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_producer_continues_with_the_next_epoch(case: CaseContext) -> None:
     """InitProducerId with the current id and epoch raises the epoch once, however often it is repeated."""
     (at,) = case.topic()
@@ -114,14 +114,14 @@ def test_a_producer_continues_with_the_next_epoch(case: CaseContext) -> None:
 
 
 @requirement("TXN-05")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_continuing_aborts_what_is_open(case: CaseContext) -> None:
     """InitProducerId with the current id and epoch during a transaction aborts it first."""
     _continues_during_a_transaction(case)
 
 
 @requirement("TXN-05")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 @needs(Needs(level=1))
 def test_continuing_is_fenced_at_level_1(case: CaseContext) -> None:
     """While the finalized level is 1, a producer that continues during a transaction is fenced by the abort."""
@@ -162,7 +162,7 @@ def test_a_foreign_producer_id_is_fenced(case: CaseContext) -> None:
 
 
 @requirement("TXN-07")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_an_exhausted_epoch_is_followed_by_another_id(case: CaseContext) -> None:
     """After epoch 32766, in which transactions still commit, InitProducerId answers with another id at epoch 0."""
     (at,) = case.topic()
@@ -203,7 +203,7 @@ def test_an_exhausted_epoch_can_be_fenced(case: CaseContext) -> None:
 
 
 @requirement("TXN-07", "TV2-02")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_the_end_in_the_last_epoch_answers_with_another_id(case: CaseContext) -> None:
     """EndTxn v5 in epoch 32766 answers with another producer id at epoch 0, and so does its repetition."""
     (at,) = case.topic()
@@ -244,7 +244,7 @@ def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
 
 
 @requirement("TXN-08")
-@generations(*BOTH)
+@versions(*BOTH)
 def test_an_empty_transactional_id_is_malformed(case: CaseContext) -> None:
     """Requests with an empty transactional id are refused as malformed."""
     (at,) = case.topic()

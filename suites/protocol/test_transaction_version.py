@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from operator import eq
 
-from runner.protocol.toolkit.case import Needs, generations, needs, requirement
+from runner.protocol.toolkit.case import Needs, needs, requirement, versions
 from runner.protocol.toolkit.context import NOT_NOW, CaseContext
 from runner.protocol.toolkit.expected_codes import late_commit_code
 from runner.protocol.toolkit.inspector import result
@@ -48,7 +48,7 @@ def _of_feature(features: list[Body]) -> list[Body]:
 
 
 @requirement("TV2-02", "TV2-04")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_every_end_answers_with_the_next_epoch(case: CaseContext) -> None:
     """EndTxn v5 answers with the next transaction's epoch, and its markers carry that epoch."""
     (at,) = case.topic()
@@ -73,7 +73,7 @@ def test_every_end_answers_with_the_next_epoch(case: CaseContext) -> None:
 
 
 @requirement("TV2-03")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_partitions_and_offsets_are_added_by_writing(case: CaseContext) -> None:
     """The first Produce and the first TxnOffsetCommit add their partition, and the commit covers both."""
     here, there = case.topic(partitions=2)
@@ -97,7 +97,7 @@ def test_partitions_and_offsets_are_added_by_writing(case: CaseContext) -> None:
 
 
 @requirement("TV2-07")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
     """The first batch on a partition without state for its producer is refused unless its sequence is 0."""
     (at,) = case.topic()
@@ -112,7 +112,7 @@ def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
 
 
 @requirement("TV2-14", "FENCE-07")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_timed_out_transaction_is_not_committed(case: CaseContext) -> None:
     """After a timeout the owner cannot commit, and goes on with the epoch that its abort is answered with."""
     (at,) = case.topic()
@@ -133,7 +133,7 @@ def test_a_timed_out_transaction_is_not_committed(case: CaseContext) -> None:
 
 
 @requirement("TV2-14")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 def test_a_timed_out_producer_continues(case: CaseContext) -> None:
     """After a timeout InitProducerId with the aborted id and epoch answers with the next epoch."""
     (at,) = case.topic()
@@ -151,7 +151,7 @@ def test_a_timed_out_producer_continues(case: CaseContext) -> None:
 
 
 @requirement("TV2-10")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 @needs(Needs(level=2))
 def test_the_older_protocol_keeps_working(case: CaseContext) -> None:
     """On a cluster whose level is 2 transactions of TV1 requests commit, abort and keep their epoch."""
@@ -161,7 +161,7 @@ def test_the_older_protocol_keeps_working(case: CaseContext) -> None:
 
 
 @requirement("TV2-11")
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 @needs(Needs(level=0))
 def test_the_older_protocol_at_level_0(case: CaseContext) -> None:
     """On a cluster whose level is 0 transactions of TV1 requests commit, abort and keep their epoch."""
@@ -187,7 +187,7 @@ def _transactions_of_the_older_protocol(case: CaseContext, at: TopicPartition) -
 
 
 @requirement("TV2-11")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 @needs(Needs(level=1))
 def test_newer_requests_at_level_1(case: CaseContext) -> None:
     """While the finalized level is 1, TV2 requests are processed as TV2."""
@@ -212,7 +212,7 @@ def test_newer_requests_at_level_1(case: CaseContext) -> None:
 
 
 @requirement("TV2-11")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 @needs(Needs(level=0))
 def test_newer_requests_at_level_0_leave_the_id_usable(case: CaseContext) -> None:
     """While the finalized level is 0, a TV2 request is processed or refused, and its transactional id goes on."""
@@ -245,7 +245,7 @@ def test_newer_requests_at_level_0_leave_the_id_usable(case: CaseContext) -> Non
 
 
 @requirement("TV2-12")
-@generations(TransactionVersion.TV2)
+@versions(TransactionVersion.TV2)
 @needs(Needs(level=1))
 def test_the_level_changes_under_a_transaction(case: CaseContext) -> None:
     """A transaction that is open while the level rises or falls ends as it began, and the next one goes on from it."""

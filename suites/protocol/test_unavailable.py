@@ -14,7 +14,7 @@ from chaos.cluster import BrokerId, Link
 from chaos.frames import FrameFilter, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from runner.protocol.toolkit import brokers, groups, replicas
-from runner.protocol.toolkit.case import BOTH, THREE, generations, needs, requirement
+from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext, Sent
 from runner.protocol.toolkit.coordinators import described, id_at, log_of, whole_log
 from runner.protocol.toolkit.producer import ScriptedProducer, plain
@@ -41,7 +41,7 @@ EARLIEST, LATEST = -2, -1
 
 @requirement("COORD-09")
 @needs(THREE)
-@generations(*BOTH)
+@versions(*BOTH)
 def test_a_state_that_cannot_be_kept_is_not_taken(case: CaseContext) -> None:
     """Without enough replicas of the transaction log no state changes and no epoch is used; with them all goes on."""
     asked = brokers.controller(case)
@@ -182,7 +182,7 @@ ADMINISTRATOR = "__admin_client"
 
 @requirement("GRP-12")
 @needs(THREE)
-@generations(TransactionVersion.TV1)
+@versions(TransactionVersion.TV1)
 def test_a_group_coordinator_that_loads_says_so(case: CaseContext) -> None:
     """While a group coordinator loads, TxnOffsetCommit is answered with what its version declares retriable."""
     (at,) = case.topic()

@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from verification.checks.places import PARTITION
 from verification.fingerprints.workers.aggregate import STRETCHES
 from verification.fingerprints.workers.fragments import BLOCK_BITS, CHUNK_BITS
-from verification.fingerprints.workers.neighbours import NAMED, STEPS, describe_machine
+from verification.fingerprints.workers.neighbours import NAMED, STEPS, classified_neighbours
 from verification.fingerprints.workers.packed import KINDS, PACKED, Kind, unpacked
 from verification.fingerprints.workers.row_selection import Pick, pick
 
@@ -125,7 +125,7 @@ def _named(packs: DataFrame) -> DataFrame:
 
 def around(folded: DataFrame, buckets: int) -> Around:
     """What follows from what stands around the fragments of a folded log, packed in so many buckets, and its stretches."""
-    looked = partial(describe_machine, buckets=buckets)
+    looked = partial(classified_neighbours, buckets=buckets)
     found = folded.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
     (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
     steps = Steps(

@@ -97,7 +97,7 @@ def copy_small_files(spark: SparkSession, uri: str, into: Path) -> Copy:
     base = _as_hadoop_reads(uri)
     target = into / PurePosixPath(base).name
     if target.exists():
-        raise UnfitEvidenceError(f"{target} exists already; name another directory with --into")
+        raise UnfitEvidenceError(f"{target} exists already; name another directory with --output")
     with _told(uri):
         listed = _files(spark, base).select("path", "length").toArrow().to_pylist()
     names = {row["path"]: _below(base, row["path"]) for row in listed}
@@ -119,7 +119,9 @@ def copy_small_files(spark: SparkSession, uri: str, into: Path) -> Copy:
                 raise UnfitEvidenceError(f"{min(wanted)} was there and did not come")
             copied.rename(target)
     except OSError as error:
-        raise UnfitEvidenceError(f"{target} cannot be written ({error}); name another directory with --into") from error
+        raise UnfitEvidenceError(
+            f"{target} cannot be written ({error}); name another directory with --output"
+        ) from error
     return Copy(root=target, source=some.removesuffix(names[some]).rstrip("/"))
 
 

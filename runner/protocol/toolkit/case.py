@@ -1,4 +1,4 @@
-"""What a protocol case says about itself: the requirements it decides, the generations it exists in, what it needs.
+"""What a protocol case says about itself: the requirements it decides, the transaction versions it exists in, what it needs.
 
 Cases with equal needs share a cluster, one after the other, in the order of the files; what a case leaves behind must
 therefore be its own (topics, ids and groups are named after it).
@@ -17,9 +17,9 @@ from wire.transaction_versions import TransactionVersion
 
 #: `@requirement("TXN-17")` above a case: the rows of the catalogue that it decides.
 requirement = pytest.mark.requirement
-#: `@generations(TransactionVersion.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
+#: `@versions(TransactionVersion.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
 #: whatever the broker speaks, because nothing in it depends on the generation.
-generations = pytest.mark.generations
+versions = pytest.mark.versions
 #: `@shares("stopped")`: the outages of its brokers that it goes through with others (`company.OUTAGES`), in order;
 #: `time_critical=True` where time runs from its first request on.
 shares = pytest.mark.shares

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from runner.protocol import plugin
 from runner.protocol.shared_outages import OutageError, Participant, perform
 from runner.protocol.toolkit.outage import OutageEvent, Together, alone
+from suites.protocol import test_expiry as expiry
 
 
 @dataclass
@@ -67,7 +71,7 @@ def test_a_case_alone_goes_through_its_own_outages() -> None:
 
 
 def test_an_outage_is_shared_and_cases_take_turns() -> None:
-    """The broker goes once and comes back once; a hurried case begins last and goes on first."""
+    """The broker goes once and comes back once; a time-critical case begins last and goes on first."""
     broker = Broker()
     members = [
         member(broker.case("a", "stop"), "stopped", time_critical=True),
@@ -172,3 +176,19 @@ def test_outages_that_are_not_shared_are_ones_own() -> None:
     assert [each.ended.result() for each in members] == ["a", "b"]
     assert broker.seen.count("stop") == 2
     assert members[1].waited_s >= 0
+
+
+def test_a_time_critical_case_is_known_as_such() -> None:
+    """What the decorator says reaches the plug-in; a misspelt keyword is refused and not passed over."""
+    decorated = [value for name, value in vars(expiry).items() if name.startswith("test_")]
+    marks = [mark for each in decorated for mark in getattr(each, "pytestmark", ()) if mark.name == "shares"]
+    said = [mark.kwargs.get("time_critical", False) for mark in marks]
+    assert True in said
+    assert [plugin._shares(asked(mark))[1] for mark in marks] == said
+    with pytest.raises(pytest.UsageError, match="no other keyword"):
+        plugin._shares(asked(pytest.mark.shares("stopped", hurried=True).mark))
+
+
+def asked(mark: pytest.Mark) -> Any:
+    """A collected case with this marker."""
+    return SimpleNamespace(name="test_x", get_closest_marker=lambda _: mark)

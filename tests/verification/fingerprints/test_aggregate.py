@@ -177,7 +177,7 @@ def _whole(held: bytes) -> pa.RecordBatch:
 
 def _looked_around(seed: int) -> dict[int, pa.RecordBatch]:
     """What a worker makes of the fragments of a log, by kind."""
-    around = list(neighbours.describe_machine(aggregate.fold_log([_batch(_log(seed))], frozenset(), 1), 1))
+    around = list(neighbours.classified_neighbours(aggregate.fold_log([_batch(_log(seed))], frozenset(), 1), 1))
     return {row["kind"]: _whole(row["packed"]) for each in around for row in each.to_pylist()}
 
 
@@ -258,7 +258,7 @@ def test_steps_overlap_spans_by_their_own_offsets() -> None:
 
 def test_operations_are_counted_in_one_schema() -> None:
     """What the log counts for operations is complete: a null would be taken for bits."""
-    around = list(neighbours.describe_machine(aggregate.fold_log([_batch(_log(3))], frozenset(), 1), 1))
+    around = list(neighbours.classified_neighbours(aggregate.fold_log([_batch(_log(3))], frozenset(), 1), 1))
     packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.OPERATIONS]
     for held in packed:
         whole = _whole(held)

@@ -118,7 +118,7 @@ def test_evidence_is_judged_and_logs_are_read_alike(
     if elsewhere[0] == "remote":
         # A server has nothing of ours but Spark's own readers: this is also how evidence comes from anywhere (`distant`).
         judged = [RunDirectory(tmp_path / "into" / run.root.name) for run in runs]
-        places = ["--into", str(tmp_path / "into"), *(run.root.as_uri() for run in runs)]
+        places = ["--output", str(tmp_path / "into"), *(run.root.as_uri() for run in runs)]
     large = planted_files.write(torn("large"), tmp_path / "large")
     assert fits(read_run(large), Strategy.FOLDED)
     arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, str(large.root), *QUICK, *places]

@@ -234,10 +234,10 @@ def test_places_have_names() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("hdfs://n/run",), "say with --into DIR"),
+        (("hdfs://n/run",), "name a local directory for its verdicts with --output DIR"),
         (("hdfs://n/run", "--reference"), "leave out --reference"),
-        (("hdfs://n/run", "--into", "x", "--reference"), "leave out --into"),
-        (("a/run", "s3a://b/run", "--into", "x"), "two of these are called run"),
+        (("hdfs://n/run", "--output", "x", "--reference"), "leave out --output"),
+        (("a/run", "s3a://b/run", "--output", "x"), "two of these are called run"),
     ],
 )
 def test_a_question_that_cannot_be_meant_is_refused(
@@ -249,7 +249,7 @@ def test_a_question_that_cannot_be_meant_is_refused(
 
 
 def test_a_uri_of_a_local_file_is_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without `--into` it is judged like the path."""
+    """Without `--output` it is judged like the path."""
     run = write(CASES["clean"]("clean")[0], tmp_path / "a run")
     assert main([run.root.as_uri(), "--reference"]) == ExitCode.CONFORMANT
     assert "nothing" in capsys.readouterr().out
@@ -263,7 +263,7 @@ def test_a_run_in_hdfs_is_judged_from_there(tmp_path: Path) -> None:
     with hdfs(tmp_path) as store:
         uri = store.put(night)
         shutil.rmtree(night)
-        command = [sys.executable, "-m", "verification", uri, "--into", str(tmp_path / "into")]
+        command = [sys.executable, "-m", "verification", uri, "--output", str(tmp_path / "into")]
         done = subprocess.run(
             command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=WITHIN_S, check=False
         )

@@ -48,7 +48,7 @@ def test_a_run_in_s3_is_judged_from_there(tmp_path: Path) -> None:
     with s3(tmp_path) as store:
         there = store.put(tmp_path / "night", "evidence")
         settings = [f"{key}={value}" for key, value in store.settings().items()]
-        words = [there, "--into", str(tmp_path / "into"), *(f"--spark={each}" for each in (*settings, CLOSED))]
+        words = [there, "--output", str(tmp_path / "into"), *(f"--spark={each}" for each in (*settings, CLOSED))]
         refused = [f"{there}er", "s3a://nowhere/run", "s3a://closed/run"]
         asked = json.dumps([str(tmp_path / "night"), words, refused])
         done = subprocess.run(

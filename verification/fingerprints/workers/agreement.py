@@ -15,7 +15,7 @@ from verification.fingerprints.workers import blocks
 from verification.fingerprints.workers.aggregate import fold_given, fold_log
 from verification.fingerprints.workers.blocks import CopyBlocks
 from verification.fingerprints.workers.columns import NULL, Columns
-from verification.fingerprints.workers.neighbours import describe_machine
+from verification.fingerprints.workers.neighbours import classified_neighbours
 from verification.fingerprints.workers.observer_check import Polled, as_the_log_has_it, readable
 from verification.fingerprints.workers.packed import Kind, unpack
 from verification.fingerprints.workers.suspects import of_acks, of_history, suspicious
@@ -44,7 +44,7 @@ class Held:
 
 def _of_log(held: Held, kinds: dict[Kind, list[pa.RecordBatch]]) -> str | None:
     claimed = frozenset({held.run}) if held.order_claimed else frozenset[str]()
-    for batch in describe_machine(fold_log([held.captures["log"]], claimed, 1), 1):
+    for batch in classified_neighbours(fold_log([held.captures["log"]], claimed, 1), 1):
         if batch.num_rows:
             kinds.setdefault(Kind(batch.column("kind")[0].as_py()), []).append(batch)
     stretches = unpack(kinds.get(Kind.STRETCHES, []))

@@ -111,7 +111,7 @@ def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Number
     }
 
 
-def describe_machine(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+def classified_neighbours(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
     """All partial fragments of some producers, of a folded log (`fold.fold_log`) → packs (`packed.KINDS`) of what they are.
 
     That is steps, what these count for operations, and what was copied; of both there are so many `buckets`. Stretches
