@@ -1,11 +1,13 @@
-"""A sweep: every protocol case of a release, cluster by cluster, each one judged from the script that it wrote.
+"""Performs the protocol cases of a release, cluster by cluster, and judges each from the script that it wrote.
 
-Cases with equal needs follow each other on one cluster. A case whose requirements do not apply to the release, or whose
-generation the brokers do not offer, is not applicable and not begun; its script says so. What the release has, and this
-harness cannot have here, such as a listener behind TLS in containers, is no such case: it is inconclusive, because a
-requirement that was not tried is not kept. A case that breaks (an answer
-that does not come, a broker that is gone, a mistake in the case) is an error of its own and does not keep the others
-from being performed; the cluster is looked at before the next one and replaced when it is not healthy.
+Cases with equal needs follow each other on one cluster. A case is NOT APPLICABLE if its requirements do not apply to the
+release, or if the brokers do not offer its transaction version. It is then not begun, and its script says why.
+
+A case is INCONCLUSIVE if the release has its subject and this harness cannot set it up, such as a listener behind TLS in
+containers: a requirement that was not tried is not kept.
+
+A case breaks if an answer does not come, if a broker is gone, or if the case has a mistake. That is an ERROR of this case
+only, and the others are performed. Before the next case the cluster is checked, and replaced if it is not healthy.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ from fixtures.clusters.runtime import RunningCluster
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.protocol import shared_outages
-from runner.protocol.open_clients import Clients
+from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext
-from runner.protocol.toolkit.outage import alone
+from runner.protocol.toolkit.outage import at_once
 from runner.protocol.toolkit.script_recorder import NotApplicableError, UnmetError
 from verification.evidence.run_directory import SCRIPT
 from verification.requirements.catalogue import applies_to, load
@@ -48,8 +50,8 @@ LEVELS_SINCE = "4.0.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One case in one generation. `generation` is None where nothing in it depends on one."""
+class ProtocolCase:
+    """One case in one transaction version; `generation` is None where nothing in the case depends on it."""
 
     key: str
     claim: str
@@ -63,10 +65,10 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a case ended: the verdict, or what kept it from leaving a script.
+class CaseResult:
+    """How a case ended: the verdict, or `broke`, the reason why there is no script.
 
-    `before` is what had let it down in a company, empty where it was performed once.
+    `before` is the failed outage after which it was performed again, alone; empty where it was performed once.
     """
 
     seconds: float
@@ -87,66 +89,66 @@ class CaseRunner:
         self._runtime = environment.runtime
         self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
-        self._clients = Clients()
+        self._clients = OpenClients()
 
-    def perform(self, case: Case) -> ScriptVerdict:
-        """Perform one case, write its script, and judge it. Raises what a cluster that does not start raises.
+    def perform(self, case: ProtocolCase) -> ScriptVerdict:
+        """Perform one case, write its script, and judge it. Raises the errors of a cluster that does not start.
 
-        Only those of its requirements that apply to the release are decided by it; one that names none is for whoever
-        chose it.
+        It decides those of its requirements that apply to the release. A case that names none is performed on every
+        release.
         """
         ready = self._ready(case)
-        if isinstance(ready, Case):
+        if isinstance(ready, ProtocolCase):
             ready = self._played(ready, self._pool.lease(ready.needs.spec(self.release)))
         return self._judged(ready)
 
-    def perform_together(self, cases: Sequence[Case]) -> list[Outcome]:
-        """Perform cases that share the outages of their brokers, or a single one; how each of them ended."""
+    def perform_together(self, cases: Sequence[ProtocolCase]) -> list[CaseResult]:
+        """Perform cases that share the outages of their brokers, or a single one; returns how each ended."""
         ready = [self._ready(case) for case in cases]
-        sharing = [each for each in ready if isinstance(each, Case)]
+        sharing = [each for each in ready if isinstance(each, ProtocolCase)]
         if len(sharing) < 2:
             return [self._alone(case) for case in cases]
         try:
-            ended = self._company(sharing)
+            ended = self._sharing(sharing)
         except ENVIRONMENT_ERRORS as error:
-            ended = {each.key: Outcome(seconds=0.0, broke=str(error)) for each in sharing}
+            ended = {each.key: CaseResult(seconds=0.0, broke=str(error)) for each in sharing}
         return [ended.get(case.key) or self._alone(case) for case in cases]
 
-    def _company(self, cases: Sequence[Case]) -> dict[str, Outcome]:
-        """How each of several cases ended, by key. Raises what a cluster that does not start raises."""
+    def _sharing(self, cases: Sequence[ProtocolCase]) -> dict[str, CaseResult]:
+        """How each of several cases ended, by key. Raises the errors of a cluster that does not start."""
         cluster = self._pool.lease(cases[0].needs.spec(self.release))
-        members = {
+        participants = {
             case.key: Participant(case.shares, partial(self._played, case, cluster), time_critical=case.time_critical)
             for case in cases
         }
-        shared_outages.perform([*members.values()])
-        return {case.key: self._ended(case, members[case.key]) for case in cases}
+        shared_outages.perform([*participants.values()])
+        return {case.key: self._ended(case, participants[case.key]) for case in cases}
 
-    def _alone(self, case: Case) -> Outcome:
+    def _alone(self, case: ProtocolCase) -> CaseResult:
         began = time.monotonic()
         try:
             verdict = self.perform(case)
         except ENVIRONMENT_ERRORS as error:
-            return Outcome(seconds=time.monotonic() - began, broke=str(error))
-        return Outcome(seconds=time.monotonic() - began, verdict=verdict)
+            return CaseResult(seconds=time.monotonic() - began, broke=str(error))
+        return CaseResult(seconds=time.monotonic() - began, verdict=verdict)
 
-    def _ended(self, case: Case, member: Participant[Script]) -> Outcome:
-        """How a case in a company ended; performed again, alone, where it was let down before it had proven anything."""
-        again = member.outage_failed and not self._clients.abandoned
+    def _ended(self, case: ProtocolCase, participant: Participant[Script]) -> CaseResult:
+        """How a participant ended; it is performed again, alone, if an outage failed before it had proven a violation."""
+        again = participant.outage_failed and not self._clients.abandoned
         try:
-            script = member.ended.result()
+            script = participant.ended.result()
         except (OutageError, *ENVIRONMENT_ERRORS) as error:
             broke = str(error)
         else:
             so_far = scripts.judge(script)
-            # A violated claim outweighs whatever went wrong after it, and may be a race that is not seen again.
+            # A violated claim outweighs every later failure, and it may be a race that a second run does not show.
             if not again or so_far.violated:
-                return Outcome(seconds=script.seconds, verdict=self._judged(script))
+                return CaseResult(seconds=script.seconds, verdict=self._judged(script))
             broke = so_far.reason
-        return replace(self._alone(case), before=broke) if again else Outcome(seconds=0.0, broke=broke)
+        return replace(self._alone(case), before=broke) if again else CaseResult(seconds=0.0, broke=broke)
 
-    def _ready(self, case: Case) -> Case | Script:
-        """A case as it is to be performed, with the requirements that it can decide; its script where it is not begun."""
+    def _ready(self, case: ProtocolCase) -> ProtocolCase | Script:
+        """The case with the requirements that it can decide; its script if it is not begun."""
         level = self._level(case)
         applicable = tuple(each for each in case.requirements if applies_to(self._catalogue[each], self.release, level))
         if case.requirements and not applicable:
@@ -155,42 +157,44 @@ class CaseRunner:
             reason = f"{self.release} has neither TV2 nor levels of transaction.version"
             return replace(self._empty(case), inapplicable=reason)
         case = replace(case, requirements=applicable)
-        if case.needs.secured and (grounds := self._unsecured()):
-            return replace(self._empty(case), statements=grounds)
+        if case.needs.secured and (unmet := self._unsecured()):
+            return replace(self._empty(case), statements=unmet)
         return case
 
-    def _played(self, case: Case, cluster: RunningCluster, member: Participant[Script] | None = None) -> Script:
-        """The script of a case on its cluster, in a company or alone."""
+    def _played(
+        self, case: ProtocolCase, cluster: RunningCluster, participant: Participant[Script] | None = None
+    ) -> Script:
+        """Perform a case on its cluster, as a participant of shared outages or alone; returns its script."""
         with self._clients.opened(cluster.witness_bootstrap, self._definitions) as client:
             missing = _missing(client, case.generation)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
-            stage = CaseContext(
+            context = CaseContext(
                 client,
                 generation=case.generation or newest(client),
                 release=self.release,
                 defined=self._defined,
                 cluster=cluster,
-                together=alone if member is None else member.meet,
+                on_outage=at_once if participant is None else participant.await_event,
             )
             LOG.info("%s begins on the cluster in %s", case.key, cluster.directory)
             began = time.monotonic()
             broke = inapplicable = ""
             try:
-                broke = _play(case, stage)
+                broke = _play(case, context)
             except NotApplicableError as reason:
                 inapplicable = str(reason)
             LOG.info("%s ended%s", case.key, f": {broke}" if broke else "")
-            seconds = time.monotonic() - began - (0.0 if member is None else member.waited_s)
-            return replace(self._performed(case, stage, broke, seconds), inapplicable=inapplicable)
+            seconds = time.monotonic() - began - (0.0 if participant is None else participant.waited_s)
+            return replace(self._performed(case, context, broke, seconds), inapplicable=inapplicable)
 
-    def _level(self, case: Case) -> int | None:
-        """The transaction.version that a case's requirements are asked about: that of the requests it sends."""
+    def _level(self, case: ProtocolCase) -> int | None:
+        """The transaction.version for which a case's requirements must apply: that of the requests it sends."""
         return 2 if case.generation is TransactionVersion.TV2 else case.needs.level
 
     def _unsecured(self) -> tuple[Statement, ...]:
-        """The ground that a case with a secured listener does not have here; empty where it has it."""
-        grounds = (
+        """The preconditions of a secured listener that do not hold here."""
+        preconditions = (
             _precondition("the runtime, as clusters in containers have no secured listener", "local", self._runtime),
             _precondition(
                 "there is a metadata quorum, without which no listener is secured",
@@ -198,9 +202,9 @@ class CaseRunner:
                 within(self.release, QUORUM_SINCE, None),
             ),
         )
-        return tuple(each for each in grounds if not each.holds)
+        return tuple(each for each in preconditions if not each.holds)
 
-    def _empty(self, case: Case) -> Script:
+    def _empty(self, case: ProtocolCase) -> Script:
         return Script(
             case=case.key,
             claim=case.claim,
@@ -211,16 +215,16 @@ class CaseRunner:
             replay=case.replay,
         )
 
-    def _performed(self, case: Case, stage: CaseContext, broke: str, seconds: float) -> Script:
+    def _performed(self, case: ProtocolCase, context: CaseContext, broke: str, seconds: float) -> Script:
         features: dict[str, int] = {}
         with contextlib.suppress(WireError):
-            features = dict(stage.client.connection().features)
+            features = dict(context.client.connection().features)
         return replace(
             self._empty(case),
-            generation=stage.generation,
+            generation=context.generation,
             features=features,
-            exchanges=tuple(stage.recording.exchanges),
-            statements=tuple(stage.recording.statements),
+            exchanges=tuple(context.recording.exchanges),
+            statements=tuple(context.recording.statements),
             broke=broke,
             seconds=seconds,
         )
@@ -229,23 +233,23 @@ class CaseRunner:
         place = self.directory / "runs" / script.case
         place.mkdir(parents=True)
         script.write(place / SCRIPT)
-        # What is judged is what is on disk.
+        # The judge reads the script from the disk, never from memory.
         return scripts.judge(scripts.read(place / SCRIPT))
 
-    def discard(self, case: Case) -> None:
-        """Remove what a case has left that was interrupted: it says nothing."""
+    def discard(self, case: ProtocolCase) -> None:
+        """Remove the files of an interrupted case, which decides nothing."""
         shutil.rmtree(self.directory / "runs" / case.key, ignore_errors=True)
 
     def close(self) -> None:
-        """End the cluster. A case that is being performed by another thread asks in vain from then on, and ends."""
+        """End the cluster. A case that another thread performs gets no further answer, and ends."""
         self._clients.abandon()
         self._pool.close()
 
 
-def _play(case: Case, stage: CaseContext) -> str:
-    """Perform it to its end; why it broke, empty when it did not."""
+def _play(case: ProtocolCase, context: CaseContext) -> str:
+    """Perform a case to its end; returns why it broke, empty if it did not."""
     try:
-        case.play(stage)
+        case.play(context)
     except UnmetError:
         return ""  # the statement that does not hold says so
     except NotApplicableError:
@@ -254,7 +258,7 @@ def _play(case: Case, stage: CaseContext) -> str:
         LOG.exception("%s broke", case.key)
         return f"{type(error).__name__}: {error}"
     finally:
-        stage.close()
+        context.close()
     return ""
 
 
@@ -263,7 +267,7 @@ def _precondition(what: str, expected: object, observed: object) -> Statement:
 
 
 def newest(client: Client) -> TransactionVersion:
-    """The newest generation that the brokers offer."""
+    """The newest transaction version that the brokers offer."""
     return TransactionVersion.TV1 if _missing(client, TransactionVersion.TV2) else TransactionVersion.TV2
 
 

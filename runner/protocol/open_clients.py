@@ -1,4 +1,4 @@
-"""The clients that cases ask with, all of which are abandoned at once when their cluster is taken away."""
+"""The open clients of cases, which are all abandoned at once when their cluster is taken away."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wire.client import Client
 from wire.messages import Definitions
 
 
-class Clients:
-    """May be used by several threads: the cases of a company have one client each."""
+class OpenClients:
+    """One client per case. Several threads may use it."""
 
     def __init__(self) -> None:
         self._open: set[Client] = set()
@@ -33,7 +33,7 @@ class Clients:
                     self._open.discard(client)
 
     def abandon(self) -> None:
-        """Let nobody wait for an answer any more: whoever asks is told so at once, and ends."""
+        """End every wait for an answer: each client, also one that is opened later, raises AbandonedError at once."""
         with self._lock:
             self.abandoned = True
             for client in self._open:

@@ -1,7 +1,7 @@
-"""pytest hooks of a protocol sweep: cases by generation, clusters by needs, one line per case, the report, the exit code.
+"""pytest hooks of a protocol run: cases by transaction version, clusters by needs, one line per case, report, exit code.
 
-The exit code is that of the report, which is made from what is on disk: a planned case that left nothing is an error,
-a sweep in which nothing applied is inconclusive, and what was proven before an interruption stays proven.
+The exit code is that of the report, which is made from the files on disk. A planned case without files is an ERROR. A run
+in which nothing applied is INCONCLUSIVE. A violation that was proven before an interruption stays proven.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runner.config import SUITES, RunConfig
 from runner.console import Console
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
-from runner.protocol.case_runner import Case, CaseRunner
+from runner.protocol.case_runner import CaseRunner, ProtocolCase
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.workers import WorkerPool, queues
@@ -65,7 +65,7 @@ class ProtocolPlugin:
         ]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """A case that exists in several generations is performed in each."""
+        """A case with several transaction versions is performed in each."""
         marker = metafunc.definition.get_closest_marker("versions")
         wanted = (None,) if marker is None else marker.args
         metafunc.fixturenames[:] = ["generation"]
@@ -73,10 +73,10 @@ class ProtocolPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Cases are told of in the order in which they are begun, those of the longest queue last.
+        """Report cases in the order in which they are begun, those of the longest queue last.
 
-        Workers help each other with that one until the end. Whoever told of it earlier would have a hundred others, which
-        ended long before, to tell of when there is nothing left to wait for.
+        Workers help with the longest queue until the end. If it were reported earlier, a hundred other cases would be
+        reported only after it, long after they ended.
         """
         found = queues([case_of(item, self.config) for item in items])
         longest = max(found, key=lambda queue: len(queue.cases), default=None)
@@ -85,17 +85,17 @@ class ProtocolPlugin:
         items.sort(key=lambda item: places[case_of(item, self.config).key])
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Whatever leaves cases out (`-k`, `-m`, `--deselect`) makes the sweep PARTIAL."""
+        """Every option that leaves cases out (`-k`, `-m`, `--deselect`) makes the run PARTIAL."""
         self._deselected += len(items)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """What is left after `-k` is what this sweep means to perform."""
+        """Plan the cases that are left after `-k`."""
         cases = [case_of(item, self.config) for item in session.items]
         self.record.narrowed_by = narrowed_by(session.config, _CASES, self._deselected, "cases")
         self.record.plan(map(planned_of, cases))
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Have everything that the sweep needs, or say in one sentence what is missing."""
+        """Get everything that the run needs, or name the missing thing in one sentence."""
         if only_lists(session.config, listing=self.listing):
             self._list(session.items)
             return True
@@ -105,13 +105,13 @@ class ProtocolPlugin:
             return True
         assert self.record.environment is not None, "the run has what it needs"
         self._workers = WorkerPool(
-            [case_of(item, self.config) for item in session.items], partial(self._sweep, self.record.environment)
+            [case_of(item, self.config) for item in session.items], partial(self._case_runner, self.record.environment)
         )
         return None
 
-    def _sweep(self, environment: Environment, lane: int) -> CaseRunner:
-        """What a lane performs with: clusters have directories of their own."""
-        own = replace(environment, clusters_directory=environment.clusters_directory / f"lane-{lane}")
+    def _case_runner(self, environment: Environment, worker: int) -> CaseRunner:
+        """The case runner of a worker, whose clusters have directories of their own."""
+        own = replace(environment, clusters_directory=environment.clusters_directory / f"worker-{worker}")
         return CaseRunner(own, self.config.directory, release=self.config.release.version)
 
     def _list(self, items: Sequence[pytest.Item]) -> None:
@@ -125,7 +125,7 @@ class ProtocolPlugin:
         """Perform the case; its verdict is pytest's outcome."""
         if self._requests.count:
             raise KeyboardInterrupt
-        assert self._workers is not None, "cases are performed once everything that they need is there"
+        assert self._workers is not None, "cases are performed after the run has everything that they need"
         case = case_of(pyfuncitem, self.config)
         outcome = self._workers.outcome(case)
         verdict, reason = Verdict.ERROR, outcome.broke
@@ -161,7 +161,7 @@ class ProtocolPlugin:
         if exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
         if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-            self.record.broken("the harness failed; its traceback stands above")
+            self.record.broken("the harness failed; see its traceback above")
         code, self._closing = self.record.finish(interrupted=interrupts.asked > 0)
         session.exitstatus = int(code)
 
@@ -191,8 +191,8 @@ def _shares(item: pytest.Item) -> tuple[tuple[str, ...], bool]:
     return marker.args, marker.kwargs.get("time_critical", False)
 
 
-def case_of(item: pytest.Item, config: RunConfig) -> Case:
-    """The case that a collected function is."""
+def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
+    """The case of a collected function."""
     assert isinstance(item, pytest.Function)
     generation = item.callspec.params["generation"]
     assert generation is None or isinstance(generation, TransactionVersion)
@@ -200,7 +200,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
     shares, time_critical = _shares(item)
-    return Case(
+    return ProtocolCase(
         key="-".join([family, name, *([] if generation is None else [generation.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
@@ -213,8 +213,8 @@ def case_of(item: pytest.Item, config: RunConfig) -> Case:
     )
 
 
-def planned_of(case: Case) -> Planned:
-    """What the record of the run says of a planned case."""
+def planned_of(case: ProtocolCase) -> Planned:
+    """A planned case as the record of the run has it."""
     return Planned(
         key=case.key,
         scenario=case.key,

@@ -33,7 +33,7 @@ from runner import checkout
 from runner.config import OUT, ROOT, SUITES
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
-from runner.protocol.case_runner import Case, CaseRunner
+from runner.protocol.case_runner import CaseRunner, ProtocolCase
 from runner.regressions import matrix
 from runner.regressions.matrix import Cell
 from runner.regressions.reproduction import REPRODUCTIONS, Reproduction, Result
@@ -142,7 +142,7 @@ def perform(plan: Plan, record: Record) -> None:
 
 def _cell(sweep: CaseRunner, row: Reproduction, commit: str) -> Cell:
     """Perform one row; its place in the matrix."""
-    case = Case(
+    case = ProtocolCase(
         key=row.key,
         claim=row.claim,
         requirements=(),

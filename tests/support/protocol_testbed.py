@@ -12,8 +12,8 @@ import pytest
 from fixtures.clusters.locks.releases import parse_release
 from runner.config import Profile, RunConfig, Runtime
 from runner.console import Console
-from runner.protocol.case_runner import Case, CaseRunner
-from runner.protocol.open_clients import Clients
+from runner.protocol.case_runner import CaseRunner, ProtocolCase
+from runner.protocol.open_clients import OpenClients
 from runner.protocol.plugin import ProtocolPlugin, planned_of
 from runner.protocol.toolkit.case import Needs
 from runner.signals import StopRequests
@@ -45,9 +45,9 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolP
     return plugin
 
 
-def case_of(script: Script) -> Case:
+def case_of(script: Script) -> ProtocolCase:
     """The planned case that such a script would be of; performing it does nothing."""
-    return Case(
+    return ProtocolCase(
         key=script.case,
         claim=script.claim,
         requirements=script.requirements,
@@ -58,21 +58,21 @@ def case_of(script: Script) -> Case:
     )
 
 
-def bare_sweep(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> CaseRunner:
+def bare_runner(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> CaseRunner:
     """A sweep without clusters: good for all that is decided before one is started."""
-    sweep = object.__new__(CaseRunner)
-    sweep.directory, sweep.release, sweep._runtime, sweep._catalogue = directory, release, runtime, load()
-    sweep._clients = Clients()
-    return sweep
+    runner = object.__new__(CaseRunner)
+    runner.directory, runner.release, runner._runtime, runner._catalogue = directory, release, runtime, load()
+    runner._clients = OpenClients()
+    return runner
 
 
-def served_sweep(directory: Path, monkeypatch: pytest.MonkeyPatch) -> CaseRunner:
+def served_runner(directory: Path, monkeypatch: pytest.MonkeyPatch) -> CaseRunner:
     """A sweep whose cases find a cluster, of which nothing can be asked."""
-    sweep, client = bare_sweep(directory), MagicMock()
+    runner, client = bare_runner(directory), MagicMock()
     client.__enter__.return_value = client
     client.connection.return_value = SimpleNamespace(features={})
     cluster = SimpleNamespace(witness_bootstrap="", directory=directory)
-    sweep._pool = SimpleNamespace(lease=lambda _: cluster)  # type: ignore[assignment]
-    sweep._definitions = sweep._defined = SimpleNamespace()  # type: ignore[assignment]
+    runner._pool = SimpleNamespace(lease=lambda _: cluster)  # type: ignore[assignment]
+    runner._definitions = runner._defined = SimpleNamespace()  # type: ignore[assignment]
     monkeypatch.setattr("runner.protocol.open_clients.Client", lambda *_, **__: client)
-    return sweep
+    return runner

@@ -1,13 +1,14 @@
-"""Takes brokers of the stage's cluster away and brings them back: crashed, stopped, paused, or cut off.
+"""Takes brokers of a case's cluster away and brings them back: crashed, stopped, paused, or cut off.
 
-Each is a context: the broker is away inside it, and whatever happens there, the cluster is whole again behind it. Whole
-means what the next case relies on: every process runs, every link is open, every replica is in sync, and coordinators
-have loaded. Transactions may still be open, because a case that goes on decides them.
+Each outage is a context manager: the broker is away inside it, and the cluster is whole again after it, also after an
+exception. Whole means what the next case relies on: every process runs, every link is open, every replica is in sync,
+and coordinators have loaded. Transactions may still be open, because a case that goes on decides them.
 
-A broker that stands still or is gone makes the connections of before useless; they are closed at both ends of a context.
-Cases that share their outages (`company.py`) go through one of them at the same time: the broker goes when all are there,
-and comes back when all are done.
-Looking goes on through the listener that no link lies in front of, so a broker that is cut off can still be asked.
+A broker that is paused or gone makes earlier connections useless. They are closed at both ends of the context.
+
+Cases can share an outage (`shared_outages.py`): the broker goes when all of them wait, and comes back when all are done.
+
+Inspection uses the listener that no link lies in front of, so a broker that is cut off can still be asked.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ ELECTED_WITHIN_S = 30.0
 
 @contextmanager
 def crashed(case: CaseContext, *brokers: int) -> Iterator[None]:
-    """Killed with SIGKILL, and started again on their data at the end."""
+    """Kill brokers with SIGKILL, and start them again on their data at the end."""
     with _ended(case, "crash", brokers, case.cluster.crash):
         yield
 
 
 @contextmanager
 def stopped(case: CaseContext, *brokers: int) -> Iterator[None]:
-    """Stopped cleanly, and started again on their data at the end."""
+    """Stop brokers cleanly, and start them again on their data at the end."""
     with _ended(case, "stop", brokers, case.cluster.stop):
         yield
 
 
 @contextmanager
 def paused(case: CaseContext, broker: int) -> Iterator[None]:
-    """Stopped in its tracks: connections stay open and nothing is answered."""
+    """Pause a broker: its connections stay open and it answers nothing."""
     case.cluster.pause(BrokerId(broker))
     case.close_connections()
     try:
@@ -58,7 +59,7 @@ def paused(case: CaseContext, broker: int) -> Iterator[None]:
 
 @contextmanager
 def isolated(case: CaseContext, broker: int) -> Iterator[None]:
-    """Cut off from all other brokers, in both directions and on both planes; it runs on and can be asked."""
+    """Cut a broker off from all others, in both directions and on both planes; it runs on and can be asked."""
     links = case.cluster.links
     own = [each for each in links.links() if broker == each.target or each.source == str(broker)]
     case.require("there are links between brokers, which can be cut", bool(own), True)
@@ -69,13 +70,13 @@ def isolated(case: CaseContext, broker: int) -> Iterator[None]:
 
 
 def whole(case: CaseContext) -> None:
-    """Wait until the cluster is as the next case must find it. Raises ClusterUnhealthyError."""
+    """Wait until the cluster is whole. Raises ClusterUnhealthyError."""
     await_healthy(case.cluster, WHOLE_WITHIN_S, idle=False)
     case.close_connections()
 
 
 def files(case: CaseContext, broker: int, at: TopicPartition) -> Path:
-    """The directory of a partition's replica; where brokers' disks cannot be reached the script ends, inconclusive."""
+    """The directory of a partition's replica; the script ends, INCONCLUSIVE, where brokers' disks cannot be reached."""
     path = case.cluster.directory / "data" / f"broker-{broker}" / str(at)
     case.require(f"the files of {at} on broker {broker} can be reached", path.is_dir(), True)
     return path
@@ -87,7 +88,7 @@ def snapshots(path: Path) -> list[Path]:
 
 
 def controller(case: CaseContext) -> int:
-    """The active controller; there is one on a cluster that is whole."""
+    """The active controller, which a whole cluster has."""
     found = case.cluster.view().controller
     case.require("there is an active controller", found is not None, True)
     assert found is not None
@@ -95,16 +96,16 @@ def controller(case: CaseContext) -> int:
 
 
 def spare(case: CaseContext) -> int:
-    """The broker that goes where any one will do: the last that is not the controller, so that no election is held."""
+    """The broker to take where any one will do: the last that is not the controller, so that no election is held."""
     asked = controller(case)
     return max(each for each in case.brokers if each != asked)
 
 
 def elected(case: CaseContext, at: TopicPartition, *, instead_of: int) -> int:
-    """Wait until the brokers that are left have another leader for a partition; who it is.
+    """Wait until the remaining brokers have another leader for a partition; returns its id.
 
-    Asked of the cluster's witness and not of any broker: one that is cut off goes on believing in itself. Those that are
-    left learn of it one after the other, and until then name one that cannot be reached any more.
+    The cluster's witness is asked first, because a broker that is cut off still takes itself for the leader. Then every
+    remaining broker is asked: they learn of the new leader one after the other, and name the old one until then.
     """
     place = chaos.TopicPartition(topic=at.topic, partition=at.partition)
     seen = case.poll_until(
@@ -122,7 +123,7 @@ def elected(case: CaseContext, at: TopicPartition, *, instead_of: int) -> int:
 
 
 def _leader_by(case: CaseContext, broker: int, at: TopicPartition) -> int:
-    """Whom a broker names as a partition's leader; -1 for nobody."""
+    """The leader of a partition as a broker names it; -1 for none."""
     body = {"Topics": [{"Name": at.topic}], "AllowAutoTopicCreation": False}
     partitions = case.client.call("Metadata", body, broker=broker)["Topics"][0]["Partitions"]
     return next((int(each["LeaderId"]) for each in partitions if each["PartitionIndex"] == at.partition), -1)
@@ -148,16 +149,16 @@ def _ended(case: CaseContext, verb: str, brokers: Sequence[int], leave: Callable
 def _away(
     case: CaseContext, away: str, go: Callable[[], None], back: str, come_back: Callable[[], None]
 ) -> Iterator[None]:
-    """An outage: both of its ends, by their names, are moments that cases may share."""
+    """An outage, whose begin and end are events that cases may share."""
 
     def mend() -> None:
         come_back()
         await_healthy(case.cluster, WHOLE_WITHIN_S, idle=False)
 
-    case.together(OutageEvent(away, go))
+    case.on_outage(OutageEvent(away, go))
     case.close_connections()
     try:
         yield
     finally:
-        case.together(OutageEvent(back, mend))
+        case.on_outage(OutageEvent(back, mend))
         case.close_connections()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.inspector import Inspector
-from runner.protocol.toolkit.outage import Together, alone
+from runner.protocol.toolkit.outage import OnOutage, at_once
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.scripts.script import Relation
@@ -96,13 +96,13 @@ class CaseContext:
         release: str,
         defined: Definitions,
         cluster: RunningCluster,
-        together: Together = alone,
+        on_outage: OnOutage = at_once,
     ) -> None:
         self.client = client
         self.defined = defined
         self.release = release
         self.cluster = cluster
-        self.together = together
+        self.on_outage = on_outage
         self.generation = generation
         self.recording = ScriptRecorder()
         self.inspect = Inspector(client)

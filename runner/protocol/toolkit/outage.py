@@ -1,4 +1,4 @@
-"""An outage as a case goes through it: alone, or together with others (`runner.protocol.shared_outages`)."""
+"""Outage events: a case goes through them alone, or together with others (`runner.protocol.shared_outages`)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class OutageEvent:
-    """Something that happens to the brokers once, when everybody who shares it is there: `act` does `what`."""
+    """The begin or the end of an outage. `act` makes it happen, once for all cases that share it."""
 
-    what: str
+    name: str
     act: Callable[[], None] = field(compare=False)
 
 
-Together = Callable[[OutageEvent], None]
+OnOutage = Callable[[OutageEvent], None]
 
 
-def alone(moment: OutageEvent) -> None:
-    """There is nobody to be waited for."""
-    moment.act()
+def at_once(event: OutageEvent) -> None:
+    """Act without waiting, because no other case shares the outage."""
+    event.act()

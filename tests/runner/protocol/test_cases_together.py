@@ -13,12 +13,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from fixtures.clusters.errors import ClusterUnhealthyError
-from runner.protocol.case_runner import Outcome
+from runner.protocol.case_runner import CaseResult
 from runner.protocol.plugin import _shares
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.outage import OutageEvent
 from tests.support.protocol_run_directories import PASSED
-from tests.support.protocol_testbed import bare_sweep, case_of, plugin_of, served_sweep
+from tests.support.protocol_testbed import bare_runner, case_of, plugin_of, served_runner
 from verification.scripts.script import Relation, judge
 from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import TransactionVersion
@@ -37,10 +37,10 @@ def test_cases_that_share_an_outage_answer_for_themselves(
             raise ClusterUnhealthyError("Broker 1 does not come back.")
 
     def play(observed: int, case: Any) -> None:
-        case.together(OutageEvent("outage", outage))
+        case.on_outage(OutageEvent("outage", outage))
         case.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
 
-    sweep = served_sweep(tmp_path, monkeypatch)
+    runner = served_runner(tmp_path, monkeypatch)
     cases = [
         replace(
             case_of(PASSED),
@@ -54,8 +54,8 @@ def test_cases_that_share_an_outage_answer_for_themselves(
     ]
     # Another one of them is not for this release, and takes no part.
     cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=TransactionVersion.TV2))
-    sweep.release = "3.9.2"
-    ended = sweep.perform_together(cases)
+    runner.release = "3.9.2"
+    ended = runner.perform_together(cases)
     assert [each.verdict and each.verdict.verdict for each in ended] == [
         Verdict.PASS,
         Verdict.FAIL,
@@ -70,7 +70,7 @@ def test_cases_that_share_an_outage_answer_for_themselves(
 @pytest.mark.parametrize("shares", ["stopped", "crashed"])
 def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: str) -> None:
     """What was seen before an outage that did not come off stands, even if it is not seen again; the others begin anew."""
-    sweep, seen, fates = served_sweep(tmp_path, monkeypatch), iter((0, 48)), iter((False, True, True))
+    runner, seen, fates = served_runner(tmp_path, monkeypatch), iter((0, 48)), iter((False, True, True))
 
     def outage() -> None:
         if not next(fates):
@@ -78,10 +78,10 @@ def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.M
 
     def violated(case: Any) -> None:
         case.recording.state("a late batch", next(seen), Relation.EQUALS, 48, required=False)
-        case.together(OutageEvent("outage", outage))
+        case.on_outage(OutageEvent("outage", outage))
 
     def other(case: Any) -> None:
-        case.together(OutageEvent("outage", outage))
+        case.on_outage(OutageEvent("outage", outage))
         case.recording.state("a late batch", 48, Relation.EQUALS, 48, required=False)
 
     cases = [
@@ -90,7 +90,7 @@ def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.M
         ),
         replace(case_of(PASSED), key="b", generation=TransactionVersion.TV1, shares=(shares,), play=other),
     ]
-    ended = sweep.perform_together(cases)
+    ended = runner.perform_together(cases)
     assert [each.verdict and each.verdict.verdict for each in ended] == [Verdict.FAIL, Verdict.PASS]
     assert [bool(each.before) for each in ended] == [False, True]
     assert next(seen) == 48, "it was performed again"
@@ -102,10 +102,10 @@ def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Pa
     def lease(_: object) -> None:
         raise ClusterUnhealthyError("Broker 1 does not start.")
 
-    sweep = bare_sweep(tmp_path, release="3.9.2")
-    sweep._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
+    runner = bare_runner(tmp_path, release="3.9.2")
+    runner._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
     cases = [replace(case_of(PASSED), key=key, generation=TransactionVersion.TV1, shares=("stopped",)) for key in "ab"]
-    ended = sweep.perform_together([*cases, replace(cases[0], key="c", generation=TransactionVersion.TV2)])
+    ended = runner.perform_together([*cases, replace(cases[0], key="c", generation=TransactionVersion.TV2)])
     assert [each.broke for each in ended] == ["Broker 1 does not start."] * 2 + [""]
     assert ended[2].verdict is not None
     assert ended[2].verdict.verdict is Verdict.NOT_APPLICABLE
@@ -114,7 +114,7 @@ def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Pa
 def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     """A pass at the second attempt has a line that tells of the first."""
     plugin = plugin_of(tmp_path, PASSED)
-    outcome = Outcome(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
+    outcome = CaseResult(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
     plugin._workers = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
     item = MagicMock(spec=pytest.Function)
     item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.protocol.open_clients import Clients
+from runner.protocol.open_clients import OpenClients
 from tests.support.wire_definitions import definitions
 from wire.errors import AbandonedError, ConnectError
 
@@ -13,7 +13,7 @@ NOBODY = "127.0.0.1:1"
 
 def test_every_client_is_abandoned_also_one_that_comes_late() -> None:
     """Two that are open, and one that is opened afterwards, try no broker any more; one that has ended is forgotten."""
-    clients = Clients()
+    clients = OpenClients()
     with clients.opened(NOBODY, definitions()) as ended:
         pass
     with clients.opened(NOBODY, definitions()) as one, clients.opened(NOBODY, definitions()) as two:

@@ -27,7 +27,7 @@ from runner.protocol.toolkit.responses import NoAnswerError, Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError, ScriptRecorder, UnmetError
 from runner.protocol.toolkit.tampering import tampered
 from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
-from tests.support.protocol_testbed import bare_sweep, case_of, plugin_of, served_sweep
+from tests.support.protocol_testbed import bare_runner, case_of, plugin_of, served_runner
 from verification.scripts.script import Relation, Script, judge
 from verification.scripts.script import read as read_script
 from verification.vocabulary.verdict import Verdict
@@ -141,14 +141,14 @@ def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatc
 
 def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
-    sweep = object.__new__(CaseRunner)
-    sweep.directory, sweep.release = tmp_path, "4.3.1"
+    runner = object.__new__(CaseRunner)
+    runner.directory, runner.release = tmp_path, "4.3.1"
     recording = ScriptRecorder()
     answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
     recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)
     client = SimpleNamespace(connection=lambda: SimpleNamespace(features={"transaction.version": 2}))
     case: Any = SimpleNamespace(generation=TransactionVersion.TV2, client=client, recording=recording)
-    verdict = sweep._judged(sweep._performed(case_of(VIOLATED), case, "the broker is gone", 0.2))
+    verdict = runner._judged(runner._performed(case_of(VIOLATED), case, "the broker is gone", 0.2))
     assert verdict.verdict is Verdict.FAIL
     written = read_script(tmp_path / "runs" / VIOLATED.case / "script.json")
     assert judge(written) == verdict
@@ -158,7 +158,7 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
         "the broker is gone",
     )
     assert [each.api for each in written.exchanges] == ["EndTxn"]
-    inapplicable = sweep._judged(replace(sweep._empty(case_of(PASSED)), inapplicable="nothing of it applies"))
+    inapplicable = runner._judged(replace(runner._empty(case_of(PASSED)), inapplicable="nothing of it applies"))
     assert inapplicable.verdict is Verdict.NOT_APPLICABLE
     assert read_script(tmp_path / "runs" / PASSED.case / "script.json").inapplicable == "nothing of it applies"
 
@@ -170,7 +170,7 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
 def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, runtime: str, missing: str) -> None:
     """A case that needs a listener which is not started here is inconclusive, and its requirements with it."""
     case = replace(case_of(PASSED), needs=SECURED)
-    verdict = bare_sweep(tmp_path, release=release, runtime=runtime).perform(case)
+    verdict = bare_runner(tmp_path, release=release, runtime=runtime).perform(case)
     assert verdict.verdict is Verdict.INCONCLUSIVE
     assert missing in verdict.reason
     assert [(each.id, each.verdict) for each in verdict.requirements] == [("IDEMP-07", Verdict.INCONCLUSIVE)]
@@ -179,7 +179,7 @@ def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, r
 def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
     """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
     case = replace(case_of(PASSED), needs=SECURED, generation=TransactionVersion.TV2)
-    assert bare_sweep(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
+    assert bare_runner(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
@@ -217,9 +217,9 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
         case.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
         raise NotApplicableError("nobody can be asked before 3.0")
 
-    sweep = served_sweep(tmp_path, monkeypatch)
+    runner = served_runner(tmp_path, monkeypatch)
     case = replace(case_of(PASSED), generation=TransactionVersion.TV1, play=play)
-    assert sweep.perform(case).verdict is verdict
+    assert runner.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
     assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fixtures.errors import EnvironmentProblemError
-from runner.protocol.case_runner import Case, Outcome
+from runner.protocol.case_runner import CaseResult, ProtocolCase
 from runner.protocol.toolkit.case import THREE, Needs
 from runner.protocol.workers import HELPED_FROM, WorkerPool, queues
 from verification.scripts.script import ScriptVerdict
@@ -19,9 +19,9 @@ from verification.vocabulary.verdict import Verdict
 WITHIN_S = 20.0
 
 
-def case(key: str, needs: Needs | None = None, *shares: str) -> Case:
+def case(key: str, needs: Needs | None = None, *shares: str) -> ProtocolCase:
     """A case of this key."""
-    return Case(
+    return ProtocolCase(
         key=key,
         claim=key,
         requirements=(),
@@ -48,7 +48,7 @@ class Recorder:
     discarded: list[str] = field(default_factory=list)
     closed: int = 0
 
-    def perform_together(self, cases: Sequence[Case]) -> list[Outcome]:
+    def perform_together(self, cases: Sequence[ProtocolCase]) -> list[CaseResult]:
         """Remember, react, pass."""
         self.performed += [case.key for case in cases]
         self.together.append(len(cases))
@@ -58,9 +58,9 @@ class Recorder:
                 raise reaction
             if reaction is not None:
                 reaction()
-        return [Outcome(seconds=0.0, verdict=passed(case.key)) for case in cases]
+        return [CaseResult(seconds=0.0, verdict=passed(case.key)) for case in cases]
 
-    def discard(self, case: Case) -> None:
+    def discard(self, case: ProtocolCase) -> None:
         """Remember."""
         self.discarded.append(case.key)
 
