@@ -51,12 +51,12 @@ LEVELS_SINCE = "4.0.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolCase:
-    """One case in one transaction version; `generation` is None where nothing in the case depends on it."""
+    """One case in one transaction version; `transaction_version` is None where nothing in the case depends on it."""
 
     key: str
     claim: str
     requirements: tuple[str, ...]
-    generation: TransactionVersion | None
+    transaction_version: TransactionVersion | None
     needs: Needs
     play: Callable[[CaseContext], None]
     replay: str
@@ -166,12 +166,12 @@ class CaseRunner:
     ) -> Script:
         """Perform a case on its cluster, as a participant of shared outages or alone; returns its script."""
         with self._clients.opened(cluster.witness_bootstrap, self._definitions) as client:
-            missing = _missing(client, case.generation)
+            missing = _missing(client, case.transaction_version)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
             context = CaseContext(
                 client,
-                generation=case.generation or newest(client),
+                transaction_version=case.transaction_version or newest(client),
                 release=self.release,
                 defined=self._defined,
                 cluster=cluster,
@@ -190,7 +190,7 @@ class CaseRunner:
 
     def _level(self, case: ProtocolCase) -> int | None:
         """The transaction.version for which a case's requirements must apply: that of the requests it sends."""
-        return 2 if case.generation is TransactionVersion.TV2 else case.needs.level
+        return 2 if case.transaction_version is TransactionVersion.TV2 else case.needs.level
 
     def _unsecured(self) -> tuple[Statement, ...]:
         """The preconditions of a secured listener that do not hold here."""
@@ -209,7 +209,7 @@ class CaseRunner:
             case=case.key,
             claim=case.claim,
             requirements=case.requirements,
-            generation=case.generation or "",
+            generation=case.transaction_version or "",
             release=self.release,
             cluster=case.needs.describe(),
             replay=case.replay,
@@ -221,7 +221,7 @@ class CaseRunner:
             features = dict(context.client.connection().features)
         return replace(
             self._empty(case),
-            generation=context.generation,
+            generation=context.transaction_version,
             features=features,
             exchanges=tuple(context.recording.exchanges),
             statements=tuple(context.recording.statements),
@@ -271,12 +271,12 @@ def newest(client: Client) -> TransactionVersion:
     return TransactionVersion.TV1 if _missing(client, TransactionVersion.TV2) else TransactionVersion.TV2
 
 
-def _missing(client: Client, generation: TransactionVersion | None) -> str:
-    if generation is None:
+def _missing(client: Client, wanted: TransactionVersion | None) -> str:
+    if wanted is None:
         return ""
     connection = client.connection()
-    for api, least in AT_LEAST[generation].items():
+    for api, least in AT_LEAST[wanted].items():
         highest = connection.versions.get(client.definitions.api_key(api), (0, -1))[1]
         if highest < least:
-            return f"the brokers offer {api} up to v{highest}; {generation} begins at v{least}"
+            return f"the brokers offer {api} up to v{highest}; {wanted} begins at v{least}"
     return ""

@@ -68,8 +68,10 @@ class ProtocolPlugin:
         """A case with several transaction versions is performed in each."""
         marker = metafunc.definition.get_closest_marker("versions")
         wanted = (None,) if marker is None else marker.args
-        metafunc.fixturenames[:] = ["generation"]
-        metafunc.parametrize("generation", wanted, ids=["any" if each is None else str(each) for each in wanted])
+        metafunc.fixturenames[:] = ["transaction_version"]
+        metafunc.parametrize(
+            "transaction_version", wanted, ids=["any" if each is None else str(each) for each in wanted]
+        )
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -103,7 +105,7 @@ class ProtocolPlugin:
             return None
         if not self.record.equip():
             return True
-        assert self.record.environment is not None, "the run has what it needs"
+        assert self.record.environment is not None, "`equip` set the environment"
         self._workers = WorkerPool(
             [case_of(item, self.config) for item in session.items], partial(self._case_runner, self.record.environment)
         )
@@ -194,17 +196,17 @@ def _shares(item: pytest.Item) -> tuple[tuple[str, ...], bool]:
 def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
     """The case of a collected function."""
     assert isinstance(item, pytest.Function)
-    generation = item.callspec.params["generation"]
-    assert generation is None or isinstance(generation, TransactionVersion)
+    version = item.callspec.params["transaction_version"]
+    assert version is None or isinstance(version, TransactionVersion)
     family = item.path.stem.removeprefix("test_").replace("_", "-")
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
     shares, time_critical = _shares(item)
     return ProtocolCase(
-        key="-".join([family, name, *([] if generation is None else [generation.lower()])]),
+        key="-".join([family, name, *([] if version is None else [version.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
-        generation=generation,
+        transaction_version=version,
         needs=_needs(item),
         shares=shares,
         time_critical=time_critical,

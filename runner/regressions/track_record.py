@@ -146,7 +146,7 @@ def _cell(sweep: CaseRunner, row: Reproduction, commit: str) -> Cell:
         key=row.key,
         claim=row.claim,
         requirements=(),
-        generation=row.generation,
+        transaction_version=row.generation,
         needs=row.needs,
         play=row.play,
         replay=f"tox -e track-record -- --releases {sweep.release} --bugs {row.name}",

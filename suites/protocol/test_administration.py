@@ -136,7 +136,7 @@ def needs_version(case: CaseContext, version: int, since: str) -> None:
     """A filter that a release lacks cannot be asked for; one that it should have must be offered."""
     if not case.since(since):
         raise NotApplicableError(f"ListTransactions v{version} begins at {since}")
-    offered = case.version_of("ListTransactions", case.line(case.brokers[0]))
+    offered = case.version_of("ListTransactions", case.connection(case.brokers[0]))
     case.require("the version of ListTransactions", offered, version, Relation.AT_LEAST)
 
 
@@ -276,7 +276,7 @@ def test_hanging_offsets_are_no_exception(case: CaseContext) -> None:
     (at,) = case.topic()
     producer = transactional(case, "id")
     group = f"{case.name}-group"
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the group is added", partial(producer.add_offsets, group))
     case.set_up("an offset is pending", partial(producer.commit_offsets, group, {at: 9}))
     places = case.inspect.places(producer.transactional_id or "")

@@ -16,7 +16,7 @@ from runner.protocol.toolkit.fetching import write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import SOON_S
-from runner.protocol.toolkit.users import CLUSTER, ActingStage, Resource, Right, acting, grant, granted, revoke
+from runner.protocol.toolkit.users import CLUSTER, Resource, Right, UserContext, acting, grant, granted, revoke
 from wire.codes import ErrorCode as Code
 from wire.transaction_versions import TransactionVersion
 
@@ -38,7 +38,7 @@ def _own(case: CaseContext, user: str = OWNER) -> str:
     return name
 
 
-def _as(producer: ScriptedProducer, other: ActingStage) -> ScriptedProducer:
+def _as(producer: ScriptedProducer, other: UserContext) -> ScriptedProducer:
     """Somebody else who claims to be this producer."""
     twin = producer.copy()
     twin.case = other
@@ -103,7 +103,7 @@ def test_a_topic_is_written_by_nobody_without_the_right(case: CaseContext) -> No
         case.expect("AddPartitionsToTxn", answer.codes, {place: int(code) for place, code in wanted.items()})
         case.expect("the transaction", _state(case, name), known)
         _refused(case, "Produce", owner.produce(theirs, ["x"]), Code.TOPIC_AUTHORIZATION_FAILED)
-        if case.generation is TransactionVersion.TV1:
+        if case.transaction_version is TransactionVersion.TV1:
             case.set_up("a partition is added", partial(owner.add, mine))
         body = owner.produce_body({mine: owner.batch(mine, ["a"]), theirs: owner.batch(theirs, ["x"])})
         answer = own.ask("Produce", body, broker=case.leader(mine))
@@ -128,7 +128,7 @@ def test_a_group_is_committed_for_by_nobody_without_the_right(case: CaseContext)
         _refused(case, "TxnOffsetCommit", commit(), Code.GROUP_AUTHORIZATION_FAILED)
         case.expect("the transaction", _state(case, name), known)
         grant(case, OWNER, Resource.GROUP, group, Right.READ)
-        if case.generation is TransactionVersion.TV1:
+        if case.transaction_version is TransactionVersion.TV1:
             case.set_up("the group is added", partial(owner.add_offsets, group))
         _refused(case, "TxnOffsetCommit for the topic", commit(), Code.TOPIC_AUTHORIZATION_FAILED)
         grant(case, OWNER, Resource.TOPIC, at.topic, Right.READ)

@@ -46,7 +46,7 @@ def test_the_transaction_log_is_a_legal_history(case: CaseContext) -> None:
     entries = whole_log(case)
     own = [each for each in entries if each.transactional_id == producer.transactional_id]
     case.expect("the states of the id, repetitions left out", _path(own), _EXPECTED_PATH)
-    case.expect("their epochs, at each change of state", _epochs(own), _EPOCHS[case.generation])
+    case.expect("their epochs, at each change of state", _epochs(own), _EPOCHS[case.transaction_version])
     decided = [sorted(each.places) for each in own if each.state.startswith("Prepare")]
     case.expect("the partitions that were decided", decided, [[str(first), str(second)], [str(first)], [str(first)]])
     own = [each for each in entries if each.transactional_id == late.transactional_id]
@@ -147,7 +147,7 @@ def test_a_marker_that_is_sent_twice_changes_nothing(case: CaseContext) -> None:
             epoch=epoch,
             coordinator_epoch=coordinator_epoch(case, at, identity),
             commit=commit,
-            transaction_version=2 if case.generation is TransactionVersion.TV2 else 0,
+            transaction_version=2 if case.transaction_version is TransactionVersion.TV2 else 0,
         )
         word = "commit" if commit else "abort"
         case.expect_code(f"the {word} marker again", answer, Code.NONE)
@@ -224,9 +224,11 @@ def test_a_storm_of_initialisations(case: CaseContext) -> None:
 def _storm(case: CaseContext, producer: ScriptedProducer) -> list[Response]:
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": 60_000}
     coordinator = case.coordinator(producer.transactional_id or "")
-    lines = [case.open_connection(coordinator) for _ in range(STORM[0])]
+    connections = [case.open_connection(coordinator) for _ in range(STORM[0])]
     sent = [
-        case.send(case.request("InitProducerId", body, line=line), line=line) for _ in range(STORM[1]) for line in lines
+        case.send(case.request("InitProducerId", body, connection=connection), connection=connection)
+        for _ in range(STORM[1])
+        for connection in connections
     ]
     return [each.receive() for each in sent]
 

@@ -124,15 +124,15 @@ def test_advertised_versions_are_those_of_the_release(case: CaseContext) -> None
 @requirement("ERR-05")
 def test_an_unknown_version_of_api_versions_is_answered(case: CaseContext) -> None:
     """ApiVersions of a version that nobody knows is answered with 35 in the form of v0, and the connection goes on."""
-    line = case.open_connection(case.brokers[0])
+    connection = case.open_connection(case.brokers[0])
     request = _undefined(case, "ApiVersions", UNDEFINED)
-    begun = case.recording.begin("ApiVersions", UNDEFINED, line.name, request.body)
-    frame = line.connection.receive_bytes(line.connection.send(request))
+    begun = case.recording.begin("ApiVersions", UNDEFINED, connection.name, request.body)
+    frame = connection.wire.receive_bytes(connection.wire.send(request))
     answer = case.recording.answered(begun, decode_response(case.client.definitions, "ApiVersions", 0, frame)[1])
     case.expect("its code", code_name(answer["ErrorCode"]), code_name(Code.UNSUPPORTED_VERSION))
     own = [[each["MinVersion"], each["MaxVersion"]] for each in answer["ApiKeys"] if each["ApiKey"] == 18]
-    case.expect("its own range in it", own, [list(line.connection.versions[18])])
-    answer = case.ask("Metadata", {"Topics": []}, line=line, version=4)
+    case.expect("its own range in it", own, [list(connection.wire.versions[18])])
+    answer = case.ask("Metadata", {"Topics": []}, connection=connection, version=4)
     case.expect("the brokers by the same connection", len(answer["Brokers"]), len(case.brokers))
 
 
@@ -147,11 +147,11 @@ def test_an_unsupported_version_harms_only_its_connection(case: CaseContext) -> 
     if case.since("4.0.0"):
         unserved |= {"Fetch": 3, "ListOffsets": 0}
     for api, version in [*unserved.items(), *(("Produce", each) for each in range(3) if "Fetch" in unserved)]:
-        line, beside = case.open_connection(broker), case.open_connection(broker)
-        answer = case.send(_undefined(case, api, version), line=line).receive()
+        connection, beside = case.open_connection(broker), case.open_connection(broker)
+        answer = case.send(_undefined(case, api, version), connection=connection).receive()
         case.expect(f"the answer to {api} v{version}", answer.body, None)
-        case.expect("its connection is closed", line.connection.closed, True)
-        answer = case.ask("Metadata", {"Topics": []}, line=beside, version=4)
+        case.expect("its connection is closed", connection.wire.closed, True)
+        answer = case.ask("Metadata", {"Topics": []}, connection=beside, version=4)
         case.expect("the brokers by another connection", len(answer["Brokers"]), len(case.brokers))
     producer.ends(commit=True)
     case.expect("what a reader is given", case.inspect.committed(at), ["a"])
@@ -164,20 +164,20 @@ def test_strange_requests_are_refused_for_a_reason(case: CaseContext) -> None:
     producer = short(case, "owner")
     (at,) = case.topic()
     producer.writes(at)
-    line = case.open_connection(case.coordinator(str(producer.transactional_id)))
+    connection = case.open_connection(case.coordinator(str(producer.transactional_id)))
     dice = random.Random("strange requests")
     unspecified: list[str] = []
     unanswered: list[str] = []
     for api, body in _strange(case, producer, at, dice):
         if api in BEGUN and not case.since(BEGUN[api]):
             continue
-        version = dice.choice(offered(case, api, last=case.version_of(api, line)))
+        version = dice.choice(offered(case, api, last=case.version_of(api, connection)))
         if version < 3 and api == "Produce":
             version = 3
-        answer = _asked(case, api, body, version, line)
+        answer = _asked(case, api, body, version, connection)
         if answer.body is None:
             unanswered.append(f"exchange {answer.exchange}: {api} v{version}: {answer.error}")
-            line = case.open_connection(line.broker)
+            connection = case.open_connection(connection.broker)
         elif Code.UNKNOWN_SERVER_ERROR in answer.codes.values():
             # Stated as it is met: whatever becomes of the script later does not take it back.
             unspecified.append(f"exchange {answer.exchange}: {api} v{version}")
@@ -245,11 +245,13 @@ def _undefined(case: CaseContext, api: str, version: int) -> Request:
     return Request.of(case.client.definitions, api, version, Raw(b""), header_version=2 if version == UNDEFINED else 1)
 
 
-def _asked(case: CaseContext, api: str, body: Body, version: int, line: BrokerConnection) -> Response:
+def _asked(case: CaseContext, api: str, body: Body, version: int, connection: BrokerConnection) -> Response:
     """One strange request, with the fields that its version has."""
     message = case.client.definitions.message(f"{api}Request", version).codec
     names = {field.name for field in message.fields}
-    return case.ask(api, {name: value for name, value in body.items() if name in names}, line=line, version=version)
+    return case.ask(
+        api, {name: value for name, value in body.items() if name in names}, connection=connection, version=version
+    )
 
 
 def _strange(

@@ -70,7 +70,7 @@ def test_the_timeout_begins_with_the_first_addition(case: CaseContext) -> None:
     first = now_ms()
     by_record.writes(at)
     second = now_ms()
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("offsets are added", lambda: by_offset.add_offsets(case.name))
     else:
         case.set_up("an offset is written", lambda: by_offset.commit_offsets(case.name, {at: 1}))
@@ -303,7 +303,7 @@ def test_a_pending_offset_keeps_the_one_before(case: CaseContext) -> None:
     producer = ScriptedProducer(case, f"{case.name}-owner").ready()
     for group in (held, free):
         case.set_up(f"an offset of {group} that may expire after a second", partial(_brief, case, group, at))
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the group is added", lambda: producer.add_offsets(held))
     case.set_up("an offset is pending", lambda: producer.commit_offsets(held, {at: 7}))
     gone = case.poll_until(lambda: case.inspect.offset(free, at), lambda each: each == -1, within_s=SOON_S)
@@ -315,10 +315,13 @@ def test_a_pending_offset_keeps_the_one_before(case: CaseContext) -> None:
 
 def _take(case: CaseContext, broker: int, names: list[str]) -> int:
     """Initialise the ids, all at a time; how many of them the broker took in three rounds (it draws ids meanwhile)."""
-    line, left = case.open_connection(broker), list(names)
+    connection, left = case.open_connection(broker), list(names)
     for _ in range(3):
         bodies = [{"TransactionalId": name, "TransactionTimeoutMs": TIMEOUT_MS} for name in left]
-        sent = [case.send(case.request("InitProducerId", body, line=line), line=line) for body in bodies]
+        sent = [
+            case.send(case.request("InitProducerId", body, connection=connection), connection=connection)
+            for body in bodies
+        ]
         codes = [each.receive().code for each in sent]
         left = [name for name, code in zip(left, codes, strict=True) if code == Code.COORDINATOR_LOAD_IN_PROGRESS]
         if set(codes) - {Code.NONE, Code.COORDINATOR_LOAD_IN_PROGRESS} or not left:

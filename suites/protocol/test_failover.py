@@ -14,7 +14,7 @@ from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
-from runner.protocol.toolkit.coordinators import WAIT, Decided, described, id_at, log_of, moved
+from runner.protocol.toolkit.coordinators import WAIT, EndedTransaction, described, id_at, log_of, moved
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.tampering import Tampered, tampered, to
@@ -49,7 +49,7 @@ def _succeeded(case: CaseContext, *, commit: bool) -> None:
     producer = id_at(case, "id", coordinator)
     links = to(coordinator, one, two)
     with tampered(case, FrameFilter(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
-        transaction = Decided.held(case, producer, *places, commit=commit)
+        transaction = EndedTransaction.held(case, producer, *places, commit=commit)
         markers.met("a marker to each leader", *links)
         transaction.expect_prepared()
         answer = producer.copy().init(continues=producer.now)
@@ -199,7 +199,7 @@ def test_whoever_cannot_coordinate_says_so(case: CaseContext) -> None:
         case.require_code("the election", elected.receive())
         case.expect("EndTxn was taken at last", 0 in seen, True)
         codes |= seen
-        declined = case.ask("EndTxn", producer.end_body(commit=True), line=old)
+        declined = case.ask("EndTxn", producer.end_body(commit=True), connection=old)
         case.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
         case.expect("the state", case.inspect.completed(producer.transactional_id), "CompleteCommit")
         case.set_up("the next instance", producer.init)
@@ -209,12 +209,12 @@ def test_whoever_cannot_coordinate_says_so(case: CaseContext) -> None:
     case.require("codes of whoever could not coordinate yet", len(codes - {0}), 1, Relation.AT_LEAST)
 
 
-def _taken(case: CaseContext, body: Body, line: BrokerConnection) -> set[int]:
+def _taken(case: CaseContext, body: Body, connection: BrokerConnection) -> set[int]:
     """Ask for the end of a transaction until that is answered with yes; every code that was answered."""
     codes: set[int] = set()
 
     def ask() -> set[int]:
-        codes.add(case.ask("EndTxn", body, line=line).code)
+        codes.add(case.ask("EndTxn", body, connection=connection).code)
         return codes
 
     seen: set[int] = case.poll_until(ask, lambda each: 0 in each, within_s=ENDED_WITHIN_S)
@@ -238,8 +238,8 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(case: CaseConte
     # The links lead where they should before the cluster is expected to be whole: the crash ends last.
     with ExitStack() as away, tampered(case, FrameFilter(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
-            Decided.held(case, producers[0], *places[2:4], commit=True),
-            Decided.held(case, producers[1], *places[4:], commit=False),
+            EndedTransaction.held(case, producers[0], *places[2:4], commit=True),
+            EndedTransaction.held(case, producers[1], *places[4:], commit=False),
         ]
         markers.met("markers to each leader", *links)
         for each in ends:

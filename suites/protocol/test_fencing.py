@@ -216,7 +216,7 @@ def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:
         cleanup_policy="compact", min_cleanable_dirty_ratio="0.0", segment_ms=SEGMENT_MS, delete_retention_ms="0"
     )
     zombie = transactional(case)
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the partition is added", lambda: zombie.add(at))
     case.require_code("a record with a key", zombie.send_batch(at, keyed("undecided", zombie)))
     successor(case)

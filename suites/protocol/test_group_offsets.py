@@ -72,7 +72,7 @@ def test_offsets_need_the_group_in_the_transaction(case: CaseContext) -> None:
     """TxnOffsetCommit of a group that was not added to the transaction is refused, and nothing is pending."""
     group, (at,), producer = ground(case)
     case.set_up("the group's coordinator is ready", partial(commit, case, group, {at: 5}))
-    highest = case.version_of("TxnOffsetCommit", case.line(case.group_coordinator(group)))
+    highest = case.version_of("TxnOffsetCommit", case.connection(case.group_coordinator(group)))
     for version in range(3, highest + 1):
         answer = producer.commit_offsets(group, {at: 9}, version=version)
         # KIP-890: v4 is the first version in which a client knows TRANSACTION_ABORTABLE.

@@ -184,7 +184,7 @@ def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
         ("the coordinator is another one", frames.Answer(error_code=int(Code.NOT_COORDINATOR))),
         ("the connection ends", Cut()),
     )
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the partition is added", lambda: producer.add(at))
     for what, action in attacks:
         with tampered(case, FrameFilter(api="AddPartitionsToTxn"), action, *to(one, coordinator)) as asked:

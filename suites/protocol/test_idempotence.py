@@ -27,11 +27,13 @@ def test_ids_are_never_handed_out_twice(case: CaseContext) -> None:
     body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000}
     ids: list[int] = []
     for broker in case.brokers:
-        line = case.open_connection(broker)
+        connection = case.open_connection(broker)
         answers: list[Body] = []
         # More than the block of 1000 ids that a broker draws at a time (KIP-730). While it draws one it answers 14.
         for _ in range(FLOODS_MAX):
-            answers += case.send_many(case.request("InitProducerId", body, line=line), line=line, count=500)
+            answers += case.send_many(
+                case.request("InitProducerId", body, connection=connection), connection=connection, count=500
+            )
             if sum(each["ErrorCode"] == Code.NONE for each in answers) > IDS_EACH:
                 break
         told = {each["ErrorCode"] for each in answers}
@@ -109,11 +111,11 @@ def test_a_gap_is_refused(case: CaseContext) -> None:
 def test_five_requests_under_way_keep_their_order(case: CaseContext) -> None:
     """Five pipelined batches on one connection are appended in order."""
     producer, at = idempotent(case)
-    line = case.open_connection(case.leader(at))
+    connection = case.open_connection(case.leader(at))
     sent = []
     for number in range(5):
         body = producer.produce_body({at: producer.batch(at, [str(number)], sequence=number)})
-        sent.append(case.send(case.request("Produce", body, line=line), line=line))
+        sent.append(case.send(case.request("Produce", body, connection=connection), connection=connection))
     answers = [each.receive() for each in sent]
     case.expect("their codes", [each.code for each in answers], [0] * 5)
     case.expect("their offsets", [base_offset(each) for each in answers], [0, 1, 2, 3, 4])
@@ -126,10 +128,10 @@ def test_a_batch_that_overtook_waits_for_its_predecessor(case: CaseContext) -> N
     case.require_code("a batch", producer.produce(at, ["a"]))
     first, second = case.open_connection(case.leader(at)), case.open_connection(case.leader(at))
     earlier, later = producer.batch(at, ["b"], sequence=1), producer.batch(at, ["c"], sequence=2)
-    answer = producer.send_batch(at, later, line=second)
+    answer = producer.send_batch(at, later, connection=second)
     case.expect_code("the later one, first", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
-    case.expect_code("the earlier one", producer.send_batch(at, earlier, line=first), Code.NONE)
-    case.expect_code("the later one, again", producer.send_batch(at, later, line=second), Code.NONE)
+    case.expect_code("the earlier one", producer.send_batch(at, earlier, connection=first), Code.NONE)
+    case.expect_code("the later one, again", producer.send_batch(at, later, connection=second), Code.NONE)
     case.expect("the log", case.inspect.values(at), ["a", "b", "c"])
 
 
@@ -149,7 +151,7 @@ def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
     """The same holds for the first batch of a transactional producer."""
     producer = ScriptedProducer(case, f"{case.name}-first").ready()
     (at,) = case.topic()
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the partition is added", lambda: producer.add(at))
     answer = producer.produce(at, ["later"], sequence=5)
     case.expect_code("sequence 5, first of all", answer, _unfit_to_begin(case))
@@ -273,11 +275,11 @@ def test_a_lost_response_leaves_one_copy(case: CaseContext) -> None:
     producer, at = idempotent(case)
     case.require_code("a batch before", producer.produce(at, ["a"]))
     batch = producer.batch(at, ["b"])
-    line = case.open_connection(case.leader(at))
-    case.send(case.request("Produce", producer.produce_body({at: batch}), line=line), line=line)
+    connection = case.open_connection(case.leader(at))
+    case.send(case.request("Produce", producer.produce_body({at: batch}), connection=connection), connection=connection)
     end = case.poll_until(lambda: case.inspect.end(at), lambda seen: seen == 2, within_s=10)
     case.require("the batch was appended", end, 2)
-    line.connection.close("the answer is to be lost")
+    connection.wire.close("the answer is to be lost")
     answer = producer.send_batch(at, batch)
     case.expect_code("the same batch on another connection", answer, Code.NONE)
     case.expect("its offset", base_offset(answer), 1)

@@ -32,10 +32,10 @@ def test_too_few_replicas_cost_no_copy(case: CaseContext) -> None:
     case.require_code("a batch", producer.produce(at, ["a"]))
     first, second = producer.batch(at, ["b"], sequence=1), producer.batch(at, ["c"], sequence=2)
     with brokers.paused(case, away):
-        line = case.line(leader)
+        connection = case.connection(leader)
         # Before 3.7 the wait ends with the in-sync set of three, and must not run out before that on a busy machine.
         body = producer.produce_body({at: first}) | {"TimeoutMs": case.by_release({"2.4.0": 25_000, "3.7.0": 8000})}
-        sent = case.send(case.request("Produce", body, line=line), line=line)
+        sent = case.send(case.request("Produce", body, connection=connection), connection=connection)
         answer = case.poll_until(sent.receive, lambda each: each.body is not None, within_s=30)
         # From 3.7 on the high watermark stands while too few are in sync (KAFKA-15583), so that the wait runs out.
         told = {"2.4.0": Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "3.7.0": Code.REQUEST_TIMED_OUT}

@@ -62,11 +62,11 @@ def test_undecided_records_are_not_given(case: CaseContext) -> None:
     producer.writes(at, values=["b", "c"])
     other.writes(at, values=["d"])
     # The connection that the transaction's own records came by.
-    line = case.line(case.leader(at))
+    connection = case.connection(case.leader(at))
     for offset in (0, 1, 3):
-        found = fetch(case, at, COMMITTED, offset=offset, line=line)
+        found = fetch(case, at, COMMITTED, offset=offset, connection=connection)
         case.expect(f"read_committed from {offset}", [found.code, found.values()], [0, ["a"] if offset == 0 else []])
-        found = fetch(case, at, UNCOMMITTED, offset=offset, line=line)
+        found = fetch(case, at, UNCOMMITTED, offset=offset, connection=connection)
         case.expect(
             f"read_uncommitted from {offset}",
             found.values(),
@@ -111,7 +111,7 @@ def test_a_marker_is_one_control_record(case: CaseContext) -> None:
         producer.writes(at, values=["a", "b"]).ends(commit=kind is Marker.COMMIT)
         data, control = case.inspect.batches(at)[2 * number : 2 * number + 2]
         # KIP-890: in TV2 the marker already has the epoch of the next transaction.
-        epoch = wrote.epoch + (case.generation is TransactionVersion.TV2)
+        epoch = wrote.epoch + (case.transaction_version is TransactionVersion.TV2)
         told = [control.producer_id, control.producer_epoch, control.base_sequence]
         case.expect(f"{kind.name}: its producer, epoch and sequence", told, [wrote.id, epoch, -1])
         case.expect(
@@ -172,13 +172,15 @@ def test_an_abort_does_not_reach_into_the_next_transaction(case: CaseContext) ->
     producer.writes(at, values=["aborted"]).ends(commit=False)
     producer.writes(at, values=["committed"]).ends(commit=True)
     # An aborted transaction that wrote nothing: in TV2 a partition joins by the first record, so there is none.
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("a partition is added", lambda: producer.add(at))
         producer.ends(commit=False)
     producer.writes(at, values=["later"]).ends(commit=True)
     case.expect("what is visible", case.inspect.committed(at), ["committed", "later"])
     # KAFKA-10702: from 2.8 on a transaction without records is not listed. Before, its marker at offset 4 is all it has.
-    empty = [(producer.now.id, 4)] if case.generation is TransactionVersion.TV1 and not case.since("2.8.0") else []
+    empty = (
+        [(producer.now.id, 4)] if case.transaction_version is TransactionVersion.TV1 and not case.since("2.8.0") else []
+    )
     case.expect("the aborted list", fetch(case, at, COMMITTED).aborted, [(producer.now.id, 0), *empty])
 
 
@@ -190,7 +192,7 @@ def test_list_offsets_ends_at_the_stable_offset(case: CaseContext) -> None:
     producer, other = transactional(case, "open"), plain(case)
     began_ms = time.time_ns() // 1_000_000 - 10_000
     case.require_code("a record", other.produce(at, ["a"], timestamp_ms=began_ms))
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the partition is added", lambda: producer.add(at))
     case.set_up("a transaction is open", lambda: producer.produce(at, ["b"], timestamp_ms=began_ms + 1000))
     case.require_code("a record behind it", other.produce(at, ["c"], timestamp_ms=began_ms + 2000))
@@ -236,7 +238,7 @@ def test_retention_of_the_start_of_an_open_transaction(case: CaseContext) -> Non
     """When retention removes the start of an open transaction, the stable offset is the new start of the log."""
     (at,) = case.topic(segment_ms="30000", retention_ms="600000")
     producer = transactional(case, "open", timeout_ms=300_000)
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the partition is added", lambda: producer.add(at))
     old_ms = time.time_ns() // 1_000_000 - HOUR_MS
     case.set_up("a transaction is open", lambda: producer.produce(at, ["a", "b"], timestamp_ms=old_ms))

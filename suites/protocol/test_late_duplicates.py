@@ -37,7 +37,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
     for commit in (True, False):
         (at,) = case.topic()
         producer = transactional(case, f"{commit}")
-        if case.generation is TransactionVersion.TV1:
+        if case.transaction_version is TransactionVersion.TV1:
             case.set_up("the partition is added", partial(producer.add, at))
         batch = producer.batch(at, ["a"])
         case.require_code("a batch", producer.send_batch(at, batch))
@@ -51,7 +51,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
         if late.code == Code.NONE:
             case.expect(f"its offset, commit {commit}", base_offset(late), 0)
         case.expect(f"the end of the log after it, commit {commit}", case.inspect.end(at), end)
-        if case.generation is TransactionVersion.TV1:
+        if case.transaction_version is TransactionVersion.TV1:
             case.set_up("the partition is added again", partial(producer.add, at))
         case.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)
         case.set_up("the next transaction ends", partial(producer.end, commit=True))
@@ -64,7 +64,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
 def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
     """A librdkafka producer one of whose requests the network held goes on after its duplicate has arrived."""
     (at,) = case.topic()
-    client = Client(case, name := f"{case.name}-client")
+    client = LibrdkafkaClient(case, name := f"{case.name}-client")
     held = FrameFilter(api="Produce", transactional_id=name, count=1)
     with tampered(case, held, Hold(), Link(source=APP, target=BrokerId(case.leader(at)))) as late:
         case.require("the first transaction", client.transaction(at.topic, "a"), "committed")
@@ -78,7 +78,7 @@ def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
     case.expect("the markers", len(case.inspect.markers(at)), 2, Relation.AT_LEAST)
 
 
-class Client:
+class LibrdkafkaClient:
     """A transactional librdkafka producer at the client's site, behind the links."""
 
     def __init__(self, case: CaseContext, name: str) -> None:

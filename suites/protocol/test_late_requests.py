@@ -22,9 +22,9 @@ def test_a_replayed_end_does_not_end_the_next_transaction(case: CaseContext) -> 
         producer = transactional(case, f"{commit}").writes(at, values=["a"])
         assert producer.transactional_id is not None
         coordinator = case.coordinator(producer.transactional_id)
-        line = case.open_connection(coordinator)
-        request = case.request("EndTxn", producer.end_body(commit=commit), line=line)
-        answer = case.require_code(f"EndTxn, commit {commit}", case.send(request, line=line).receive())
+        connection = case.open_connection(coordinator)
+        request = case.request("EndTxn", producer.end_body(commit=commit), connection=connection)
+        answer = case.require_code(f"EndTxn, commit {commit}", case.send(request, connection=connection).receive())
         case.require(
             "it completes",
             case.inspect.complete(producer.transactional_id),
@@ -34,7 +34,7 @@ def test_a_replayed_end_does_not_end_the_next_transaction(case: CaseContext) -> 
         producer.sequences.clear()
         producer.writes(at, values=["b", "c"])
         other = case.open_connection(coordinator)
-        again = case.send(request, line=other).receive()
+        again = case.send(request, connection=other).receive()
         case.expect_code("the same bytes during the next transaction", again, Code.PRODUCER_FENCED)
         case.expect("the number of markers", len(case.inspect.markers(at)), 1)
         case.expect_code("the opposite end of the next one", producer.end(commit=not commit), Code.NONE)

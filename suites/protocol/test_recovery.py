@@ -26,7 +26,7 @@ IDS_EACH = 1200
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
+class LeaderMemory:
     """What a leader knows of one partition: an idempotent producer's batches, and transactions of all kinds.
 
     Offsets 0 to 5 are six batches, 6 and 7 a committed transaction, 8 and 9 an aborted one, 10 an open one.
@@ -41,7 +41,7 @@ class Known:
     views: list[Any] = field(default_factory=list)
 
     @classmethod
-    def made(cls, case: CaseContext, at: TopicPartition, *, roll: bool = False) -> Known:
+    def made(cls, case: CaseContext, at: TopicPartition, *, roll: bool = False) -> LeaderMemory:
         """Write all that; `roll` begins a segment with the last of the six batches."""
         producer = ScriptedProducer(case, None).ready()
         batches = []
@@ -87,7 +87,7 @@ def test_a_clean_stop_forgets_nothing(case: CaseContext) -> None:
     """A broker writes snapshots when it rolls and when it stops, and knows everything after a clean restart."""
     (at,) = case.topic(segment_ms=SEGMENT_MS)
     broker = case.leader(at)
-    known = Known.made(case, at, roll=True)
+    known = LeaderMemory.made(case, at, roll=True)
     files = brokers.files(case, broker, at)
     case.expect("the snapshot of the roll", [each.name for each in brokers.snapshots(files)], [_snapshot(5)])
     with brokers.stopped(case, broker):
@@ -101,7 +101,7 @@ def test_a_killed_broker_rebuilds_what_it_knew(case: CaseContext) -> None:
     """A broker that was killed knows everything from its log, also where snapshots are missing or damaged."""
     untouched, missing, damaged = case.topic(partitions=3, segment_ms=SEGMENT_MS)
     broker = case.leader(missing)
-    all_three = [Known.made(case, at, roll=True) for at in (untouched, missing, damaged)]
+    all_three = [LeaderMemory.made(case, at, roll=True) for at in (untouched, missing, damaged)]
     with brokers.crashed(case, broker):
         for path in _required(case, brokers.files(case, broker, missing)):
             path.unlink()
@@ -117,7 +117,7 @@ def test_snapshots_lost_after_a_clean_stop_are_rebuilt(case: CaseContext) -> Non
     """A broker that was stopped cleanly, and whose snapshots are damaged or missing, knows everything from its log."""
     damaged, missing = case.topic(partitions=2)
     broker = case.leader(missing)
-    both = [Known.made(case, at) for at in (damaged, missing)]
+    both = [LeaderMemory.made(case, at) for at in (damaged, missing)]
     with brokers.stopped(case, broker):
         for path in _required(case, brokers.files(case, broker, damaged)):
             _damage(path)
@@ -133,7 +133,7 @@ def test_snapshots_lost_after_a_clean_stop_are_rebuilt(case: CaseContext) -> Non
 def test_all_replicas_crash_and_lose_nothing(case: CaseContext) -> None:
     """After all brokers were killed at once, every acknowledged record stands at its offset, and transactions go on."""
     (at,) = case.topic()
-    known = Known.made(case, at)
+    known = LeaderMemory.made(case, at)
     with brokers.crashed(case, *case.brokers):
         pass
     known.still()
@@ -156,16 +156,18 @@ def test_truncated_batches_leave_no_trace(case: CaseContext) -> None:
     case.require_code("a batch that all have", retried.produce(here, ["a"]))
     plain(case, there, "a")
     batch = retried.batch(here, ["x"])
-    line = case.open_connection(alone)
+    connection = case.open_connection(alone)
     with brokers.isolated(case, alone):
-        case.require_code("a batch that it alone has", retried.send_batch(here, batch, line=line, Acks=1))
+        case.require_code("a batch that it alone has", retried.send_batch(here, batch, connection=connection, Acks=1))
         lost = producer.batch(there, ["y"])
-        case.require_code("a transaction of its own", producer.send_batch(there, lost, line=line, Acks=1))
+        case.require_code("a transaction of its own", producer.send_batch(there, lost, connection=connection, Acks=1))
         nobody = ScriptedProducer(case, None)
         for at in (here, there):
             successor = case.open_connection(brokers.elected(case, at, instead_of=alone))
             written = nobody.batch(at, ["b"], sequence=-1)
-            answer = case.set_up("a record by the next leader", partial(nobody.send_batch, at, written, line=successor))
+            answer = case.set_up(
+                "a record by the next leader", partial(nobody.send_batch, at, written, connection=successor)
+            )
             case.require("its offset", base_offset(answer), 1)
     for at in (here, there):
         replicas.lead(case, at, alone)
@@ -187,7 +189,7 @@ def test_a_replica_from_nothing_is_like_the_leader(case: CaseContext) -> None:
     wiped = brokers.spare(case)
     leader, other = (each for each in case.brokers if each != wiped)
     (at,) = replicas.placed(case, [leader, wiped, other])
-    known = Known.made(case, at)
+    known = LeaderMemory.made(case, at)
     with brokers.stopped(case, wiped):
         shutil.rmtree(brokers.files(case, wiped, at))
     replicas.lead(case, at, wiped)
@@ -207,13 +209,13 @@ def test_a_superseded_leader_acknowledges_nothing(case: CaseContext) -> None:
     old = case.open_connection(alone)
     with brokers.isolated(case, alone):
         successor = case.open_connection(brokers.elected(case, at, instead_of=alone))
-        answer = producer.send_batch(at, producer.batch(at, ["x"]), line=old, TimeoutMs=1000)
+        answer = producer.send_batch(at, producer.batch(at, ["x"]), connection=old, TimeoutMs=1000)
         refusals = (Code.REQUEST_TIMED_OUT, Code.NOT_LEADER_OR_FOLLOWER, Code.NOT_ENOUGH_REPLICAS)
         case.expect_code("a batch to the old leader", answer, *refusals)
-        again = case.set_up("the next leader's", partial(_written, producer, at, "b", line=successor))
+        again = case.set_up("the next leader's", partial(_written, producer, at, "b", connection=successor))
         case.expect("its offset", base_offset(again), 1)
         body = {"ReplicaId": -1, "IsolationLevel": 0, "Topics": [{"Name": at.topic, "Partitions": [_latest(at)]}]}
-        end = case.ask("ListOffsets", body, line=old, version=4)["Topics"][0]["Partitions"][0]
+        end = case.ask("ListOffsets", body, connection=old, version=4)["Topics"][0]["Partitions"][0]
         if end["ErrorCode"] == Code.NONE:
             case.expect("the end of what the old leader shows", end["Offset"], 1)
     replicas.lead(case, at, alone)
@@ -236,12 +238,14 @@ def test_a_failover_of_the_controller_repeats_no_id(case: CaseContext) -> None:
 
 def _ids(case: CaseContext, broker: int) -> list[int]:
     """Ids from a broker, more than a block; while it waits for one, during an election too, it answers 14."""
-    line = case.open_connection(broker)
-    request = case.request("InitProducerId", {"TransactionalId": None, "TransactionTimeoutMs": 60_000}, line=line)
+    connection = case.open_connection(broker)
+    request = case.request(
+        "InitProducerId", {"TransactionalId": None, "TransactionTimeoutMs": 60_000}, connection=connection
+    )
     found: list[int] = []
 
     def more() -> int:
-        answers = case.send_many(request, line=line, count=300)
+        answers = case.send_many(request, connection=connection, count=300)
         found.extend(each["ProducerId"] for each in answers if each["ErrorCode"] == Code.NONE)
         return len(found)
 

@@ -11,7 +11,7 @@ from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import HASTY, THREE, needs, requirement, shares
 from runner.protocol.toolkit.context import CaseContext
-from runner.protocol.toolkit.coordinators import Decided, described, id_at, log_of, set_log, whole_log
+from runner.protocol.toolkit.coordinators import EndedTransaction, described, id_at, log_of, set_log, whole_log
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 from runner.protocol.toolkit.tampering import tampered, to
@@ -134,8 +134,8 @@ def test_a_crash_of_all_brokers_changes_no_transaction(case: CaseContext) -> Non
     # The links lead where they should before the brokers come back: nothing of the markers that were held is let through.
     with ExitStack() as away, tampered(case, FrameFilter(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
-            Decided.held(case, producers[0], *places[:2], commit=True),
-            Decided.held(case, producers[1], *places[2:], commit=False),
+            EndedTransaction.held(case, producers[0], *places[:2], commit=True),
+            EndedTransaction.held(case, producers[1], *places[2:], commit=False),
         ]
         markers.met("markers to each leader", *links)
         for each in ends:

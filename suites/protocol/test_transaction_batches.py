@@ -21,7 +21,7 @@ def begun(case: CaseContext, at: TopicPartition, what: str = "owner") -> Scripte
 
 def _versions(case: CaseContext, at: TopicPartition) -> list[int]:
     """The highest version of Produce, and the last one without TRANSACTION_ABORTABLE where that is another."""
-    highest = case.version_of("Produce", case.line(case.leader(at)))
+    highest = case.version_of("Produce", case.connection(case.leader(at)))
     return sorted({highest, min(highest, BEFORE_ABORTABLE)})
 
 

@@ -39,7 +39,7 @@ class Probe:
     body: Body
 
 
-class Completion:
+class SlowCompletion:
     """Transactions that take a while to complete, each of another producer, and what is asked while they do."""
 
     def __init__(self, case: CaseContext) -> None:
@@ -52,7 +52,7 @@ class Completion:
         case, first = self.case, self.places[0]
         self.producers += 1
         producer = ScriptedProducer(case, f"{case.name}-slow-{self.producers}").ready()
-        if case.generation is TransactionVersion.TV1:
+        if case.transaction_version is TransactionVersion.TV1:
             case.set_up("the partitions are added", lambda: producer.add(*self.places))
             case.set_up("a record is written", lambda: producer.produce(first))
         else:
@@ -79,9 +79,9 @@ class Completion:
         """
         case, same = self.case, Probe(api="EndTxn", body=producer.end_body(commit=commit))
         assert producer.transactional_id is not None
-        line = case.open_connection(case.coordinator(producer.transactional_id))
-        requests = [case.request(each.api, each.body, line=line) for each in (same, probe, same)]
-        sent = [case.send(each, line=line) for each in requests]
+        connection = case.open_connection(case.coordinator(producer.transactional_id))
+        requests = [case.request(each.api, each.body, connection=connection) for each in (same, probe, same)]
+        sent = [case.send(each, connection=connection) for each in requests]
         first, answer, last = [each.receive() for each in sent]
         case.require_code("EndTxn", first)
         return answer if last.code == Code.CONCURRENT_TRANSACTIONS else None
@@ -90,12 +90,12 @@ class Completion:
         """End the transaction, and what the next one's first batch was answered; None when it may have come too late."""
         case, at = self.case, self.places[0]
         assert producer.transactional_id is not None
-        line = case.open_connection(case.coordinator(producer.transactional_id))
+        connection = case.open_connection(case.coordinator(producer.transactional_id))
         end = producer.end_body(commit=True)
         batch = producer.batch(at, ["next"], sequence=0, epoch=following(case, producer))
         wanted = [("EndTxn", end), ("EndTxn", end), ("Produce", producer.produce_body({at: batch}))]
-        requests = [case.request(api, body, line=line) for api, body in wanted]
-        sent = [case.send(each, line=line) for each in requests]
+        requests = [case.request(api, body, connection=connection) for api, body in wanted]
+        sent = [case.send(each, connection=connection) for each in requests]
         first, again, answer = [each.receive() for each in sent]
         case.require_code("EndTxn", first)
         return answer if again.code == Code.CONCURRENT_TRANSACTIONS else None
@@ -109,7 +109,7 @@ class Completion:
             within_s=COMPLETE_WITHIN_S,
         )
         case.expect_code(f"EndTxn at last, commit {commit}", again, Code.NONE)
-        if case.generation is TransactionVersion.TV2:
+        if case.transaction_version is TransactionVersion.TV2:
             told = [again["ProducerId"], again["ProducerEpoch"]]
             case.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])
         if case.since("3.0.0"):
@@ -124,7 +124,7 @@ class Completion:
 
 def following(case: CaseContext, producer: ScriptedProducer) -> int:
     """The epoch that is current as soon as the open transaction's end is decided."""
-    return producer.now.epoch + (case.generation is TransactionVersion.TV2)
+    return producer.now.epoch + (case.transaction_version is TransactionVersion.TV2)
 
 
 def initialisation(case: CaseContext, producer: ScriptedProducer, *, continues: bool) -> Probe:
@@ -150,7 +150,7 @@ def addition(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) 
 @versions(*BOTH)
 def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> None:
     """InitProducerId is told to wait while markers are written, and changes nothing."""
-    completion = Completion(case)
+    completion = SlowCompletion(case)
     for commit in (True, False):
         for continues in (False, True) if case.since("2.5.0") else (False,):
             answer = completion.ask(partial(initialisation, case, continues=continues), commit=commit)
@@ -162,7 +162,7 @@ def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> 
 @versions(*BOTH)
 def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) -> None:
     """AddPartitionsToTxn is told to wait while markers are written, and changes nothing."""
-    completion = Completion(case)
+    completion = SlowCompletion(case)
     (other,) = case.topic()
     for commit in (True, False):
         answer = completion.ask(partial(addition, case, at=other), commit=commit)
@@ -173,7 +173,7 @@ def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) 
 @versions(*BOTH)
 def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
     """While markers are written EndTxn is told to wait, whatever it wants."""
-    completion = Completion(case)
+    completion = SlowCompletion(case)
 
     def end(producer: ScriptedProducer, *, commit: bool, epoch: int = 0) -> Probe:
         return Probe(api="EndTxn", body=producer.end_body(commit=commit, epoch=producer.now.epoch + epoch))
@@ -182,7 +182,7 @@ def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
         for what, again in (("the same", commit), ("the opposite", not commit)):
             answer = completion.ask(partial(end, commit=again), commit=commit)
             case.expect_code(f"EndTxn, commit {commit}: {what}", answer, Code.CONCURRENT_TRANSACTIONS)
-        if case.generation is TransactionVersion.TV2:
+        if case.transaction_version is TransactionVersion.TV2:
             answer = completion.ask(partial(end, commit=True, epoch=1), commit=commit)
             case.expect_code(f"EndTxn(commit) of the next one, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
 
@@ -191,7 +191,7 @@ def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
 @versions(TransactionVersion.TV2)
 def test_a_leader_waits_for_the_transaction_before(case: CaseContext) -> None:
     """The first batch of the next transaction is taken, or refused as too early after the leader has waited itself."""
-    completion = Completion(case)
+    completion = SlowCompletion(case)
     for _ in range(TRIES):
         producer = completion.open()
         case.require("one broker coordinates and leads", len(case.brokers), 1)

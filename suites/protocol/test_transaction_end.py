@@ -43,7 +43,7 @@ def test_an_end_puts_one_marker_on_every_partition(case: CaseContext) -> None:
         marker = (
             "commit" if commit else "abort",
             before.id,
-            before.epoch + (case.generation is TransactionVersion.TV2),
+            before.epoch + (case.transaction_version is TransactionVersion.TV2),
         )
         for at in places:
             case.expect(f"the markers of {at}", case.inspect.markers(at), [marker])
@@ -183,7 +183,7 @@ def test_an_empty_transaction_is_not_committed(case: CaseContext) -> None:
     """EndTxn on Empty refuses a commit; an abort is refused up to v4, and costs an epoch from v5 on."""
     producer = ScriptedProducer(case, f"{case.name}-empty").ready()
     case.expect_code("a commit", producer.end(commit=True), Code.INVALID_TXN_STATE)
-    if case.generation is TransactionVersion.TV2:
+    if case.transaction_version is TransactionVersion.TV2:
         _expect_empty_abort(case, producer)
         case.expect_code("a commit of the next one", producer.end(commit=True), Code.INVALID_TXN_STATE)
     else:
@@ -202,12 +202,12 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
         before = producer.now
         assert producer.transactional_id is not None
         coordinator = case.coordinator(producer.transactional_id)
-        line = case.open_connection(coordinator)
-        request = case.request("EndTxn", producer.end_body(commit=commit), line=line)
-        case.send(request, line=line)
+        connection = case.open_connection(coordinator)
+        request = case.request("EndTxn", producer.end_body(commit=commit), connection=connection)
+        case.send(request, connection=connection)
         end = case.poll_until(partial(case.inspect.stable, at), partial(eq, 2), within_s=COMPLETE_WITHIN_S)
         case.require("the marker is written", end, 2)
-        line.connection.close("the answer is to be lost")
+        connection.wire.close("the answer is to be lost")
         other = case.open_connection(coordinator)
         again = case.poll_until(
             partial(_sent, case, request, other),
@@ -215,12 +215,12 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
             within_s=COMPLETE_WITHIN_S,
         )
         case.expect_code(f"the same EndTxn, commit {commit}, on another connection", again, Code.NONE)
-        if case.generation is TransactionVersion.TV2:
+        if case.transaction_version is TransactionVersion.TV2:
             told = [again["ProducerId"], again["ProducerEpoch"]]
             case.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])
         case.expect("the number of markers", len(case.inspect.markers(at)), 1)
         case.expect("what readers are given", case.inspect.committed(at), ["a"] if commit else [])
 
 
-def _sent(case: CaseContext, request: Request, line: BrokerConnection) -> Response:
-    return case.send(request, line=line).receive()
+def _sent(case: CaseContext, request: Request, connection: BrokerConnection) -> Response:
+    return case.send(request, connection=connection).receive()

@@ -230,14 +230,14 @@ def test_the_end_in_the_last_epoch_answers_with_another_id(case: CaseContext) ->
 def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
     """Initialise until the producer has the last epoch there is."""
     assert producer.transactional_id is not None
-    line = case.open_connection(case.coordinator(producer.transactional_id))
+    connection = case.open_connection(case.coordinator(producer.transactional_id))
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
-    request = case.request("InitProducerId", body, line=line)
+    request = case.request("InitProducerId", body, connection=connection)
     last: Body = {"ErrorCode": 0, "ProducerId": producer.now.id, "ProducerEpoch": producer.now.epoch}
-    with settings.quiet(case, line.broker, COORDINATOR):
+    with settings.quiet(case, connection.broker, COORDINATOR):
         while last["ErrorCode"] == Code.NONE and last["ProducerEpoch"] < LAST_EPOCH:
             count = min(FLOOD, LAST_EPOCH - last["ProducerEpoch"])
-            last = case.send_many(request, line=line, count=count)[-1]
+            last = case.send_many(request, connection=connection, count=count)[-1]
     told = [last["ErrorCode"], last["ProducerId"], last["ProducerEpoch"]]
     case.require("the last of the initialisations", told, [0, producer.now.id, LAST_EPOCH])
     producer.now = Producer(id=producer.now.id, epoch=LAST_EPOCH)

@@ -98,7 +98,7 @@ def test_verification_tells_members_from_others(case: CaseContext) -> None:
     inside, outside = case.topic(partitions=2)
     producer = transactional(case)
     case.require_code("AddPartitionsToTxn", producer.add(inside))
-    version = case.line(case.brokers[0]).connection.version_for("AddPartitionsToTxn", at_most=ABORTABLE_SINCE)
+    version = case.connection(case.brokers[0]).wire.version_for("AddPartitionsToTxn", at_most=ABORTABLE_SINCE)
     answer = verify(producer, producer.now, inside, outside, version=version)
     expected = each(answer, inside, code=Code.NONE) | each(answer, outside, code=outside_code(answer))
     case.expect("the codes", answer.codes, expected)

@@ -283,7 +283,7 @@ def _set_level(case: CaseContext, level: int, *, upgrade_type: int) -> None:
     update = {"Feature": FEATURE, "MaxVersionLevel": level, "UpgradeType": upgrade_type}
     case.require_code(f"UpdateFeatures to {level}", case.ask("UpdateFeatures", {"FeatureUpdates": [update]}))
     seen = case.poll_until(
-        lambda: case.open_connection(case.brokers[0]).connection.features.get(FEATURE),
+        lambda: case.open_connection(case.brokers[0]).wire.features.get(FEATURE),
         partial(eq, level),
         within_s=GOES_ON_WITHIN_S,
     )

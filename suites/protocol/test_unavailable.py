@@ -90,9 +90,9 @@ def _neighbours(case: CaseContext, log: TopicPartition) -> list[ScriptedProducer
 
 def _initialises(case: CaseContext, producer: ScriptedProducer, coordinator: int) -> Sent:
     """Ask for the producer's first epoch, and do not wait for the answer."""
-    line = case.open_connection(coordinator)
+    connection = case.open_connection(coordinator)
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
-    return case.send(case.request("InitProducerId", body, line=line), line=line)
+    return case.send(case.request("InitProducerId", body, connection=connection), connection=connection)
 
 
 def latest(
@@ -195,14 +195,14 @@ def test_a_group_coordinator_that_loads_says_so(case: CaseContext) -> None:
     _fill(case, log, at)
     owner = ScriptedProducer(case, f"{case.name}-owner").ready()
     groups.joins(owner, group)
-    newest = case.version_of("TxnOffsetCommit", case.line(after))
+    newest = case.version_of("TxnOffsetCommit", case.connection(after))
     met: dict[int, set[int]] = {1: set(), 2: set(), newest: set()}
     for turn in range(MOVES):
         leader = (after, before)[turn % 2]
         replicas.put(case, log, leader, *(each for each in case.brokers if each != leader))
-        line = case.open_connection(leader)
+        connection = case.open_connection(leader)
         elected = replicas.electing(case, log, by=case.brokers[2])
-        _taken(owner, group, at, line, met)
+        _taken(owner, group, at, connection, met)
         case.require_code("the election", elected.receive())
         if all(met.values()):
             break
@@ -215,7 +215,7 @@ def test_a_group_coordinator_that_loads_says_so(case: CaseContext) -> None:
 
 
 def _taken(
-    owner: ScriptedProducer, group: str, at: TopicPartition, line: BrokerConnection, met: dict[int, set[int]]
+    owner: ScriptedProducer, group: str, at: TopicPartition, connection: BrokerConnection, met: dict[int, set[int]]
 ) -> None:
     """Commit an offset at one broker in all versions until it is taken; remember what else was answered as its leader."""
     case = owner.case
@@ -225,7 +225,9 @@ def _taken(
     expected = {int(Code.NONE), int(Code.NOT_COORDINATOR)}
 
     def ask() -> set[int]:
-        codes = {version: case.ask("TxnOffsetCommit", body, line=line, version=version).code for version in met}
+        codes = {
+            version: case.ask("TxnOffsetCommit", body, connection=connection, version=version).code for version in met
+        }
         for version, code in codes.items():
             met[version] |= {code} - expected
         return set(codes.values())

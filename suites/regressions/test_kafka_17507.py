@@ -55,7 +55,7 @@ class Race:
         self.case, self.group, self.at = case, group, at
         self.coordinator = case.coordinator(str(producer.transactional_id))
         self.groups = case.group_coordinator(group)
-        self.versions = {api: case.version_of(api, case.line(self.coordinator)) for api in APIS}
+        self.versions = {api: case.version_of(api, case.connection(self.coordinator)) for api in APIS}
         self.who: Body = {
             "TransactionalId": producer.transactional_id,
             "ProducerId": producer.now.id,

@@ -23,10 +23,10 @@ def test_a_replayed_end(case: CaseContext) -> None:
     """EndTxn(commit) that arrives again during the next transaction does not decide it."""
     (at,) = case.topic()
     producer = transactional(case).writes(at, values=["a"])
-    line = case.open_connection(case.coordinator(str(producer.transactional_id)))
-    replayed = case.request("EndTxn", producer.end_body(commit=True), line=line)
+    connection = case.open_connection(case.coordinator(str(producer.transactional_id)))
+    replayed = case.request("EndTxn", producer.end_body(commit=True), connection=connection)
     producer.ends(commit=True).writes(at, values=["b", "c"])
-    replay = case.send(replayed, line=line).receive()
+    replay = case.send(replayed, connection=connection).receive()
     own = case.answered(lambda: producer.end(commit=False))
     case.inspect.complete(producer.transactional_id)
     seen = {
@@ -55,7 +55,7 @@ def test_a_batch_of_the_aborted_transaction(case: CaseContext) -> None:
     (elsewhere,) = case.topic()
     producer = transactional(case)
     late = producer.batch(at, ["late"], sequence=0)
-    if case.generation is TransactionVersion.TV1:
+    if case.transaction_version is TransactionVersion.TV1:
         case.set_up("the partition is added to the first one", lambda: producer.add(at))
         producer.ends(commit=False)
         case.set_up("and to the second one", lambda: producer.add(at))

@@ -51,7 +51,7 @@ def case_of(script: Script) -> ProtocolCase:
         key=script.case,
         claim=script.claim,
         requirements=script.requirements,
-        generation=None,
+        transaction_version=None,
         needs=Needs(),
         play=lambda _: None,
         replay=script.replay,

@@ -1,7 +1,7 @@
-"""What a protocol case says about itself: the requirements it decides, the transaction versions it exists in, what it needs.
+"""Marks of protocol cases: the requirements they decide, their transaction versions, their outages and their cluster.
 
-Cases with equal needs share a cluster, one after the other, in the order of the files; what a case leaves behind must
-therefore be its own (topics, ids and groups are named after it).
+Cases with equal needs share a cluster, one after the other, in the order of the files. Topics, ids and groups that a case
+leaves behind must therefore be its own; their names contain the name of the case.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from wire.transaction_versions import TransactionVersion
 
 #: `@requirement("TXN-17")` above a case: the rows of the catalogue that it decides.
 requirement = pytest.mark.requirement
-#: `@versions(TransactionVersion.TV1)`: the transaction protocols whose requests it sends. Without it there is one run, in
-#: whatever the broker speaks, because nothing in it depends on the generation.
+#: `@versions(TransactionVersion.TV1)`: the transaction versions whose requests it sends. A case without it depends on no
+#: version. It is performed once, in the newest one that the brokers offer.
 versions = pytest.mark.versions
-#: `@shares("stopped")`: the outages of its brokers that it goes through with others (`company.OUTAGES`), in order;
-#: `time_critical=True` where time runs from its first request on.
+#: `@shares("stopped")`: the outages that it goes through together with other cases (`shared_outages.OUTAGES`), in order;
+#: `time_critical=True` if its time runs from its first request on.
 shares = pytest.mark.shares
 #: `@needs(Needs(brokers=3))`: the cluster; without it one broker with the harness's settings.
 needs = pytest.mark.needs
 
 BOTH = (TransactionVersion.TV1, TransactionVersion.TV2)
-#: What a new cluster has finalized on every release that can be formatted with a level (TV2-01): whoever needs it shares
-#: the cluster of those who do not mind, and requires it.
+#: The level that a new cluster has finalized, on every release that can be formatted with a level (TV2-01). A case that
+#: needs it shares the cluster of cases without a level, and requires it.
 LEVEL_OF_NEW_CLUSTERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """A cluster that a case needs. `level` is the finalized `transaction.version`, the release's default where None.
+    """A cluster that a case needs.
 
-    `settings` are server properties, for instance short expiries. `releases` are those of brokers that do not run the one
-    under test, as in the middle of an upgrade; only processes of this machine can be of several. `secured` adds a
-    listener behind TLS and SASL, whose users may do what they were granted; there is one on clusters of local processes
-    with a metadata quorum.
+    `level` is the finalized `transaction.version`; None is the default of the release. `settings` are server properties,
+    for instance short expiries. `releases` names brokers of another release than the one under test, as in the middle of
+    an upgrade; only local processes can mix releases. `secured` adds a listener behind TLS and SASL with an authorizer;
+    only clusters of local processes with a metadata quorum can have it.
     """
 
     brokers: int = 1
@@ -66,7 +66,7 @@ class Needs:
 
     @property
     def _formatted(self) -> int | None:
-        """The level that must be named when the cluster is formatted, None where it comes by itself."""
+        """The level to format the cluster with; None if a new cluster has it by default."""
         return None if self.level == LEVEL_OF_NEW_CLUSTERS else self.level
 
     def describe(self) -> str:
@@ -80,12 +80,12 @@ class Needs:
         return ", ".join([*parts, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
 
 
-#: Three brokers, three replicas each, two of which must be in sync: what a real cluster looks like.
+#: Three brokers, three replicas each, two of which must be in sync, as in a real cluster.
 THREE = Needs(brokers=3, replicas=3, min_in_sync=2)
 #: One broker with an authorizer and a listener behind TLS and SASL.
 SECURED = Needs(secured=True)
-#: Everything that a broker does from time to time, it does at once: retention of records and of offsets, and cleaning.
-#: The cleaner's map has room for about 870 keys (2 MiB × 0.01 / 24 bytes), so that larger segments take several passes.
+#: A broker that does its periodic work at once: retention of records and of offsets, and cleaning. The map of its cleaner
+#: holds about 870 keys (2 MiB × 0.01 / 24 bytes), so that larger segments take several passes.
 HASTY = Needs(
     settings={
         "log.retention.check.interval.ms": "500",
@@ -96,7 +96,7 @@ HASTY = Needs(
         "log.cleaner.io.buffer.load.factor": "0.01",
     }
 )
-#: A broker whose clocks run out after two seconds and are looked at five times a second (3.4+ for producer ids).
+#: A broker whose expiries are two seconds and are checked five times a second (3.4+ for producer ids).
 EXPIRING = Needs(
     settings={
         "transactional.id.expiration.ms": "2000",

@@ -1,8 +1,8 @@
-"""Compacted logs in scripts: what is written there, and the ground that the cleaner has been over it.
+"""Writes compacted logs in scripts, and waits until the cleaner has been over them.
 
 Segments are rolled by timestamps: a record that is `ROLL_MS` later than the first of its segment begins the next one at
-once. That the cleaner has been everywhere is seen by a sentinel: a key that stands at the beginning of the log and
-again at the end of what can be cleaned, of which only the last one is left then.
+once. A sentinel shows that the cleaner has been everywhere. It is a key at the beginning of the log and again at the end
+of the cleanable part. After the cleaning only the last one is left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wire.transaction_versions import TransactionVersion
 SEGMENT_MS = 30_000
 ROLL_MS = SEGMENT_MS + 1000
 DAY_MS = 86_400_000
-#: Keys of records that belong to the looking and not to the case.
+#: Keys of records that this module writes, and not the case.
 SENTINEL, NEXT_SEGMENT = b"sentinel", b"next segment"
 OWN = (SENTINEL, NEXT_SEGMENT)
 #: A pass takes milliseconds; the cleaner looks for work ten times a second, and the machine may be busy.
@@ -27,7 +27,7 @@ Pair = tuple[bytes, bytes]
 
 
 class CompactedLog:
-    """A compacted partition and its clock: `now_ms` is the timestamp of what is written next."""
+    """A compacted partition and its clock: `now_ms` is the timestamp of the next record."""
 
     def __init__(self, case: CaseContext, *, delete_retention_ms: int = DAY_MS) -> None:
         (self.at,) = case.topic(
@@ -42,18 +42,18 @@ class CompactedLog:
         self._sentinels = 0
 
     def plain(self, *pairs: Pair) -> None:
-        """Records of no producer."""
+        """Write records without a producer id."""
         batch = encode(pairs, timestamp_ms=self.now_ms)
         self.case.require_code("plain records", self._plain.send_batch(self.at, batch))
 
     def sentinel(self) -> None:
-        """The sentinel once more."""
+        """Write the sentinel once more."""
         self._sentinels += 1
         self.plain((SENTINEL, str(self._sentinels).encode()))
 
     def writes(self, producer: ScriptedProducer, *pairs: Pair) -> None:
-        """Records of a transaction, which begins with them unless it is open."""
-        if self.case.generation is TransactionVersion.TV1:
+        """Write records of a transaction, which begins with them unless it is open."""
+        if self.case.transaction_version is TransactionVersion.TV1:
             self.case.set_up("the partition is added", lambda: producer.add(self.at))
         batch = encode(
             pairs,
@@ -67,11 +67,11 @@ class CompactedLog:
         producer.sequences[self.at] += len(pairs)
 
     def roll(self) -> None:
-        """The next record begins a new segment."""
+        """Let the next record begin a new segment."""
         self.now_ms += ROLL_MS
 
     def cleaned(self) -> None:
-        """Set up: a record in a new segment, and the cleaner has been over everything before it."""
+        """Set up: write a record in a new segment, and wait until the cleaner has been over everything before it."""
         self.roll()
         self.plain((NEXT_SEGMENT, str(self._sentinels).encode()))
         left = self.case.poll_until(self._sentinels_left, lambda seen: seen == 1, within_s=CLEANED_WITHIN_S)
@@ -90,11 +90,11 @@ class CompactedLog:
         ]
 
     def data(self) -> list[str]:
-        """The values of all records but the cleaner's own."""
+        """The values of all records without the sentinels."""
         return [(value or b"").decode() for key, value in self.records() if key not in OWN]
 
     def committed(self) -> list[str]:
-        """What a reader under read_committed is given, without the cleaner's own."""
+        """The values that a reader under read_committed gets, without the sentinels."""
         own = {(value or b"").decode() for key, value in self.records() if key in OWN}
         return [value for value in self.case.inspect.committed(self.at) if value not in own]
 

@@ -1,12 +1,13 @@
-"""The stage of a protocol case: a real cluster, the connections to it, and the script that is written on the way.
+"""The context of a protocol case: a real cluster, the connections to it, and the script that the case writes.
 
-Every request of the script is sent exactly once, on a connection that the script can name, at a version that follows
-from the generation of the transaction protocol unless the script says another one. Nothing is repeated behind the
-script's back: answers that mean "not now" (a coordinator that loads, a transaction that completes) are part of what is
-tested, except in `set_up`, which builds the ground for a claim and may ask again.
+Every request of the script is sent exactly once, on a connection that the script can name. Its API version follows from
+the transaction version, unless the script gives another one.
 
-A request is a value: `request` encodes one and keeps it, `send` sends it, on whatever connection, as often as wanted.
-What is asked for orientation only (who leads, who coordinates) is no part of the script.
+Nothing is repeated without the script. Answers that mean "not now" (a coordinator loads, a transaction completes) are
+part of the test. The exception is `set_up`, which establishes a precondition and may ask again.
+
+A request is a value: `request` encodes and keeps it, `send` sends it, on any connection, as often as wanted. Requests for
+orientation only (which broker leads or coordinates) are not part of the script.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ T = TypeVar("T")
 QUORUM_SINCE = "3.3.0"
 #: A coordinator that was just elected loads its partition in milliseconds, a transaction completes in a round trip.
 SET_UP_WITHIN_S = 15.0
-#: A transaction that cannot be aborted in this time is stuck: the cluster will be replaced.
+#: A transaction that cannot be aborted in this time is stuck, and the cluster will be replaced.
 TIDY_WITHIN_S = 3.0
-#: With these a broker says "not now": the request did nothing, or what it asked for is still under way.
+#: The codes that mean "not now": the request did nothing, or its effect is not complete yet.
 NOT_NOW = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -64,35 +65,35 @@ NOT_NOW = frozenset(
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class BrokerConnection:
-    """A connection to a broker, by a name that the script shows."""
+    """A connection to a broker, with the name that the script shows."""
 
     broker: int
     name: str
-    connection: Connection
+    wire: Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A request on its way; `CaseContext.receive` waits for its answer."""
 
-    line: BrokerConnection
+    connection: BrokerConnection
     pending: Pending
     receive: Callable[[], Response]
 
 
 class CaseContext:
-    """What a case is given. `name` makes topics, groups and transactional ids unique.
+    """The argument of a case. `name` makes topics, groups and transactional ids unique.
 
-    `cluster` is there for cases that take brokers away (see `runner.protocol.toolkit.brokers`); whoever changes it must
-    leave it whole. `together` is how it waits for those that share its outages. `defined` are the messages as the
-    release itself defines them; the client speaks the newest definitions.
+    `cluster` is for cases that take brokers away (see `runner.protocol.toolkit.brokers`); a case that changes it must
+    leave it whole. `on_outage` performs an outage event, alone or for all cases that share it. `defined` are the messages
+    as the release itself defines them; the client uses the newest definitions.
     """
 
     def __init__(
         self,
         client: Client,
         *,
-        generation: TransactionVersion,
+        transaction_version: TransactionVersion,
         release: str,
         defined: Definitions,
         cluster: RunningCluster,
@@ -103,69 +104,69 @@ class CaseContext:
         self.release = release
         self.cluster = cluster
         self.on_outage = on_outage
-        self.generation = generation
+        self.transaction_version = transaction_version
         self.recording = ScriptRecorder()
         self.inspect = Inspector(client)
         self.name = secrets.token_hex(4)
-        self._lines: dict[int, BrokerConnection] = {}
-        self._others: list[BrokerConnection] = []
+        self._connections: dict[int, BrokerConnection] = {}
+        self._own_connections: list[BrokerConnection] = []
         self._topics = 0
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def line(self, broker: int) -> BrokerConnection:
-        """The usual connection to a broker; opened anew when it has ended."""
-        line = self._lines.get(broker)
-        if line is None or line.connection.closed:
-            line = self._lines[broker] = BrokerConnection(
-                broker=broker, name=f"broker {broker}", connection=self._open(broker)
+    def connection(self, broker: int) -> BrokerConnection:
+        """The usual connection to a broker; opened again if it is closed."""
+        connection = self._connections.get(broker)
+        if connection is None or connection.wire.closed:
+            connection = self._connections[broker] = BrokerConnection(
+                broker=broker, name=f"broker {broker}", wire=self._open(broker)
             )
-        return line
+        return connection
 
     def open_connection(self, broker: int) -> BrokerConnection:
-        """One more connection to a broker, which belongs to the script."""
+        """Open one more connection to a broker, for the script only."""
         name = f"broker {broker}, connection {len(self._others) + 2}"
-        line = BrokerConnection(broker=broker, name=name, connection=self._open(broker))
-        self._others.append(line)
-        return line
+        connection = BrokerConnection(broker=broker, name=name, wire=self._open(broker))
+        self._own_connections.append(connection)
+        return connection
 
     def close_connections(self) -> None:
-        """Close every connection that stands open to ask on: a broker is about to go, or has gone."""
-        for line in self._lines.values():
-            line.connection.close("the broker goes away")
+        """Close the usual connections, because a broker is about to go or has gone."""
+        for connection in self._connections.values():
+            connection.wire.close("the broker goes away")
         self.client.pool.close()
 
     def _open(self, broker: int) -> Connection:
         return self.client.open(broker)
 
-    def version_of(self, api: str, line: BrokerConnection) -> int:
-        """The highest version of an API that the broker offers and the generation has."""
-        return line.connection.version_for(api, at_most=AT_MOST[self.generation].get(api, 0x7FFF))
+    def version_of(self, api: str, connection: BrokerConnection) -> int:
+        """The highest version of an API that the broker offers and the transaction version uses."""
+        return connection.wire.version_for(api, at_most=AT_MOST[self.transaction_version].get(api, 0x7FFF))
 
     def request(
         self,
         api: str,
         body: Mapping[str, Any] | Raw | Callable[[int], Body],
         *,
-        line: BrokerConnection,
+        connection: BrokerConnection,
         version: int | None = None,
     ) -> Request:
-        """A request as a value, not sent; a body that depends on the version is given as a function of it."""
-        chosen = self.version_of(api, line) if version is None else version
-        return line.connection.request(api, body(chosen) if callable(body) else body, chosen)
+        """Encode a request without sending it. A body that depends on the API version is a function of it."""
+        chosen = self.version_of(api, connection) if version is None else version
+        return connection.wire.request(api, body(chosen) if callable(body) else body, chosen)
 
-    def send(self, request: Request, *, line: BrokerConnection) -> Sent:
+    def send(self, request: Request, *, connection: BrokerConnection) -> Sent:
         """Send a request, byte for byte, and do not wait for its answer yet."""
-        begun = self.recording.begin(request.api, request.version, line.name, request.body)
-        pending = line.connection.send(request)
+        begun = self.recording.begin(request.api, request.version, connection.name, request.body)
+        pending = connection.wire.send(request)
 
         def receive() -> Response:
             try:
-                return self.recording.answered(begun, line.connection.receive(pending))
+                return self.recording.answered(begun, connection.wire.receive(pending))
             except WireError as error:
                 return self.recording.answered(begun, error)
 
-        return Sent(line=line, pending=pending, receive=receive)
+        return Sent(connection=connection, pending=pending, receive=receive)
 
     def ask(
         self,
@@ -173,27 +174,27 @@ class CaseContext:
         body: Mapping[str, Any] | Raw | Callable[[int], Body],
         *,
         broker: int | None = None,
-        line: BrokerConnection | None = None,
+        connection: BrokerConnection | None = None,
         version: int | None = None,
     ) -> Response:
-        """Send one request and wait for its answer; any broker where none is named."""
-        chosen = line or self.line(self.brokers[0] if broker is None else broker)
-        return self.send(self.request(api, body, line=chosen, version=version), line=chosen).receive()
+        """Send one request and wait for its answer; to the first broker if none is named."""
+        chosen = connection or self.connection(self.brokers[0] if broker is None else broker)
+        return self.send(self.request(api, body, connection=chosen, version=version), connection=chosen).receive()
 
-    def send_many(self, request: Request, *, line: BrokerConnection, count: int) -> Sequence[Body]:
-        """Send one request so many times without waiting, then receive every answer; one exchange of the script.
+    def send_many(self, request: Request, *, connection: BrokerConnection, count: int) -> Sequence[Body]:
+        """Send one request `count` times without waiting, then receive every answer; one exchange of the script.
 
-        Raises WireError when an answer does not come: a flood is ground, not claim. An answer is decoded when it is
-        looked at, which few are.
+        Raises WireError if an answer does not come, because such requests are preconditions and not claims. An answer is
+        decoded when it is read, because few are.
         """
-        begun = self.recording.begin(f"{request.api} × {count}", request.version, line.name, request.body)
-        sent = line.connection.send_repeatedly(request, count)
-        answers = Responses(line.connection, sent)
+        begun = self.recording.begin(f"{request.api} × {count}", request.version, connection.name, request.body)
+        sent = connection.wire.send_repeatedly(request, count)
+        answers = Responses(connection.wire, sent)
         self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
         return answers
 
     def since(self, release: str) -> bool:
-        """Whether the brokers are of this release or a later one, where releases may lawfully differ."""
+        """Whether the brokers are of this release or a later one; for behaviour that may differ between releases."""
         return releases.within(self.release, release, None)
 
     # -- orientation, which is no part of the script -----------------------------------------------------------
@@ -209,15 +210,15 @@ class CaseContext:
         return self.client.connection().features.get("transaction.version", 0)
 
     def leader(self, at: TopicPartition) -> int:
-        """Who leads a partition now."""
+        """The broker that leads a partition now."""
         return self.client.leader_of(*at, self.client.deadline())
 
     def coordinator(self, transactional_id: str) -> int:
-        """Who coordinates a transactional id now."""
+        """The broker that coordinates a transactional id now."""
         return self.client.find_coordinator(transactional_id, CoordinatorType.TRANSACTION, self.client.deadline())
 
     def group_coordinator(self, group: str) -> int:
-        """Who coordinates a group now."""
+        """The broker that coordinates a group now."""
         return self.client.find_coordinator(group, CoordinatorType.GROUP, self.client.deadline())
 
     def topic(self, partitions: int = 1, **settings: str) -> tuple[TopicPartition, ...]:
@@ -230,9 +231,9 @@ class CaseContext:
         return tuple(TopicPartition(name, index) for index in range(partitions))
 
     def heard_of(self, topic: str) -> None:
-        """Wait until every broker knows a new topic, which its leaders do already.
+        """Wait until every broker knows a new topic. Its leaders know it already.
 
-        One that does not refuses to add its partitions, and answers with that before it says that it does not coordinate.
+        A broker that does not know it refuses to add its partitions, even before it says that it does not coordinate.
         """
         brokers = self.brokers
         for broker in brokers if len(brokers) > 1 else ():
@@ -247,18 +248,18 @@ class CaseContext:
         return int(self.client.call("Metadata", body, broker=broker)["Topics"][0]["ErrorCode"])
 
     def by_release(self, answers: Mapping[str, T]) -> T:
-        """What the newest of these releases says that is not newer than the one on stage: {"2.4.0": …, "4.1.0": …}."""
+        """The value of the newest of these releases that is not newer than the one under test: {"2.4.0": …, "4.1.0": …}."""
         since = [release for release in answers if releases.within(self.release, release, None)]
         return answers[max(since, key=releases.parse)]
 
     # -- statements --------------------------------------------------------------------------------------------
 
     def require(self, what: str, observed: Any, expected: Any, relation: Relation = Relation.EQUALS) -> None:
-        """State the ground of a claim; where it does not hold the script ends, inconclusive."""
+        """State a precondition of a claim; if it does not hold, the script ends, INCONCLUSIVE."""
         self.recording.state(what, observed, relation, expected, required=True)
 
     def expect(self, what: str, observed: Any, expected: Any, relation: Relation = Relation.EQUALS) -> None:
-        """State a claim; where it does not hold the requirement is violated, and the script goes on."""
+        """State a claim; if it does not hold, the requirement is violated, and the script goes on."""
         self.recording.state(what, observed, relation, expected, required=False)
 
     def expect_code(self, what: str, answer: Response, *codes: int) -> None:
@@ -275,28 +276,28 @@ class CaseContext:
         return answer
 
     def set_up(self, what: str, call: Callable[[], Response], *, within_s: float = SET_UP_WITHIN_S) -> Response:
-        """Ask until the broker no longer says "not now", and require that it then says yes."""
+        """Ask until the broker no longer says "not now", and require that the answer has no error."""
         return self.require_code(what, self.answered(call, within_s=within_s))
 
     def answered(self, call: Callable[[], Response], *, within_s: float = SET_UP_WITHIN_S) -> Response:
-        """Ask until the broker no longer says "not now", as after a restart; its answer, whatever that is."""
+        """Ask until the broker no longer says "not now", as after a restart; returns any other answer."""
         end_s = time.monotonic() + within_s
         while (answer := call()).code in NOT_NOW and time.monotonic() < end_s:
             time.sleep(LOOK_EVERY_S / 2)
         return answer
 
     def poll_until(self, look: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float) -> Any:
-        """Look until what is seen is wanted, or the time is over; returns what was seen last, and states nothing."""
+        """Repeat `look` until its value is wanted or the time is over; returns the last value, and states nothing."""
         end_s = time.monotonic() + within_s
         while not wanted(seen := look()) and time.monotonic() < end_s:
             time.sleep(LOOK_EVERY_S / 2)
         return seen
 
     def close(self) -> None:
-        """Abort what the script left open, for the next case is to find nothing, and close its connections."""
+        """Abort open transactions of the script, so that the next case finds none, and close its connections."""
         with contextlib.suppress(WireError):
             for name in self.client.list_transactions(["Ongoing"]):
                 if name.startswith(self.name):
                     self.client.init_producer_id(name, deadline=Deadline.after(TIDY_WITHIN_S))
-        for line in [*self._lines.values(), *self._others]:
-            line.connection.close()
+        for connection in [*self._connections.values(), *self._own_connections]:
+            connection.wire.close()

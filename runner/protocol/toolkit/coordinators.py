@@ -1,7 +1,7 @@
-"""Transactional ids and their coordinators in scripts: ids at a coordinator of one's choice, and transactions in Prepare.
+"""Transactional ids at a chosen coordinator, and transactions that a script keeps in Prepare.
 
-A transaction whose markers are held on the links between brokers stands in Prepare for as long as a script needs; what
-must become of it then is the same whatever happened to its coordinator.
+A transaction stays in Prepare for as long as its markers are held on the links between brokers. It must complete in the
+same way after every failure of its coordinator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WAIT = Code.CONCURRENT_TRANSACTIONS
 
 
 def id_at(case: CaseContext, name: str, coordinator: int, *, timeout_ms: int = 60_000) -> ScriptedProducer:
-    """A producer that is initialised at a coordinator of one's choice."""
+    """An initialised producer whose id a chosen broker coordinates."""
     return ScriptedProducer(case, replicas.coordinated(case, name, by=coordinator), timeout_ms=timeout_ms).ready()
 
 
@@ -49,7 +49,7 @@ def whole_log(case: CaseContext) -> list[Entry]:
 
 
 def set_log(case: CaseContext, settings: Mapping[str, str | None]) -> None:
-    """Give the transaction log other settings; None takes one back."""
+    """Change settings of the transaction log; None restores one."""
     configs = [
         {"Name": name, "ConfigOperation": 1 if value is None else 0, "Value": value} for name, value in settings.items()
     ]
@@ -59,7 +59,7 @@ def set_log(case: CaseContext, settings: Mapping[str, str | None]) -> None:
 
 
 def moved(case: CaseContext, *producers: ScriptedProducer, to_broker: int) -> None:
-    """Ground: another broker leads the partitions of the transaction log that the producers' ids are in."""
+    """Precondition: another broker leads the partitions of the transaction log that the producers' ids are in."""
     for at in sorted({log_of(case, each) for each in producers}):
         replicas.lead(case, at, to_broker)
     for each in producers:
@@ -67,8 +67,8 @@ def moved(case: CaseContext, *producers: ScriptedProducer, to_broker: int) -> No
 
 
 @dataclass(slots=True, kw_only=True)
-class Decided:
-    """A transaction whose end was acknowledged; `markers` is what each of its partitions must hold in the end."""
+class EndedTransaction:
+    """A transaction whose end was acknowledged; `before` is its producer as it was before the end."""
 
     case: CaseContext
     producer: ScriptedProducer
@@ -77,8 +77,10 @@ class Decided:
     before: ScriptedProducer
 
     @classmethod
-    def held(cls, case: CaseContext, producer: ScriptedProducer, *places: TopicPartition, commit: bool) -> Decided:
-        """Write a record to each place and ask for the end; markers are held by now."""
+    def held(
+        cls, case: CaseContext, producer: ScriptedProducer, *places: TopicPartition, commit: bool
+    ) -> EndedTransaction:
+        """Write a record to each place and end the transaction; the caller holds its markers already."""
         producer.writes(*places, values=[str(commit)])
         before = producer.copy()
         case.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
@@ -86,11 +88,11 @@ class Decided:
 
     @property
     def word(self) -> str:
-        """Commit or abort, as states spell it."""
+        """Commit or Abort, as in the names of states."""
         return "Commit" if self.commit else "Abort"
 
     def expect_prepared(self) -> None:
-        """Claim that it stands in Prepare: nobody may go on, and nothing shows."""
+        """Claim that it is in Prepare: no request may go on, and no record is visible."""
         case, name = self.case, str(self.producer.transactional_id)
         case.require("the state", case.inspect.state(name), f"Prepare{self.word}")
         again = self.before.copy()
@@ -102,18 +104,18 @@ class Decided:
             case.expect(f"Prepare{self.word}: what a reader is given of {at}", case.inspect.committed(at), [])
 
     def expect_complete(self) -> None:
-        """Claim that it is complete without the client, and what a repeated end is told."""
+        """Claim that it completes without the client, and that a repeated EndTxn gets the same answer."""
         case = self.case
         case.expect("the state", case.inspect.completed(self.producer.transactional_id), f"Complete{self.word}")
         answer = case.answered(partial(self.before.copy().end, commit=self.commit))
         case.expect_code(f"EndTxn({self.word.lower()}) again", answer, Code.NONE)
-        if case.generation is TransactionVersion.TV2:
+        if case.transaction_version is TransactionVersion.TV2:
             told = [answer["ProducerId"], answer["ProducerEpoch"]]
             case.expect("the id and epoch that it answers", told, [self.producer.now.id, self.producer.now.epoch])
         self.expect_marked()
 
     def expect_marked(self) -> None:
-        """Claim one marker on each partition, with the transaction's own epoch, and what follows from it."""
+        """Claim one marker on each partition, with the transaction's own epoch, and its effect on the LSO and on readers."""
         case, now = self.case, self.producer.now
         for at in self.places:
             case.expect(f"the markers of {at}", case.inspect.markers(at), [(self.word.lower(), now.id, now.epoch)])
@@ -122,7 +124,7 @@ class Decided:
             case.expect(f"what a reader is given of {at}", case.inspect.committed(at), given)
 
     def expect_next(self) -> None:
-        """Claim that the producer goes on."""
+        """Claim that the producer can write and commit the next transaction."""
         self.producer.writes(*self.places, values=["next"])
         self.producer.ends(commit=True)
         for at in self.places:
@@ -130,7 +132,7 @@ class Decided:
 
 
 def described(case: CaseContext, producer: ScriptedProducer) -> list[Any]:
-    """What its coordinator says of the id that must survive it."""
+    """The fields of an id's description that must survive a failure of its coordinator."""
     seen = case.inspect.described(str(producer.transactional_id)) or {}
     fields = ("TransactionState", "ProducerId", "ProducerEpoch", "TransactionStartTimeMs", "Topics")
     return [seen.get(each) for each in fields]

@@ -1,7 +1,7 @@
-"""Reads a partition by hand: Fetch and ListOffsets as requests of the script, and what the log itself says of aborts.
+"""Reads a partition with single requests: Fetch and ListOffsets of the script, and the aborts that the log itself shows.
 
-The names of topics are used (Fetch up to v12), because ids say nothing more about isolation. Nothing is waited for: a
-Fetch answers at once with what there is.
+Topics are named (Fetch up to v12), because topic ids add nothing about isolation. A Fetch does not wait: it answers at
+once with the records that are there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fetch(
     *,
     offset: int = 0,
     broker: int | None = None,
-    line: BrokerConnection | None = None,
+    connection: BrokerConnection | None = None,
 ) -> Fetched:
     """Fetch a partition from an offset, by its leader unless another broker or connection is named."""
     topic = {
@@ -59,10 +59,10 @@ def fetch(
         "IsolationLevel": int(isolation),
         "Topics": [topic],
     }
-    asked = line or case.line(case.leader(at) if broker is None else broker)
-    # 2.7 is the first release with v12; the ones below say nothing else about isolation.
-    version = asked.connection.version_for("Fetch", at_most=FETCH_VERSION)
-    answer = case.ask("Fetch", body, line=asked, version=version)
+    asked = connection or case.connection(case.leader(at) if broker is None else broker)
+    # 2.7 is the first release with v12; older versions have the same fields for isolation.
+    version = asked.wire.version_for("Fetch", at_most=FETCH_VERSION)
+    answer = case.ask("Fetch", body, connection=asked, version=version)
     found = answer["Responses"][0]["Partitions"][0]
     aborted = found["AbortedTransactions"]
     return Fetched(
@@ -75,7 +75,7 @@ def fetch(
 
 
 def list_offset(case: CaseContext, at: TopicPartition, isolation: Isolation, timestamp: int) -> tuple[int, int]:
-    """(offset, timestamp) that ListOffsets answers for a time in milliseconds, EARLIEST or LATEST."""
+    """The (offset, timestamp) that ListOffsets returns for a time in milliseconds, EARLIEST or LATEST."""
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Timestamp": timestamp}]}
     body = {"ReplicaId": -1, "IsolationLevel": int(isolation), "Topics": [topic]}
     answer = case.require_code("ListOffsets", case.ask("ListOffsets", body, broker=case.leader(at)))
@@ -84,7 +84,7 @@ def list_offset(case: CaseContext, at: TopicPartition, isolation: Isolation, tim
 
 
 def delete_records(case: CaseContext, at: TopicPartition, before: int) -> Response:
-    """DeleteRecords below an offset."""
+    """Delete the records below an offset (DeleteRecords)."""
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Offset": before}]}
     return case.ask("DeleteRecords", {"Topics": [topic], "TimeoutMs": 10_000}, broker=case.leader(at))
 
@@ -116,9 +116,9 @@ def write_marker(
     broker: int | None = None,
     version: int | None = None,
 ) -> Response:
-    """WriteTxnMarkers for one partition, as a coordinator or an administrator sends it.
+    """Send WriteTxnMarkers for one partition, as a coordinator or an administrator does.
 
-    Before v2 (4.2, KIP-1228) the request cannot say of which transaction version it is.
+    Before v2 (4.2, KIP-1228) the request cannot name its transaction version.
     """
     marker = {
         "ProducerId": producer_id,
@@ -135,7 +135,7 @@ def write_marker(
 
 
 def coordinator_epoch(case: CaseContext, at: TopicPartition, producer_id: int) -> int:
-    """The coordinator epoch of the last marker that the leader has of a producer (2.8+), which it must remember."""
+    """The coordinator epoch of a producer's last marker, which its leader must remember (2.8+)."""
     epochs = [int(each["CoordinatorEpoch"]) for each in case.inspect.producers(at) if each["ProducerId"] == producer_id]
     case.require("the leader remembers the producer", len(epochs), 1)
     return epochs[0]

@@ -1,7 +1,7 @@
-"""Members of groups that a script plays, and offsets committed and fetched by hand.
+"""Group members that a script plays, and offsets that it commits and fetches with single requests.
 
-A `ClassicMember` speaks the protocol of JoinGroup and SyncGroup, a `ConsumerMember` that of KIP-848. Every method is
-one request and returns its answer; ids, generations and epochs follow from answers that said yes.
+A `ClassicMember` uses the protocol of JoinGroup and SyncGroup, a `ConsumerMember` that of KIP-848. Every method is one
+request and returns its answer. Ids, generations and epochs change only with an answer without an error.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ BY_ID_VERSION = 6
 def commit(
     case: CaseContext, group: str, offsets: Mapping[TopicPartition, int], *, version: int = 7, **fields: Any
 ) -> Response:
-    """OffsetCommit, plain; without member and generation it is what an administrator sends."""
+    """Send a plain OffsetCommit; without member and generation it is that of an administrator."""
     body = {"GroupId": group, "Topics": _topics(offsets)} | fields
     return case.ask("OffsetCommit", body, broker=case.group_coordinator(group), version=version)
 
 
 def fetch_offsets(case: CaseContext, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Response:
-    """OffsetFetch at v7."""
+    """Send OffsetFetch at v7."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for at in places:
         by_topic[at.topic].append(at.partition)
@@ -55,20 +55,20 @@ def offsets_of(answer: Response) -> dict[str, int]:
 
 
 def pends(producer: ScriptedProducer, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Set up: the offsets are part of the producer's open transaction."""
+    """Set up: make the offsets part of the producer's open transaction."""
     case = producer.case
     joins(producer, group)
     case.set_up("the offsets are pending", partial(producer.commit_offsets, group, offsets))
 
 
 def joins(producer: ScriptedProducer, group: str) -> None:
-    """Set up: the group is part of the producer's transaction, where the generation asks for that."""
-    if producer.case.generation is TransactionVersion.TV1:
+    """Set up: add the group to the producer's transaction, if the transaction version needs that."""
+    if producer.case.transaction_version is TransactionVersion.TV1:
         producer.case.set_up("the group is added", partial(producer.add_offsets, group))
 
 
 def commits_by_id(producer: ScriptedProducer, group: str, at: TopicPartition, offset: int, **fields: Any) -> Response:
-    """TxnOffsetCommit v6 (4.4+, KIP-1319), which names topics by their ids; a request of TV2."""
+    """Send TxnOffsetCommit v6 (4.4+, KIP-1319), which names topics by their ids; a request of TV2."""
     case = producer.case
     topic = {
         "TopicId": case.client.metadata([at.topic]).topics[at.topic].id,
@@ -78,16 +78,16 @@ def commits_by_id(producer: ScriptedProducer, group: str, at: TopicPartition, of
 
 
 def has_ids(case: CaseContext) -> bool:
-    """Whether a TxnOffsetCommit that names topics by their ids belongs to the case's generation, and is offered."""
+    """Whether the case can send a TxnOffsetCommit with topic ids: it has TV2, and the brokers offer v6."""
     connection = case.client.connection()
     highest = connection.versions[case.client.definitions.api_key("TxnOffsetCommit")][1]
-    return case.generation is TransactionVersion.TV2 and highest >= BY_ID_VERSION
+    return case.transaction_version is TransactionVersion.TV2 and highest >= BY_ID_VERSION
 
 
 def member_fields(
     case: CaseContext, generation: int, member: str, instance: str | None = None, *, api: str = "TxnOffsetCommit"
 ) -> Body:
-    """The member data of a TxnOffsetCommit or an OffsetCommit; definitions differ in the name of the generation."""
+    """The member fields of a TxnOffsetCommit or an OffsetCommit; the field of the generation has two names."""
     fields = case.client.definitions.message(f"{api}Request", 7 if api == "OffsetCommit" else 3).codec.fields
     name = next(each.name for each in fields if each.name.startswith("GenerationId"))
     return {name: generation, "MemberId": member, "GroupInstanceId": instance}
@@ -102,7 +102,7 @@ class ClassicMember:
         self.generation = -1
 
     def join(self) -> Response:
-        """JoinGroup. The first answer to a dynamic member is MEMBER_ID_REQUIRED with its id (KIP-394)."""
+        """Send JoinGroup. The first answer to a dynamic member is MEMBER_ID_REQUIRED with its id (KIP-394)."""
         name = self.topic.encode()
         # ConsumerProtocolSubscription v0: version, topics, user data (null).
         subscription = struct.pack(f">hih{len(name)}si", 0, 1, len(name), name, -1)
@@ -121,7 +121,7 @@ class ClassicMember:
         return answer
 
     def sync(self) -> Response:
-        """SyncGroup as the leader, which gives itself nothing."""
+        """Send SyncGroup as the leader, which assigns itself no partition."""
         body = {
             "GroupId": self.group,
             "GenerationId": self.generation,
@@ -135,22 +135,22 @@ class ClassicMember:
         return self.case.ask("SyncGroup", body, broker=self.case.group_coordinator(self.group))
 
     def joined(self) -> ClassicMember:
-        """Set up: it is a member, and the group waits for its leader's assignment (CompletingRebalance)."""
+        """Set up: become a member; the group then waits for its leader's assignment (CompletingRebalance)."""
         if self.instance is None:
-            # What a coordinator that still loads answers is asked again before the id is taken for given.
+            # A coordinator that still loads is asked again, until the answer has the id.
             wanted = (Code.NONE, Code.MEMBER_ID_REQUIRED)
             self.case.poll_until(self.join, lambda answer: answer.code in wanted, within_s=15)
         self.case.set_up("the member has joined", self.join)
         return self
 
     def stable(self) -> ClassicMember:
-        """Set up: it is the only member of a stable group."""
+        """Set up: become the only member of a stable group."""
         self.joined()
         self.case.set_up("the group is stable", self.sync)
         return self
 
     def identity(self, *, generation: int | None = None, member: str | None = None) -> Body:
-        """Its fields in a TxnOffsetCommit."""
+        """The fields of this member in a TxnOffsetCommit."""
         return member_fields(
             self.case,
             self.generation if generation is None else generation,
@@ -169,7 +169,7 @@ class ConsumerMember:
         self.owned: tuple[tuple[UUID, tuple[int, ...]], ...] = ()
 
     def heartbeat(self) -> Response:
-        """ConsumerGroupHeartbeat; the first one joins. What it is assigned, it owns in the next one."""
+        """Send ConsumerGroupHeartbeat; the first one joins. It owns its assignment from the next heartbeat on."""
         body = {
             "GroupId": self.group,
             "MemberId": self.id,
@@ -188,7 +188,7 @@ class ConsumerMember:
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions that it owns."""
+        """The partitions that the member owns."""
         return sorted(index for _, indexes in self.owned for index in indexes)
 
 

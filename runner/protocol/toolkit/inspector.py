@@ -1,7 +1,7 @@
-"""What a script looks at: ends of logs, what readers are given, states of transactions, committed offsets.
+"""Inspects a cluster for a script: ends of logs, records that readers get, states of transactions, committed offsets.
 
-A look is no request of the script. It is repeated where the broker says "not now", and what it saw enters the script by
-the statement that is made about it.
+An inspection is not a request of the script. It is repeated while the broker says "not now". Its result enters the script
+only by the statement about it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPLETE = frozenset({"CompleteCommit", "CompleteAbort", "Empty"})
 
 
 class Inspector:
-    """Looks at one cluster."""
+    """Inspects one cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Inspector:
         return self._client.list_offsets([at], timestamp=EARLIEST)[at]
 
     def end(self, at: TopicPartition) -> int:
-        """The high watermark: with one replica, or nothing under way, the end of the log."""
+        """The high watermark, which is the end of the log with one replica, or while no write is in progress."""
         return self._client.list_offsets([at])[at]
 
     def stable(self, at: TopicPartition) -> int:
@@ -45,15 +45,15 @@ class Inspector:
         return self._client.list_offsets([at], isolation=Isolation.READ_COMMITTED)[at]
 
     def batches(self, at: TopicPartition) -> list[Batch]:
-        """The whole log with its control batches."""
+        """All batches of the log, with control batches."""
         return list(fetch_log(self._client, *at, self.start(at), self.end(at)))
 
     def values(self, at: TopicPartition) -> list[str]:
-        """The values of all records, decided or not, in order."""
+        """The values of all records in order, also of open and aborted transactions."""
         return [_text(record.value) for batch in self.batches(at) if not batch.control for record in batch.records()]
 
     def committed(self, at: TopicPartition) -> list[str]:
-        """The values that a reader under `read_committed` is given, by the broker's own list of aborted transactions."""
+        """The values that a reader under `read_committed` gets, by the broker's own list of aborted transactions."""
         log = fetch_log(self._client, *at, self.start(at), self.stable(at), isolation=Isolation.READ_COMMITTED)
         batches = [batch for batch in log if batch.last_offset < log.end]
         aborted = sorted(log.aborted, key=lambda pair: pair[1])
@@ -85,9 +85,9 @@ class Inspector:
         ]
 
     def producers(self, at: TopicPartition) -> list[Body]:
-        """All that a partition's leader remembers of its producers, by id.
+        """The producers that a partition's leader remembers, with their state, by id.
 
-        Raises NotApplicableError before 2.8, where no leader can be asked.
+        Raises NotApplicableError before 2.8, where a leader cannot be asked.
         """
         try:
             found = self._client.describe_producers([at])[at]
@@ -102,7 +102,7 @@ class Inspector:
     # -- coordinators ------------------------------------------------------------------------------------------
 
     def described(self, transactional_id: str) -> Body | None:
-        """All that DescribeTransactions says of a transactional id, or before 3.0 the transaction log; None if unknown.
+        """Describe a transactional id by DescribeTransactions, before 3.0 by the transaction log; None if unknown.
 
         Raises NotApplicableError before 2.8, where there is neither; so do `state` and `places`.
         """
@@ -123,7 +123,7 @@ class Inspector:
         return sorted(f"{each['Topic']}-{index}" for each in found["Topics"] for index in each["Partitions"])
 
     def offset(self, group: str, at: TopicPartition, *, stable: bool = False) -> int | str:
-        """The committed offset, -1 when there is none; the code's name when it is refused (88 for a pending one)."""
+        """The committed offset, -1 if there is none; the name of the code if it is refused (88 for a pending offset)."""
         try:
             found: CommittedOffset = self._client.offset_fetch(group, [at], require_stable=stable)[at]
         except BrokerError as error:
@@ -131,14 +131,14 @@ class Inspector:
         return found.offset
 
     def complete(self, transactional_id: str | None, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
-        """Wait until nothing is left of a transaction; the state that was seen last. Before 2.8 ask again instead."""
+        """Wait until a transaction is complete; returns the last state, or None before 2.8: there ask for the end again."""
         try:
             return self.completed(transactional_id, within_s=within_s)
         except NotApplicableError:
             return None
 
     def completed(self, transactional_id: str | None, *, within_s: float = COMPLETE_WITHIN_S) -> str | None:
-        """As `complete`, for a claim on the state: raises NotApplicableError before 2.8, where none can be made."""
+        """As `complete`, for a claim on the state: raises NotApplicableError before 2.8, where the state cannot be read."""
         assert transactional_id is not None
         end_s = time.monotonic() + within_s
         while (seen := self.state(transactional_id)) not in COMPLETE and time.monotonic() < end_s:
@@ -147,7 +147,7 @@ class Inspector:
 
 
 def result(*, commit: bool) -> str:
-    """The state that the end of a transaction leads to."""
+    """The state after the end of a transaction."""
     return "CompleteCommit" if commit else "CompleteAbort"
 
 

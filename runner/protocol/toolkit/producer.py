@@ -1,8 +1,8 @@
-"""A producer that a script plays: it knows its id, epoch and sequences, and sends what the script says.
+"""A producer that a script plays: it knows its id, epoch and sequences, and sends single requests.
 
-Every method is one request and returns its answer, whatever it is; what a real client would do next is the script's
-business. State follows only from answers that said yes: a sequence moves on after an acknowledged batch, an epoch after
-an initialisation or, in TV2, the end of a transaction (KIP-890). Any field can be given another value.
+Every method is one request and returns its answer. It reacts to no error: the script decides the next step. Its state
+changes only with an answer without an error: the sequence after an acknowledged batch, the epoch after an initialisation
+or, in TV2, after the end of a transaction (KIP-890). The script can override every field.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRODUCE_TIMEOUT_MS = 10_000
 
 
 class ScriptedProducer:
-    """A transactional producer, or an idempotent one where `transactional_id` is None. Made by `CaseContext`'s cases."""
+    """A transactional producer, or an idempotent one if `transactional_id` is None."""
 
     def __init__(self, case: CaseContext, transactional_id: str | None, *, timeout_ms: int = 60_000) -> None:
         self.case = case
@@ -40,7 +40,7 @@ class ScriptedProducer:
     # -- requests to the transaction coordinator ---------------------------------------------------------------
 
     def init(self, *, continues: Producer | None = None, version: int | None = None, **fields: Any) -> Response:
-        """InitProducerId; `continues` names the current id and epoch (KIP-360). A yes begins new sequences."""
+        """Send InitProducerId; `continues` is the current id and epoch (KIP-360). Without an error sequences begin at 0."""
         body: Body = {"TransactionalId": self.transactional_id, "TransactionTimeoutMs": self.timeout_ms}
         if continues is not None:
             body |= {"ProducerId": continues.id, "ProducerEpoch": continues.epoch}
@@ -52,7 +52,7 @@ class ScriptedProducer:
         return answer
 
     def add(self, *places: TopicPartition, epoch: int | None = None, version: int | None = None) -> Response:
-        """AddPartitionsToTxn as a client sends it (up to v3)."""
+        """Send AddPartitionsToTxn as a client does (up to v3)."""
         topics = [{"Name": name, "Partitions": indexes} for name, indexes in _by_topic(places).items()]
         body = {
             "V3AndBelowTransactionalId": self.transactional_id,
@@ -63,12 +63,12 @@ class ScriptedProducer:
         return self.case.ask("AddPartitionsToTxn", body, broker=self._coordinator, version=version)
 
     def add_offsets(self, group: str, *, epoch: int | None = None, version: int | None = None) -> Response:
-        """AddOffsetsToTxn."""
+        """Send AddOffsetsToTxn."""
         body = self._identified(epoch) | {"GroupId": group}
         return self.case.ask("AddOffsetsToTxn", body, broker=self._coordinator, version=version)
 
     def end(self, *, commit: bool, epoch: int | None = None, version: int | None = None) -> Response:
-        """EndTxn. In TV2 the answer names the id and epoch of the next transaction."""
+        """Send EndTxn. In TV2 the answer has the id and epoch of the next transaction."""
         body = self.end_body(commit=commit, epoch=epoch)
         answer = self.case.ask("EndTxn", body, broker=self._coordinator, version=version)
         if answer.code == 0 and answer.body is not None and answer.body.get("ProducerId", -1) >= 0:
@@ -79,7 +79,7 @@ class ScriptedProducer:
         return answer
 
     def end_body(self, *, commit: bool, epoch: int | None = None) -> Body:
-        """The body of EndTxn, for one that is held back or repeated byte for byte."""
+        """The body of EndTxn, to hold it back or to repeat it byte for byte."""
         return self._identified(epoch) | {"Committed": commit}
 
     @property
@@ -106,7 +106,7 @@ class ScriptedProducer:
         transactional: bool | None = None,
         **fields: Any,
     ) -> bytes:
-        """A record batch of this producer, at its next sequence unless another one is given."""
+        """Encode a record batch of this producer, at its next sequence unless another one is given."""
         return encode(
             [(None, value.encode()) for value in values],
             producer_id=self.now.id,
@@ -121,13 +121,13 @@ class ScriptedProducer:
         at: TopicPartition,
         values: Sequence[str] = ("a",),
         *,
-        line: BrokerConnection | None = None,
+        connection: BrokerConnection | None = None,
         version: int | None = None,
         **fields: Any,
     ) -> Response:
-        """Produce one batch to a partition's leader; `fields` are those of `batch`. A yes moves the sequence on."""
+        """Produce one batch to a partition's leader; `fields` are those of `batch`. If acknowledged, the sequence moves."""
         batch = self.batch(at, values, **fields)
-        answer = self.send_batch(at, batch, line=line, version=version)
+        answer = self.send_batch(at, batch, connection=connection, version=version)
         if answer.code == 0 and "sequence" not in fields and "epoch" not in fields:
             self.sequences[at] += len(values)
         return answer
@@ -137,14 +137,14 @@ class ScriptedProducer:
         at: TopicPartition,
         batch: bytes,
         *,
-        line: BrokerConnection | None = None,
+        connection: BrokerConnection | None = None,
         version: int | None = None,
         **fields: Any,
     ) -> Response:
-        """Produce these very bytes."""
-        leader = None if line else self.case.leader(at)
+        """Produce exactly these bytes."""
+        leader = None if connection else self.case.leader(at)
         return self.case.ask(
-            "Produce", self.produce_body({at: batch}) | fields, broker=leader, line=line, version=version
+            "Produce", self.produce_body({at: batch}) | fields, broker=leader, connection=connection, version=version
         )
 
     def produce_body(self, batches: Mapping[TopicPartition, bytes]) -> Body:
@@ -176,7 +176,7 @@ class ScriptedProducer:
         version: int | None = None,
         **fields: Any,
     ) -> Response:
-        """TxnOffsetCommit; without `GenerationId` and `MemberId` it is the form that fences nobody."""
+        """Send TxnOffsetCommit; without `GenerationId` and `MemberId` no member is fenced."""
         topics = [
             {
                 "Name": name,
@@ -199,18 +199,18 @@ class ScriptedProducer:
         return self
 
     def writes(self, *places: TopicPartition, values: Sequence[str] = ("a",)) -> ScriptedProducer:
-        """Set up: add the partitions where the generation does that, and write to each of them."""
-        if self.transactional_id is not None and self.case.generation is TransactionVersion.TV1:
+        """Set up: add the partitions if the transaction version needs that, and write to each of them."""
+        if self.transactional_id is not None and self.case.transaction_version is TransactionVersion.TV1:
             self.case.set_up("the partitions are added", lambda: self.add(*places))
         for at in places:
             self.case.set_up(f"a batch is acknowledged by {at}", partial(self.produce, at, values))
         return self
 
     def ends(self, *, commit: bool, claim: bool = False) -> ScriptedProducer:
-        """Set up: end the transaction and wait until it is complete. `claim` says that this is what the case is about.
+        """Set up: end the transaction and wait until it is complete. `claim` makes this a claim, not a precondition.
 
-        Before 2.8 nobody can be asked for its state: there the end is asked for again, which TV1 answers with 0 once
-        the markers are written.
+        Before 2.8 the state cannot be read. There EndTxn is sent again, which TV1 answers with 0 once the markers are
+        written.
         """
         word, ask = "commit" if commit else "abort", partial(self.end, commit=commit)
         state_it = self.case.expect if claim else self.case.require
@@ -226,31 +226,31 @@ class ScriptedProducer:
         return self
 
     def copy(self) -> ScriptedProducer:
-        """Another instance that believes to be this one: a zombie of it once one of the two has gone on."""
+        """A second instance with the same state. Once one of the two goes on, the other is its zombie."""
         twin = ScriptedProducer(self.case, self.transactional_id, timeout_ms=self.timeout_ms)
         twin.now, twin.sequences = replace(self.now), defaultdict(int, self.sequences)
         return twin
 
 
 def transactional(case: CaseContext, name: str = "owner", *, timeout_ms: int = 60_000) -> ScriptedProducer:
-    """An initialised producer with a transactional id of the case's own."""
+    """An initialised producer with a transactional id that only this case uses."""
     return ScriptedProducer(case, f"{case.name}-{name}", timeout_ms=timeout_ms).ready()
 
 
 def idempotent(case: CaseContext) -> tuple[ScriptedProducer, TopicPartition]:
-    """An idempotent producer and a partition of its own."""
+    """An initialised idempotent producer, and a partition that only it writes to."""
     (at,) = case.topic()
     return ScriptedProducer(case, None).ready(), at
 
 
 def plain(case: CaseContext, at: TopicPartition, value: str, **fields: Any) -> Response:
-    """Set up: a record of no producer."""
-    nobody = ScriptedProducer(case, None)
-    return case.require_code(f"a plain record in {at}", nobody.produce(at, [value], sequence=-1, **fields))
+    """Set up: write a record without a producer id."""
+    without_id = ScriptedProducer(case, None)
+    return case.require_code(f"a plain record in {at}", without_id.produce(at, [value], sequence=-1, **fields))
 
 
 def base_offset(answer: Response) -> int:
-    """The offset of the batch that a Produce request with one batch is about."""
+    """The base offset in the answer to a Produce request with one batch."""
     return int(answer["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
 
 

@@ -1,6 +1,6 @@
-"""Places replicas and moves leaderships: ground for cases about what a replica knows, and no part of their scripts.
+"""Places replicas and moves leaderships: preconditions of cases about replicas, and no part of their scripts.
 
-Everything here is asked of the controller and waited for; what does not come to pass ends the script, inconclusive.
+Every function asks the controller and waits for the effect. If that does not come, the script ends, INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IDS_TRIED = 20
 
 
 def placed(case: CaseContext, *replicas: Sequence[int], **settings: str) -> tuple[TopicPartition, ...]:
-    """The partitions of a new topic, each on the brokers that are named for it; the first of them leads."""
+    """Create a topic whose partitions are on the named brokers; the first broker of each leads."""
     name = f"{case.name}-placed-{'-'.join(str(broker) for each in replicas for broker in each)}"
     topic = {
         "Name": name,
@@ -45,7 +45,7 @@ def placed(case: CaseContext, *replicas: Sequence[int], **settings: str) -> tupl
 
 
 def _controller(case: CaseContext) -> int | None:
-    """Whom to ask: any broker, which passes it on, or with ZooKeeper the controller, because nobody else takes it."""
+    """The broker to ask: None is any, which forwards the request; with ZooKeeper only the controller accepts it."""
     return None if case.since(QUORUM_SINCE) else case.client.metadata([]).controller
 
 
@@ -71,7 +71,7 @@ def put(case: CaseContext, at: TopicPartition, *brokers: int) -> None:
 
 
 def lead(case: CaseContext, at: TopicPartition, broker: int) -> None:
-    """Make one of a partition's replicas its leader, and wait until it answers as such."""
+    """Make one of a partition's replicas its leader, and wait until it answers as the leader."""
     now = case.client.metadata([at.topic]).topics[at.topic].partitions[at.partition].replicas
     put(case, at, broker, *(each for each in now if each != broker))
     if case.leader(at) != broker:
@@ -80,17 +80,17 @@ def lead(case: CaseContext, at: TopicPartition, broker: int) -> None:
 
 
 def elected(case: CaseContext, at: TopicPartition, broker: int) -> None:
-    """Have the preferred replica lead, which is `broker`, and wait until it is said to."""
+    """Elect the preferred replica, which is `broker`, and wait until Metadata names it as the leader."""
     case.client.call("ElectLeaders", _election(at), broker=_controller(case))
     seen = case.poll_until(lambda: case.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
     case.require(f"the leader of {at}", seen, broker)
 
 
 def electing(case: CaseContext, at: TopicPartition, *, by: int) -> Sent:
-    """Ask for the preferred replica to lead, and do not wait; `by` is asked, or the controller where only that takes it."""
+    """Ask `by` to elect the preferred replica, without waiting; asks the controller if only that accepts it."""
     asked = _controller(case)
-    line = case.open_connection(by if asked is None else asked)
-    return case.send(case.request("ElectLeaders", _election(at), line=line), line=line)
+    connection = case.open_connection(by if asked is None else asked)
+    return case.send(case.request("ElectLeaders", _election(at), connection=connection), connection=connection)
 
 
 def _election(at: TopicPartition) -> Body:
@@ -99,7 +99,7 @@ def _election(at: TopicPartition) -> Body:
 
 
 def coordinated(case: CaseContext, name: str, *, by: int) -> str:
-    """A transactional id with a coordinator of one's choice, which is made one where it leads no part of the topic."""
+    """A transactional id that broker `by` coordinates; it is first made the leader of a partition of the log if needed."""
     names = [f"{case.name}-{name}-{number}" for number in range(IDS_TRIED)]
     if not any(case.coordinator(each) == by for each in names):
         lead(case, TopicPartition("__transaction_state", 0), by)
@@ -109,7 +109,7 @@ def coordinated(case: CaseContext, name: str, *, by: int) -> str:
 
 
 def producers(case: CaseContext, at: TopicPartition) -> list[Mapping[str, Any]]:
-    """All that a partition's leader remembers of its producers (2.8+), by id."""
+    """The producers that a partition's leader remembers, with their state, by id (2.8+)."""
     return list(case.inspect.producers(at))
 
 

@@ -1,4 +1,4 @@
-"""What a broker answered, as a script looks at it: the error codes by place, and the body by the protocol's names."""
+"""Answers of brokers as scripts read them: error codes by place, and the body by the protocol's field names."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _PARTITIONS = ("PartitionIndex", "Index", "Partition")
 
 
 class AmbiguousAnswerError(Exception):
-    """An answer with several codes was asked for its one code: the script must say which place it means."""
+    """An answer has several codes where the script reads one: the script must name the place."""
 
 
 class NoAnswerError(Exception):
-    """A request was not answered: that says something about time or the connection, and nothing about the claim."""
+    """A request got no answer, because of time or the connection. That decides no claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The answer to one exchange; `body` is None when none came, and `error` then says why."""
+    """The answer of one exchange; `body` is None if none came, and `error` then says why."""
 
     exchange: int
     api: str
@@ -40,7 +40,7 @@ class Response:
         if self.body is None:
             raise NoAnswerError(f"{self} never came: {self.error}")
         found = dict(codes_in(self.body, "", _place))
-        # An answer that speaks of places says nothing of its own unless something is wrong as a whole.
+        # In an answer with places, its own code counts only if it is an error.
         return {place: code for place, code in found.items() if place or code or len(found) == 1}
 
     @property

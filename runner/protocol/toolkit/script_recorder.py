@@ -1,4 +1,4 @@
-"""Writes a script down while it is performed."""
+"""Records a script while it is performed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wire.schema import Body
 
 
 class UnmetError(Exception):
-    """What a script requires does not hold: there is nothing to be tested, and no use in going on."""
+    """A precondition of a script does not hold, so that the script tests nothing and ends."""
 
 
 class NotApplicableError(Exception):
-    """The release does not have what the case is about: that is no verdict on it, least of all a pass."""
+    """The release does not have the subject of the case. That is no verdict on the release, and not a PASS."""
 
 
 class ScriptRecorder:
@@ -27,7 +27,7 @@ class ScriptRecorder:
         self.statements: list[Statement] = []
 
     def begin(self, api: str, version: int, to: str, request: Any) -> Exchange:
-        """A request is about to be sent; its number is its place in the script."""
+        """Record a request that is about to be sent; its number is its place in the script."""
         begun = Exchange(
             number=len(self.exchanges) + 1,
             api=api,
@@ -42,7 +42,7 @@ class ScriptRecorder:
         return begun
 
     def answered(self, begun: Exchange, outcome: Body | WireError) -> Response:
-        """The answer came, or it is known that it will not."""
+        """Record the answer, or the error because of which none will come."""
         failed = isinstance(outcome, WireError)
         self.exchanges[begun.number - 1] = Exchange(
             number=begun.number,
@@ -64,7 +64,7 @@ class ScriptRecorder:
         )
 
     def state(self, what: str, observed: Any, relation: Relation, expected: Any, *, required: bool) -> Statement:
-        """Say how something observed stands to what it should be. Raises UnmetError when a requirement does not."""
+        """Record how an observed value relates to the expected one. Raises UnmetError if a precondition does not hold."""
         statement = Statement(
             after=len(self.exchanges),
             what=what,

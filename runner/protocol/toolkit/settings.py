@@ -1,7 +1,7 @@
-"""Changes settings of the stage's brokers, sees them in force, and takes them back.
+"""Changes settings of brokers, waits until they are in force, and restores them.
 
-A case that fails to take its change back must not hand the cluster on: what follows would be tested on another one than
-it says. The cluster is then closed, so that the next case gets a new one.
+If a case cannot restore its change, the cluster is closed and the next case gets a new one. Otherwise the next case would
+run on other settings than its script names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SET, _DELETE = 0, 1
 
 @contextmanager
 def unverified(case: CaseContext) -> Iterator[None]:
-    """Leaders do not ask whether a partition is in its transaction; before 3.6 they never did, and nothing is changed."""
+    """Switch off the verification of partitions by leaders; before 3.6 there is none, and nothing is changed."""
     if not case.since("3.6.0"):
         yield
         return
@@ -33,7 +33,7 @@ def unverified(case: CaseContext) -> Iterator[None]:
 
 @contextmanager
 def changed(case: CaseContext, name: str, value: str, *, back: str) -> Iterator[None]:
-    """All brokers with another value of a setting that they take while they run; `back` is the one that holds without."""
+    """Change a dynamic setting of all brokers; `back` is the value that holds without the change."""
     try:
         _configure(case, name, _SET, value)
         yield
@@ -47,16 +47,16 @@ def changed(case: CaseContext, name: str, value: str, *, back: str) -> Iterator[
 
 @contextmanager
 def restarted(case: CaseContext, broker: int, name: str, value: str) -> Iterator[None]:
-    """A broker that was stopped, and started with another value of a setting that is read at the start only.
+    """Restart a broker with another value of a setting that it reads only at its start.
 
-    Where the file of its settings cannot be reached the script ends, inconclusive.
+    If the file of its settings cannot be reached, the script ends, INCONCLUSIVE.
     """
     path = case.cluster.directory / "config" / f"broker-{broker}.properties"
     case.require(f"the settings of broker {broker} can be reached", path.is_file(), True)
     before = path.read_text(encoding="utf-8")
     try:
         with brokers.stopped(case, broker):
-            # Of several lines for one setting the last one holds.
+            # If a setting has several lines, the last one holds.
             path.write_text(f"{before}{name}={value}\n", encoding="utf-8")
         case.require(f"{name} of broker {broker}", _configured(case, name, broker), value)
         yield
@@ -71,7 +71,7 @@ def restarted(case: CaseContext, broker: int, name: str, value: str) -> Iterator
 
 @contextmanager
 def quiet(case: CaseContext, broker: int, logger: str) -> Iterator[None]:
-    """A broker that logs only warnings of one kind (KIP-412): a line per request costs it a quarter of its time."""
+    """Let a broker log only warnings of one logger (KIP-412): a line per request costs it a quarter of its time."""
 
     def level(word: str) -> None:
         configs = [{"Name": logger, "ConfigOperation": _SET, "Value": word}]

@@ -1,13 +1,14 @@
-"""Frames between the brokers of a stage: held, lost, or answered in somebody's place.
+"""Tampers with frames between brokers: holds them, drops them, or answers them in place of the target.
 
-What brokers tell each other about transactions travels on links between them: a coordinator's markers to the leaders
-(WriteTxnMarkers), a leader's question whether a partition was added back to the coordinator (AddPartitionsToTxn v4+), a
-replica's Fetch. While a transaction's markers are held it provably stands in Prepare, for as long as a script needs.
+Requests between brokers about transactions travel on links: the markers of a coordinator to the leaders
+(WriteTxnMarkers), the question of a leader to the coordinator whether a partition was added (AddPartitionsToTxn v4+), and
+the Fetch of a replica. While the markers of a transaction are held, it provably stays in Prepare.
 
-Only the links that are named are led through frame-aware ones; this and its end close their connections, and brokers
-connect again at once. A broker speaks to itself on no link, so a script places coordinator and leaders apart. Links of
-containers cannot be led through this process, and clusters with ZooKeeper have none: there the ground is missing, and
-such a case is inconclusive, because it is this harness that cannot try what the release is to do.
+Only the named links are led through frame-aware links. This closes their connections, at the begin and at the end, and
+brokers connect again at once. A broker has no link to itself, so a script places coordinator and leaders apart.
+
+Limit: links of containers cannot be led through this process, and clusters with ZooKeeper have no links. There a
+precondition does not hold and the case is INCONCLUSIVE, because the harness cannot try the release.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from fixtures.clusters.local.cluster import LocalCluster
 from runner.protocol.toolkit.context import CaseContext
 from wire.codes import code_name
 
-#: A coordinator sends markers within milliseconds, and again after it was interrupted; the rest is for busy machines.
+#: A coordinator sends markers within milliseconds, and again after an interruption; the rest is for busy machines.
 MET_WITHIN_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tampered:
-    """A rule in force and what it met."""
+    """A rule in force, and the frames that it matched."""
 
     rule: Rule
     relay: FrameLinks
 
     def met(self, what: str, *links: Link, within_s: float = MET_WITHIN_S) -> tuple[MatchedFrame, ...]:
-        """Wait until a frame was met on each of these links. Raises InjectionError."""
+        """Wait until a frame was matched on each of these links. Raises InjectionError."""
         wanted = {str(link) for link in links}
         return self.rule.until(what, lambda seen: wanted <= {each.link for each in seen}, timeout_s=within_s)
 
     def released(self, *, within_s: float = MET_WITHIN_S) -> list[list[str]]:
-        """Let go what was met so far, in order: the codes that each frame was answered with. Raises InjectionError.
+        """Release the frames matched so far, in order; returns the codes in each answer. Raises InjectionError.
 
-        Brokers send one request at a time, so that an answer may bring the next one, which is held again: it is let go
-        at the end, and is not waited for.
+        Brokers send one request at a time, so an answer may bring the next request, which is held again. It is released
+        at the end, without waiting for its answer.
         """
         numbers = {each.number for each in self.rule.met}
         self.rule.release()
@@ -60,7 +61,7 @@ class Tampered:
 
 @contextmanager
 def tampered(case: CaseContext, frames: FrameFilter, action: Action, *links: Link) -> Iterator[Tampered]:
-    """Do something to the frames that travel on these links; what is held at the end is let go."""
+    """Apply an action to the frames on these links; frames that are held at the end are released."""
     local = isinstance(case.cluster, LocalCluster)
     case.require("brokers are local processes with links, on which single requests can be held", local, True)
     assert isinstance(case.cluster, LocalCluster)

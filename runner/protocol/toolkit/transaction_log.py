@@ -1,12 +1,12 @@
-"""The states of transactional ids as the coordinators' own log says them, for releases that cannot be asked.
+"""Reads the states of transactional ids from the transaction log, for releases without DescribeTransactions.
 
-DescribeTransactions begins with 3.0. A coordinator of before answers nobody what state an id is in, but it writes each
-one to `__transaction_state` before it takes effect, and that topic can be read as any other. What is read is given in
-the words of DescribeTransactions, so that a script does not see the difference. Kafka's own definitions decode it, and
-the jars of releases before 2.8 have none of these records: of those no state is known.
+DescribeTransactions begins with 3.0. A coordinator of an older release does not reveal the state of an id. But it writes
+each state to `__transaction_state` before that takes effect, and the topic can be read as any other. The result has the
+fields of DescribeTransactions, so that a script sees no difference. Kafka's own definitions decode it. The jars of
+releases before 2.8 do not define these records: there no state is known.
 
-Doubtful: what stands in the log is in force a moment later, when the coordinator has learnt that it is replicated. A
-request that is sent within that moment is told CONCURRENT_TRANSACTIONS (51).
+Limit: a state in the log takes effect a moment later, when the coordinator knows that it is replicated. A request within
+that moment gets CONCURRENT_TRANSACTIONS (51).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wire.values import EARLIEST, TopicPartition
 
 
 class CoordinatorLog:
-    """Reads on from where it ended the last time."""
+    """Reads the log, each time from the end of the last read."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -29,9 +29,9 @@ class CoordinatorLog:
         self._last: dict[str, Entry] = {}
 
     def described(self, transactional_id: str) -> Body | None:
-        """What DescribeTransactions would say of an id; None when the last record is a tombstone, or there is none.
+        """Describe an id as DescribeTransactions does; None if its last record is a tombstone, or there is none.
 
-        Raises NotApplicableError where the release does not define the log's records.
+        Raises NotApplicableError if the release does not define the records of the log.
         """
         if not self._client.definitions.versions("TransactionLogValue"):
             raise NotApplicableError("the state of a transaction can neither be asked for nor read before 2.8")

@@ -1,13 +1,13 @@
-"""Users of the secured listener: who may do what, and a stage on which requests are sent as one of them.
+"""Users of the secured listener: grants and revokes rights, and sends requests as one of the users.
 
-Rights are granted and taken away by the script itself, which comes through a listener where it is a super user, and are
-in force when the broker lists them. What is only looked at (leaders, logs, states) is looked at in that way, too: the
-user sends what the script asks and nothing else.
+The script itself grants and revokes rights, through a listener where it is a super user. A right is in force when the
+broker lists it. Inspection (leaders, logs, states) uses that listener as well: the user sends only the requests of the
+script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
@@ -19,13 +19,13 @@ from wire.router import check
 from wire.sasl import Plain, Scram
 from wire.schema import Body
 
-#: A broker applies what the controller wrote within milliseconds.
+#: A broker applies a change of the controller within milliseconds.
 IN_FORCE_WITHIN_S = 15.0
 _LITERAL, _ALLOW = 3, 3
 
 
 class Resource(IntEnum):
-    """What a right is about, by Kafka's numbers."""
+    """The kind of resource that a right is for, by Kafka's numbers."""
 
     TOPIC = 2
     GROUP = 3
@@ -34,7 +34,7 @@ class Resource(IntEnum):
 
 
 class Right(IntEnum):
-    """What somebody may do, by Kafka's numbers."""
+    """The operation that a right allows, by Kafka's numbers."""
 
     READ = 3
     WRITE = 4
@@ -49,27 +49,27 @@ class Right(IntEnum):
 CLUSTER = "kafka-cluster"
 
 
-class ActingStage(CaseContext):
-    """A part of another stage's script, sent by a user; its connections are closed by `acting`."""
+class UserContext(CaseContext):
+    """A context whose requests are sent as a user, in the script of another one; `acting` closes its connections."""
 
     def __init__(self, case: CaseContext, client: Client, user: str) -> None:
         super().__init__(
             case.client,
-            generation=case.generation,
+            transaction_version=case.transaction_version,
             release=case.release,
             defined=case.defined,
             cluster=case.cluster,
         )
         self.recording, self.name, self._user, self._own = case.recording, case.name, user, client
 
-    def line(self, broker: int) -> BrokerConnection:
+    def connection(self, broker: int) -> BrokerConnection:
         """The user's connection to a broker."""
-        line = super().line(broker)
-        line.name = f"broker {broker} as {self._user}"
-        return line
+        connection = super().connection(broker)
+        connection.name = f"broker {broker} as {self._user}"
+        return connection
 
     def close_connections(self) -> None:
-        """Close the user's connections as well."""
+        """Close the connections of the case and of the user."""
         super().close_connections()
         self._own.pool.close()
 
@@ -78,32 +78,32 @@ class ActingStage(CaseContext):
 
 
 @contextmanager
-def acting(case: CaseContext, user: str, *, mechanism: str = "PLAIN") -> Iterator[ActingStage]:
-    """Requests of one user."""
+def acting(case: CaseContext, user: str, *, mechanism: str = "PLAIN") -> Iterator[UserContext]:
+    """A context that sends requests as one user."""
     with connected(case, user, mechanism=mechanism) as client:
-        acting_stage = ActingStage(case, client, user)
+        context = UserContext(case, client, user)
         try:
-            yield acting_stage
+            yield context
         finally:
-            acting_stage.close_connections()
+            context.close_connections()
 
 
 @contextmanager
 def connected(case: CaseContext, user: str, *, mechanism: str = "PLAIN") -> Iterator[Client]:
-    """A client of one user."""
+    """A client that is authenticated as one user."""
     cluster = case.cluster
     assert isinstance(cluster, LocalCluster)
     assert cluster.security is not None, "the case needs a secured cluster"
     password = cluster.security.passwords[user]
-    who: Authentication = Plain(username=user, password=password)
+    authentication: Authentication = Plain(username=user, password=password)
     if mechanism != "PLAIN":
-        who = Scram(username=user, password=password, digest=mechanism.removeprefix("SCRAM-"))
+        authentication = Scram(username=user, password=password, digest=mechanism.removeprefix("SCRAM-"))
     with Client(
         cluster.security.bootstrap,
         case.client.definitions,
         client_id=user,
         ssl_context=cluster.security.context(),
-        authentication=who,
+        authentication=authentication,
     ) as client:
         yield client
 
@@ -122,35 +122,22 @@ def grant(case: CaseContext, user: str, kind: Resource, name: str, *rights: Righ
         }
         for right in rights
     ]
-    for result in case.client.call("CreateAcls", {"Creations": creations})["Results"]:
-        check(result["ErrorCode"], f"CreateAcls for {user}: {result['ErrorMessage']}")
+    _check(case.client.call("CreateAcls", {"Creations": creations})["Results"], f"CreateAcls for {user}")
     for right in rights:
         _await(case, user, kind, name, right, granted=True)
 
 
 def revoke(case: CaseContext, user: str, kind: Resource, name: str, *rights: Right) -> None:
     """Take rights from a user, and wait until they are gone."""
-    filters = [
-        {
-            "ResourceTypeFilter": int(kind),
-            "ResourceNameFilter": name,
-            "PatternTypeFilter": _LITERAL,
-            "PrincipalFilter": f"User:{user}",
-            "HostFilter": "*",
-            "Operation": int(right),
-            "PermissionType": _ALLOW,
-        }
-        for right in rights
-    ]
-    for result in case.client.call("DeleteAcls", {"Filters": filters})["FilterResults"]:
-        check(result["ErrorCode"], f"DeleteAcls for {user}: {result['ErrorMessage']}")
+    filters = [_filter(user, kind, name, right) for right in rights]
+    _check(case.client.call("DeleteAcls", {"Filters": filters})["FilterResults"], f"DeleteAcls for {user}")
     for right in rights:
         _await(case, user, kind, name, right, granted=False)
 
 
 @contextmanager
 def granted(case: CaseContext, user: str, kind: Resource, name: str, *rights: Right) -> Iterator[None]:
-    """Rights for a while; for what does not carry the case's own name."""
+    """Grant rights for the duration of a block; for resources that are not named after the case."""
     grant(case, user, kind, name, *rights)
     try:
         yield
@@ -158,8 +145,24 @@ def granted(case: CaseContext, user: str, kind: Resource, name: str, *rights: Ri
         revoke(case, user, kind, name, *rights)
 
 
+def _check(results: Sequence[Body], what: str) -> None:
+    for result in results:
+        check(result["ErrorCode"], f"{what}: {result['ErrorMessage']}")
+
+
 def _await(case: CaseContext, user: str, kind: Resource, name: str, right: Right, *, granted: bool) -> None:
-    body: Body = {
+    body = _filter(user, kind, name, right)
+    seen = case.poll_until(
+        lambda: bool(case.client.call("DescribeAcls", body)["Resources"]),
+        lambda each: each is granted,
+        within_s=IN_FORCE_WITHIN_S,
+    )
+    case.require(f"{user} may {right.name} {kind.name} {name}", seen, granted)
+
+
+def _filter(user: str, kind: Resource, name: str, right: Right) -> Body:
+    """The fields that select one right in DeleteAcls and DescribeAcls."""
+    return {
         "ResourceTypeFilter": int(kind),
         "ResourceNameFilter": name,
         "PatternTypeFilter": _LITERAL,
@@ -168,9 +171,3 @@ def _await(case: CaseContext, user: str, kind: Resource, name: str, right: Right
         "Operation": int(right),
         "PermissionType": _ALLOW,
     }
-    seen = case.poll_until(
-        lambda: bool(case.client.call("DescribeAcls", body)["Resources"]),
-        lambda each: each is granted,
-        within_s=IN_FORCE_WITHIN_S,
-    )
-    case.require(f"{user} may {right.name} {kind.name} {name}", seen, granted)

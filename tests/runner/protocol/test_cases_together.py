@@ -46,14 +46,14 @@ def test_cases_that_share_an_outage_answer_for_themselves(
             case_of(PASSED),
             key=f"sees-{observed}",
             requirements=(),
-            generation=TransactionVersion.TV1,
+            transaction_version=TransactionVersion.TV1,
             shares=("stopped",),
             play=partial(play, observed),
         )
         for observed in (48, 0)
     ]
     # Another one of them is not for this release, and takes no part.
-    cases.append(replace(cases[0], key="other", needs=Needs(level=1), generation=TransactionVersion.TV2))
+    cases.append(replace(cases[0], key="other", needs=Needs(level=1), transaction_version=TransactionVersion.TV2))
     runner.release = "3.9.2"
     ended = runner.perform_together(cases)
     assert [each.verdict and each.verdict.verdict for each in ended] == [
@@ -86,9 +86,13 @@ def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.M
 
     cases = [
         replace(
-            case_of(PASSED), key="a", generation=TransactionVersion.TV1, shares=("stopped", "crashed"), play=violated
+            case_of(PASSED),
+            key="a",
+            transaction_version=TransactionVersion.TV1,
+            shares=("stopped", "crashed"),
+            play=violated,
         ),
-        replace(case_of(PASSED), key="b", generation=TransactionVersion.TV1, shares=(shares,), play=other),
+        replace(case_of(PASSED), key="b", transaction_version=TransactionVersion.TV1, shares=(shares,), play=other),
     ]
     ended = runner.perform_together(cases)
     assert [each.verdict and each.verdict.verdict for each in ended] == [Verdict.FAIL, Verdict.PASS]
@@ -104,8 +108,11 @@ def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Pa
 
     runner = bare_runner(tmp_path, release="3.9.2")
     runner._pool = SimpleNamespace(lease=lease)  # type: ignore[assignment]
-    cases = [replace(case_of(PASSED), key=key, generation=TransactionVersion.TV1, shares=("stopped",)) for key in "ab"]
-    ended = runner.perform_together([*cases, replace(cases[0], key="c", generation=TransactionVersion.TV2)])
+    cases = [
+        replace(case_of(PASSED), key=key, transaction_version=TransactionVersion.TV1, shares=("stopped",))
+        for key in "ab"
+    ]
+    ended = runner.perform_together([*cases, replace(cases[0], key="c", transaction_version=TransactionVersion.TV2)])
     assert [each.broke for each in ended] == ["Broker 1 does not start."] * 2 + [""]
     assert ended[2].verdict is not None
     assert ended[2].verdict.verdict is Verdict.NOT_APPLICABLE
@@ -118,7 +125,7 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     plugin._workers = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
     item = MagicMock(spec=pytest.Function)
     item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None
-    item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"generation": None}), None
+    item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"transaction_version": None}), None
     assert plugin.pytest_pyfunc_call(item)
     assert isinstance(plugin.console.out, io.StringIO)
     assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()

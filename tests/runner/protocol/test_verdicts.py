@@ -147,7 +147,7 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
     recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)
     client = SimpleNamespace(connection=lambda: SimpleNamespace(features={"transaction.version": 2}))
-    case: Any = SimpleNamespace(generation=TransactionVersion.TV2, client=client, recording=recording)
+    case: Any = SimpleNamespace(transaction_version=TransactionVersion.TV2, client=client, recording=recording)
     verdict = runner._judged(runner._performed(case_of(VIOLATED), case, "the broker is gone", 0.2))
     assert verdict.verdict is Verdict.FAIL
     written = read_script(tmp_path / "runs" / VIOLATED.case / "script.json")
@@ -178,7 +178,7 @@ def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, r
 
 def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
     """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
-    case = replace(case_of(PASSED), needs=SECURED, generation=TransactionVersion.TV2)
+    case = replace(case_of(PASSED), needs=SECURED, transaction_version=TransactionVersion.TV2)
     assert bare_runner(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
 
 
@@ -218,7 +218,7 @@ def test_what_was_violated_before_a_case_proves_inapplicable_counts(
         raise NotApplicableError("nobody can be asked before 3.0")
 
     runner = served_runner(tmp_path, monkeypatch)
-    case = replace(case_of(PASSED), generation=TransactionVersion.TV1, play=play)
+    case = replace(case_of(PASSED), transaction_version=TransactionVersion.TV1, play=play)
     assert runner.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
     assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
