@@ -26,7 +26,7 @@ APPLIED_WITHIN_S = 15.0
 
 
 def described(case: CaseContext, producer: ScriptedProducer) -> Body:
-    """DescribeTransactions of a producer's id as a request of the script."""
+    """Send DescribeTransactions for a producer's id, as a request of the script."""
     name = producer.transactional_id or ""
     answer = case.ask("DescribeTransactions", {"TransactionalIds": [name]}, broker=case.coordinator(name))
     found: Body = case.require_code("DescribeTransactions", answer)["TransactionStates"][0]
@@ -65,7 +65,7 @@ def test_describe_producers(case: CaseContext) -> None:
 
     claim("idempotent", plain.now.id, 0, 1, -1)
     claim("open", open_one.now.id, open_one.now.epoch, 2, 4)
-    # A marker of the same epoch leaves the last sequence; one of the next epoch (TV2) begins without one.
+    # A marker of the same epoch keeps the last sequence; one of the next epoch (TV2) clears it.
     claim("over", wrote.id, marked, 0 if marked == wrote.epoch else -1, -1)
     case.expect("idempotent: last timestamp", found[plain.now.id]["LastTimestamp"], now_ms - 5000)
     case.expect("open: last timestamp", found[open_one.now.id]["LastTimestamp"], now_ms, Relation.AT_LEAST)
@@ -104,8 +104,8 @@ def test_describe_transactions(case: CaseContext) -> None:
     claim("CompleteCommit", [], (before_ms, after_ms))
     producer.writes(first).ends(commit=False)
     claim("CompleteAbort", [], (after_ms, time.time_ns() // 1_000_000))
-    nobody = f"{case.name}-nobody"
-    answer = case.ask("DescribeTransactions", {"TransactionalIds": [nobody]}, broker=case.coordinator(nobody))
+    unknown = f"{case.name}-nobody"
+    answer = case.ask("DescribeTransactions", {"TransactionalIds": [unknown]}, broker=case.coordinator(unknown))
     case.expect_code("an unknown id", answer, Code.TRANSACTIONAL_ID_NOT_FOUND)
 
 
@@ -122,7 +122,7 @@ def test_only_the_coordinator_describes(case: CaseContext) -> None:
 
 
 def listed(case: CaseContext, **filters: Any) -> tuple[dict[str, str], Response]:
-    """The case's own ids and their states in ListTransactions of its one broker, and the whole answer."""
+    """The ids of the case and their states in ListTransactions of its one broker, and the whole answer."""
     answer = case.require_code("ListTransactions", case.ask("ListTransactions", {"StateFilters": []} | filters))
     own = {
         each["TransactionalId"].removeprefix(f"{case.name}-"): each["TransactionState"]
@@ -133,7 +133,7 @@ def listed(case: CaseContext, **filters: Any) -> tuple[dict[str, str], Response]
 
 
 def needs_version(case: CaseContext, version: int, since: str) -> None:
-    """A filter that a release lacks cannot be asked for; one that it should have must be offered."""
+    """End the case where the release lacks a filter; require that the brokers offer a filter that it should have."""
     if not case.since(since):
         raise NotApplicableError(f"ListTransactions v{version} begins at {since}")
     offered = case.version_of("ListTransactions", case.connection(case.brokers[0]))
@@ -152,7 +152,7 @@ def three_states(case: CaseContext) -> dict[str, ScriptedProducer]:
 @requirement("ADM-03")
 @versions(*BOTH)
 def test_list_transactions(case: CaseContext) -> None:
-    """ListTransactions gives exactly what its filters for states and producer ids describe, and echoes what it lacks."""
+    """ListTransactions returns exactly the ids that match its filters (states, producer ids), and names unknown states."""
     producers = three_states(case)
     every = {"empty": "Empty", "open": "Ongoing", "over": "CompleteCommit"}
     own, answer = listed(case)
@@ -180,7 +180,7 @@ def test_list_transactions(case: CaseContext) -> None:
 @requirement("ADM-03")
 @versions(*BOTH)
 def test_list_transactions_by_duration(case: CaseContext) -> None:
-    """A filter for the duration gives exactly the transactions that have been running longer (KIP-994)."""
+    """A filter for the duration returns exactly the transactions that have been running longer (KIP-994)."""
     needs_version(case, 1, "3.8.0")
     producers = three_states(case)
     longer = partial(listed, case, StateFilters=["Ongoing"])
@@ -193,7 +193,7 @@ def test_list_transactions_by_duration(case: CaseContext) -> None:
 @requirement("ADM-03")
 @versions(*BOTH)
 def test_what_does_not_run_has_no_duration(case: CaseContext) -> None:
-    """A filter for the duration gives no id without a running transaction, whatever it was used for before (KIP-994)."""
+    """A filter for the duration returns no id without a running transaction, even if it had one before (KIP-994)."""
     needs_version(case, 1, "3.8.0")
     producers = three_states(case)
     own = case.poll_until(lambda: listed(case, DurationFilter=500)[0], lambda seen: "open" in seen, within_s=10)
@@ -203,7 +203,7 @@ def test_what_does_not_run_has_no_duration(case: CaseContext) -> None:
 
 @requirement("ADM-03")
 def test_list_transactions_by_pattern(case: CaseContext) -> None:
-    """A pattern gives exactly the ids that match it as a whole; what is no pattern is refused (KIP-1152)."""
+    """A pattern returns exactly the ids that match it as a whole; an invalid pattern is refused (KIP-1152)."""
     needs_version(case, 2, "4.1.0")
     for name in ("one", "two", "three"):
         transactional(case, name)

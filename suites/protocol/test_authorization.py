@@ -1,7 +1,7 @@
-"""SEC: who may take part in transactions, and what becomes of one whose owner may no longer.
+"""SEC: the rights that transactions need, and the end of a transaction whose owner has lost a right.
 
-Every case grants exactly what it says and asks as a user of the secured listener; what it looks at it looks at as
-somebody who may everything.
+Every case grants exactly the named rights and sends its requests as a user of the secured listener. Inspection uses a
+super user.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from wire.codes import ErrorCode as Code
 from wire.transaction_versions import TransactionVersion
 
 OWNER, OPERATOR, STRANGER = USERS
-#: Long enough to lose a right in the midst of a transaction, short enough to be waited for.
+#: Long enough to lose a right during a transaction, short enough to wait for.
 TIMEOUT_MS = 2500
-#: The first version of AddPartitionsToTxn that is for brokers, and the version of InitProducerId with two-phase commit.
+#: The first version of AddPartitionsToTxn for brokers only, and the version of InitProducerId with two-phase commit.
 BROKERS_VERSION, TWO_PHASE_VERSION = 4, 6
 TWO_PHASE = Needs(
     secured=True,
@@ -39,14 +39,14 @@ def _own(case: CaseContext, user: str = OWNER) -> str:
 
 
 def _as(producer: ScriptedProducer, other: UserContext) -> ScriptedProducer:
-    """Somebody else who claims to be this producer."""
+    """A producer with the same identity, whose requests another user sends."""
     twin = producer.copy()
     twin.case = other
     return twin
 
 
 def _refused(case: CaseContext, what: str, answer: Response, code: Code) -> None:
-    """Claim that everything that was asked for is answered with this code."""
+    """Claim that every part of the request is answered with this code."""
     case.expect(what, sorted(set(answer.codes.values())), [int(code)])
 
 
@@ -59,7 +59,7 @@ def _state(case: CaseContext, name: str) -> list[Any]:
 @needs(SECURED)
 @versions(*BOTH)
 def test_an_id_is_used_by_nobody_without_the_right(case: CaseContext) -> None:
-    """Whoever may write to topic and group, but not use the transactional id, can do nothing under it."""
+    """A user with rights to topic and group, but not to the transactional id, can do nothing under that id."""
     (at,) = case.topic()
     name, group = _own(case), f"{case.name}-group"
     for user in (OWNER, OPERATOR):
@@ -117,7 +117,7 @@ def test_a_topic_is_written_by_nobody_without_the_right(case: CaseContext) -> No
 @needs(SECURED)
 @versions(*BOTH)
 def test_a_group_is_committed_for_by_nobody_without_the_right(case: CaseContext) -> None:
-    """A transaction takes offsets of a group and a topic only from an owner who may read both."""
+    """A transaction takes offsets of a group and a topic only from an owner that may read both."""
     (at,) = case.topic()
     name, group = _own(case), f"{case.name}-group"
     with acting(case, OWNER) as own:
@@ -141,7 +141,7 @@ def test_a_group_is_committed_for_by_nobody_without_the_right(case: CaseContext)
 @requirement("SEC-04")
 @needs(SECURED)
 def test_an_idempotent_producer_needs_a_right_to_write(case: CaseContext) -> None:
-    """A producer id without a transactional id is for whoever may write to some topic, or to the cluster as such."""
+    """A producer id without a transactional id needs the right to write to some topic, or to the cluster as such."""
     (at,) = case.topic()
     with acting(case, STRANGER) as other:
         producer = ScriptedProducer(other, None)
@@ -162,7 +162,7 @@ def test_an_idempotent_producer_needs_a_right_to_write(case: CaseContext) -> Non
 @needs(SECURED)
 @versions(*BOTH)
 def test_a_transaction_whose_owner_may_no_longer_is_aborted(case: CaseContext) -> None:
-    """An owner who loses the right in the midst of a transaction cannot end it; it is aborted at its timeout."""
+    """An owner that loses the right during a transaction cannot end it; it is aborted at its timeout."""
     (at,) = case.topic()
     name = _own(case)
     grant(case, OWNER, Resource.TOPIC, at.topic, Right.WRITE)
@@ -188,7 +188,7 @@ def test_a_transaction_whose_owner_may_no_longer_is_aborted(case: CaseContext) -
 @needs(SECURED)
 @versions(*BOTH)
 def test_an_owner_who_may_no_longer_write_can_still_end_it(case: CaseContext) -> None:
-    """An owner who loses the right to a topic can write no more to it, and ends the transaction as before."""
+    """An owner that loses the right to a topic can no longer write to it, and ends the transaction as before."""
     name = _own(case)
     for commit in (True, False):
         (at,) = case.topic()
@@ -274,7 +274,7 @@ def test_markers_are_written_by_brokers_and_administrators(case: CaseContext) ->
 @requirement("TXN-15")
 @needs(SECURED)
 def test_the_request_of_brokers_is_refused_to_clients(case: CaseContext) -> None:
-    """AddPartitionsToTxn v4 is refused to the owner of the transactional id, who lacks CLUSTER_ACTION."""
+    """AddPartitionsToTxn v4 is refused to the owner of the transactional id, which lacks CLUSTER_ACTION."""
     (at,) = case.topic()
     name = _own(case)
     grant(case, OWNER, Resource.TOPIC, at.topic, Right.WRITE)

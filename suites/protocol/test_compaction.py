@@ -1,4 +1,4 @@
-"""ISO: what the log cleaner may take from a topic with transactions, and what it must leave."""
+"""ISO: the records and markers that the log cleaner may remove from a topic with transactions, and must keep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wire.values import TopicPartition
 @needs(HASTY)
 @versions(*BOTH)
 def test_cleaning_follows_the_transactions(case: CaseContext) -> None:
-    """Aborted records go whatever their key, the last committed one stays, and beyond the stable offset all stays."""
+    """Aborted records are removed with any key, the last committed one stays, and all beyond the stable offset stay."""
     log = CompactedLog(case)
     producer, opener = transactional(case, "ends"), transactional(case, "open")
     log.sentinel()
@@ -51,7 +51,7 @@ def test_markers_outlive_their_records(case: CaseContext) -> None:
         log.sentinel()
         log.writes(producer, (b"k", b"aborted"))
         producer.ends(commit=False)
-        # The last batch of a producer is kept for its sequence, empty if need be; this one's is not looked at.
+        # The cleaner keeps the last batch of a producer for its sequence, empty if need be. The case does not check that.
         log.writes(producer, (b"other", b"stays"))
         producer.ends(commit=True)
         log.sentinel()
@@ -59,7 +59,7 @@ def test_markers_outlive_their_records(case: CaseContext) -> None:
         log.cleaned()
         case.expect(f"{log.at}: the records after one pass", log.data(), ["stays"])
         case.expect(f"{log.at}: the markers after one pass", kinds(case, log.at), ("abort", "commit"))
-    # KIP-534: one pass removes the records, the next sees that none is left and begins the time, a later one ends it.
+    # KIP-534: one pass removes the records. The next finds none left and starts the time, a later pass ends it.
     for log in (kept, dropped):
         for _ in range(2):
             log.sentinel()

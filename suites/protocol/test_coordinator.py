@@ -1,6 +1,6 @@
-"""COORD: the coordinator as a state machine over its log, what it does with markers, and what others may not do for it.
+"""COORD: the coordinator as a state machine over its log, its markers, and requests that other brokers must refuse.
 
-Failovers in the midst of a transaction, and markers that are held back, need faults: they are decided elsewhere.
+Failovers during a transaction, and markers that are held, need faults: see test_failover and test_held_frames.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ STORM = (10, 5)
 @requirement("COORD-01")
 @versions(*BOTH)
 def test_the_transaction_log_is_a_legal_history(case: CaseContext) -> None:
-    """What the log says of this case's ids is what was done, and their histories are legal paths."""
+    """The log has exactly the transactions of this case's ids, and their histories are legal paths of states."""
     first, second = case.topic(partitions=2)
     producer, late = transactional(case, "id"), transactional(case, "late", timeout_ms=1000)
     producer.writes(first).writes(second).ends(commit=True)
     producer.writes(first).ends(commit=False)
     producer.ready()
     producer.writes(first)
-    producer.ready()  # it meets its own open transaction, and aborts it
+    producer.ready()  # it finds its own open transaction, and aborts it
     late.writes(first)
     state = case.poll_until(lambda: case.inspect.state(late.transactional_id or ""), COMPLETE.__contains__, within_s=20)
     case.require("the transaction that timed out", state, "CompleteAbort")
@@ -53,8 +53,8 @@ def test_the_transaction_log_is_a_legal_history(case: CaseContext) -> None:
     case.expect(
         "the states of the id that timed out", _path(own), ["Empty", "Ongoing", "PrepareAbort", "CompleteAbort"]
     )
-    # Other scripts' ids share the log: what was done to those on purpose is theirs to judge. Of theirs the offsets count,
-    # which show that nothing is missing between two records of ours.
+    # Ids of other cases share the log, and those cases judge them. Only their offsets count here: they show that no
+    # record is missing between two records of this case.
     judgement = judge(entries)
     mine = {each.partition for each in entries if each.transactional_id.startswith(f"{case.name}-")}
     case.require("this case's partitions with holes", sorted(mine & set(judgement.compacted)), [])
@@ -68,7 +68,7 @@ _EXPECTED_PATH = [
     *("Empty", "Ongoing", "PrepareAbort", "CompleteAbort"),
     "Empty",
 ]
-#: TV1: the second initialisation is epoch 1, the third fences it with 2 and goes on with 3. In TV2 each end is an epoch.
+#: TV1: the second initialisation has epoch 1; the third fences it with 2 and goes on with 3. In TV2 each end adds one.
 _EPOCHS = {
     TransactionVersion.TV1: [0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3],
     TransactionVersion.TV2: [0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5],
@@ -92,7 +92,7 @@ def _changes(entries: list[Entry]) -> list[Entry]:
 @versions(*BOTH)
 def test_the_coordinator_follows_from_the_id(case: CaseContext) -> None:
     """The leader of the partition that the id hashes to coordinates it, every broker says so, and the others decline."""
-    # The last two have negative hashes, and characters beyond one byte and beyond the basic plane.
+    # The last two have negative hashes, and characters of more than one byte and beyond the basic plane.
     for name in ("a", f"{case.name}-id", "zzzzzzzzzzzz", f"grün-{case.name}", f"𝄞-{case.name}"):
         coordinator = case.coordinator(name)
         partitions = case.client.metadata([transaction_log.TOPIC]).topics[transaction_log.TOPIC].partitions
@@ -183,7 +183,7 @@ def test_a_marker_of_an_old_coordinator_is_refused(case: CaseContext) -> None:
 @requirement("COORD-12")
 @versions(*BOTH)
 def test_a_topic_that_is_deleted_under_its_transaction(case: CaseContext) -> None:
-    """A transaction one of whose topics is deleted completes on its other partitions."""
+    """If one topic of a transaction is deleted, it completes on its other partitions."""
     (stays,) = case.topic()
     (goes,) = case.topic()
     producer = transactional(case, "id")
@@ -199,18 +199,18 @@ def test_a_topic_that_is_deleted_under_its_transaction(case: CaseContext) -> Non
 @requirement("COORD-16")
 @versions(*BOTH)
 def test_a_storm_of_initialisations(case: CaseContext) -> None:
-    """Of initialisations at the same time each epoch is won by one, the others are refused, and the id is usable."""
+    """Of initialisations at the same time one gets each epoch, the others are refused, and the id stays usable."""
     producer = transactional(case, "id")
     (at,) = case.topic()
     producer.writes(at)  # the first one to come has a transaction to abort
     answers = _storm(case, producer)
     case.set_up("an initialisation between", producer.init)
-    answers += _storm(case, producer)  # and here there is none: somebody wins
+    answers += _storm(case, producer)  # and here there is none, so that one request succeeds
     won = [(each["ProducerId"], each["ProducerEpoch"]) for each in answers if each.code == 0]
     codes = {each.code for each in answers}
     case.expect("epochs that were won twice", len(won) - len(set(won)), 0)
-    lawful = {int(code) for code in (Code.NONE, Code.CONCURRENT_TRANSACTIONS, fencing_code(answers[0]))}
-    case.expect("codes but for yes, wait and the fencing one", sorted(codes - lawful), [])
+    expected = {int(code) for code in (Code.NONE, Code.CONCURRENT_TRANSACTIONS, fencing_code(answers[0]))}
+    case.expect("codes but for yes, wait and the fencing one", sorted(codes - expected), [])
     case.require("epochs that were won", len(won), 2, Relation.AT_LEAST)
     case.expect_code("one more initialisation", case.answered(producer.init), Code.NONE)
     later = (producer.now.id, producer.now.epoch)

@@ -1,4 +1,4 @@
-"""ERR: which codes a broker sends to which version of a request, which versions it serves, and what it never says."""
+"""ERR: the error codes for each version of a request, the versions that are served, and codes that are never sent."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ REQUESTS = (
     "DescribeTransactions",
     "ListTransactions",
 )
-#: Those that came with a release that can be tried here.
+#: Requests that came with a release under test.
 BEGUN = {"DescribeProducers": "2.8.0", "DescribeTransactions": "3.0.0", "ListTransactions": "3.0.0"}
-#: A walk over strange requests: enough to meet every pair of strange values in each API a few times.
+#: The number of strange requests: enough for every pair of strange values in each API to occur a few times.
 STRANGE_EACH = 40
 
 
 def offered(case: CaseContext, api: str, *, first: int = 0, last: int = 0x7FFF) -> range:
-    """The versions of an API between two that the broker offers and somebody can speak."""
+    """The versions of an API, between two, that the broker offers and the client can encode."""
     connection = case.client.connection()
     lowest, highest = connection.versions.get(case.client.definitions.api_key(api), (0, -1))
     known = case.client.definitions.versions(f"{api}Request")
@@ -57,10 +57,10 @@ def offered(case: CaseContext, api: str, *, first: int = 0, last: int = 0x7FFF) 
 
 @requirement("ERR-02")
 def test_abortable_goes_only_to_versions_that_know_it(case: CaseContext) -> None:
-    """What a transaction does not hold is refused with 120 from Produce v11 and TxnOffsetCommit v4 on, with 48 below."""
+    """A partition or group outside the transaction gets 120 from Produce v11 and TxnOffsetCommit v4 on, and 48 below."""
     added, at = case.topic(partitions=2)
     producer = ScriptedProducer(case, f"{case.name}-owner").ready()
-    # An addition at v3 and nothing of TV2: the transaction is open, but neither the partition nor the group is in it.
+    # One addition at v3 opens the transaction. Neither the partition nor the group is in it.
     case.set_up("another partition is added", lambda: producer.add(added))
     for version in offered(case, "Produce", first=3, last=11):
         wanted = Code.TRANSACTION_ABORTABLE if version >= 11 else Code.INVALID_TXN_STATE
@@ -88,7 +88,7 @@ def test_fenced_goes_only_to_versions_that_know_it(case: CaseContext) -> None:
         "EndTxn": (0, 2, lambda version: zombie.end(commit=True, version=version)),
     }
     for api, (first, since, ask) in told.items():
-        # From AddPartitionsToTxn v4 on brokers speak among themselves, and v6 of InitProducerId is not released.
+        # AddPartitionsToTxn v4 and later are for brokers only, and v6 of InitProducerId is not released.
         for version in offered(case, api, first=first, last=3 if api == "AddPartitionsToTxn" else 5):
             wanted = Code.PRODUCER_FENCED if version >= since else Code.INVALID_PRODUCER_EPOCH
             case.expect_code(f"{api} v{version}", ask(version), wanted)
@@ -123,7 +123,7 @@ def test_advertised_versions_are_those_of_the_release(case: CaseContext) -> None
 
 @requirement("ERR-05")
 def test_an_unknown_version_of_api_versions_is_answered(case: CaseContext) -> None:
-    """ApiVersions of a version that nobody knows is answered with 35 in the form of v0, and the connection goes on."""
+    """ApiVersions of an unknown version is answered with 35 in the form of v0, and the connection stays usable."""
     connection = case.open_connection(case.brokers[0])
     request = _undefined(case, "ApiVersions", UNDEFINED)
     begun = case.recording.begin("ApiVersions", UNDEFINED, connection.name, request.body)
@@ -138,7 +138,7 @@ def test_an_unknown_version_of_api_versions_is_answered(case: CaseContext) -> No
 
 @requirement("ERR-05")
 def test_an_unsupported_version_harms_only_its_connection(case: CaseContext) -> None:
-    """A version that is not served closes the connection that it came on, and nothing else happens."""
+    """A version that is not served closes the connection of the request, and has no other effect."""
     producer = ScriptedProducer(case, f"{case.name}-owner").ready()
     (at,) = case.topic()
     producer.writes(at)
@@ -147,11 +147,11 @@ def test_an_unsupported_version_harms_only_its_connection(case: CaseContext) -> 
     if case.since("4.0.0"):
         unserved |= {"Fetch": 3, "ListOffsets": 0}
     for api, version in [*unserved.items(), *(("Produce", each) for each in range(3) if "Fetch" in unserved)]:
-        connection, beside = case.open_connection(broker), case.open_connection(broker)
+        connection, other = case.open_connection(broker), case.open_connection(broker)
         answer = case.send(_undefined(case, api, version), connection=connection).receive()
         case.expect(f"the answer to {api} v{version}", answer.body, None)
         case.expect("its connection is closed", connection.wire.closed, True)
-        answer = case.ask("Metadata", {"Topics": []}, connection=beside, version=4)
+        answer = case.ask("Metadata", {"Topics": []}, connection=other, version=4)
         case.expect("the brokers by another connection", len(answer["Brokers"]), len(case.brokers))
     producer.ends(commit=True)
     case.expect("what a reader is given", case.inspect.committed(at), ["a"])
@@ -179,7 +179,7 @@ def test_strange_requests_are_refused_for_a_reason(case: CaseContext) -> None:
             unanswered.append(f"exchange {answer.exchange}: {api} v{version}: {answer.error}")
             connection = case.open_connection(connection.broker)
         elif Code.UNKNOWN_SERVER_ERROR in answer.codes.values():
-            # Stated as it is met: whatever becomes of the script later does not take it back.
+            # Stated at once, so that a later failure of the script does not lose it.
             unspecified.append(f"exchange {answer.exchange}: {api} v{version}")
             case.expect("answers with an unspecified error so far", unspecified, [])
     case.expect("answers with an unspecified error", unspecified, [])
@@ -190,7 +190,7 @@ def test_strange_requests_are_refused_for_a_reason(case: CaseContext) -> None:
 
 @requirement("ERR-01")
 def test_markers_for_nobody_are_refused_for_a_reason(case: CaseContext) -> None:
-    """A marker with a producer id, an epoch or a partition that nobody has is not answered with an unspecified error."""
+    """A marker with an unknown producer id, epoch or partition is not answered with an unspecified error."""
     (at,) = case.topic()
     producer = ScriptedProducer(case, f"{case.name}-owner").ready().writes(at).ends(commit=True)
     sound: dict[str, Any] = {
@@ -241,12 +241,12 @@ def test_a_batch_after_the_timeout_can_be_recovered_from(case: CaseContext) -> N
 
 
 def _undefined(case: CaseContext, api: str, version: int) -> Request:
-    """A request at a version that is not served, with nothing in it."""
+    """An empty request at a version that is not served."""
     return Request.of(case.client.definitions, api, version, Raw(b""), header_version=2 if version == UNDEFINED else 1)
 
 
 def _asked(case: CaseContext, api: str, body: Body, version: int, connection: BrokerConnection) -> Response:
-    """One strange request, with the fields that its version has."""
+    """Send one strange request, with the fields of its version."""
     message = case.client.definitions.message(f"{api}Request", version).codec
     names = {field.name for field in message.fields}
     return case.ask(
@@ -257,11 +257,11 @@ def _asked(case: CaseContext, api: str, body: Body, version: int, connection: Br
 def _strange(
     case: CaseContext, producer: ScriptedProducer, at: TopicPartition, dice: random.Random
 ) -> Iterator[tuple[str, Body]]:
-    """Requests in which each value may be a strange one, always the same ones of a seed."""
+    """Requests in which each value may be strange; a seed always gives the same requests."""
     now, name = producer.now, producer.transactional_id
     for number in range(STRANGE_EACH):
         epoch = dice.choice([now.epoch, now.epoch, now.epoch + 1, -1, -2, 0x7FFE, 0x7FFF])
-        who = {
+        identity = {
             "TransactionalId": dice.choice([name, name, f"{case.name}-nobody", ""]),
             "ProducerId": dice.choice([now.id, now.id, now.id + 1, 1 << 50, -1, -2]),
             "ProducerEpoch": epoch,
@@ -281,18 +281,21 @@ def _strange(
             epoch=epoch,
             transactional=dice.choice([True, True, False]),
         )
-        yield "InitProducerId", who | {"TransactionTimeoutMs": dice.choice([1000, 0, -1, 900_001])}
-        yield "AddPartitionsToTxn", {f"V3AndBelow{key}": value for key, value in (who | {"Topics": places}).items()}
-        yield "AddOffsetsToTxn", who | {"GroupId": group}
-        yield "TxnOffsetCommit", who | {"GroupId": group, "Topics": [{"Name": topic, "Partitions": [offset]}]}
-        yield "EndTxn", who | {"Committed": number % 2 == 0}
-        yield "DescribeTransactions", {"TransactionalIds": [who["TransactionalId"]]}
+        yield "InitProducerId", identity | {"TransactionTimeoutMs": dice.choice([1000, 0, -1, 900_001])}
+        yield (
+            "AddPartitionsToTxn",
+            {f"V3AndBelow{key}": value for key, value in (identity | {"Topics": places}).items()},
+        )
+        yield "AddOffsetsToTxn", identity | {"GroupId": group}
+        yield "TxnOffsetCommit", identity | {"GroupId": group, "Topics": [{"Name": topic, "Partitions": [offset]}]}
+        yield "EndTxn", identity | {"Committed": number % 2 == 0}
+        yield "DescribeTransactions", {"TransactionalIds": [identity["TransactionalId"]]}
         yield "DescribeProducers", {"Topics": [{"Name": topic, "PartitionIndexes": [index]}]}
         records = {"Index": index, "Records": batch}
         yield (
             "Produce",
             {
-                "TransactionalId": who["TransactionalId"],
+                "TransactionalId": identity["TransactionalId"],
                 "Acks": -1,
                 "TimeoutMs": 1000,
                 "TopicData": [{"Name": topic, "PartitionData": [records]}],

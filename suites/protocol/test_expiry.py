@@ -1,4 +1,4 @@
-"""EXP: the timeouts of transactions, and the expiry of ids that nobody uses."""
+"""EXP: the timeouts of transactions, and the expiry of idle transactional ids, producers and offsets."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wire.values import TopicPartition
 
 #: transaction.abort.timed.out.transaction.cleanup.interval.ms of the harness, and five seconds for a busy machine.
 CHECK_MS, BUSY_MS = 1000, 5000
-#: producer.id.expiration.ms of brokers where things expire; and how long before others the one is idle that shows when
-#: it has passed: most of it, so that what came later has as much left for a slow answer.
+#: producer.id.expiration.ms of brokers with short expiries. One producer becomes idle this much earlier than the others, and
+#: its expiry shows that the time has passed. The others then still have most of theirs left for a slow answer.
 EXPIRE_AFTER_S, IDLE_BEFORE_S = int(EXPIRING.settings["producer.id.expiration.ms"]) / 1000, 1.2
 #: transaction.max.timeout.ms, which the harness leaves alone.
 MAX_TIMEOUT_MS = 900_000
@@ -51,7 +51,7 @@ def test_a_transaction_ends_after_its_timeout(case: CaseContext) -> None:
     case.expect("the state", timed_out(case, producer), "CompleteAbort")
     fenced = ("abort", producer.now.id, producer.now.epoch + 1)
     for at in places:
-        # By the broker's own clock: whatever holds this process up is no delay of the broker's.
+        # By the broker's own clock, so that a delay of this process does not count.
         marked_ms = [each.max_timestamp_ms - begun_ms for each in case.inspect.batches(at) if each.control]
         case.expect(f"milliseconds until the first marker in {at}", min(marked_ms), TIMEOUT_MS, Relation.AT_LEAST)
         latest_ms = TIMEOUT_MS + CHECK_MS + BUSY_MS
@@ -64,7 +64,7 @@ def test_a_transaction_ends_after_its_timeout(case: CaseContext) -> None:
 @requirement("EXP-02")
 @versions(*BOTH)
 def test_the_timeout_begins_with_the_first_addition(case: CaseContext) -> None:
-    """The start time is that of the first partition or offset; whoever has begun and sent nothing is not timed out."""
+    """A transaction starts with its first partition or offset; a producer that has added none is not timed out."""
     (at,) = case.topic()
     idle, by_record, by_offset = (short(case, name) for name in ("idle", "record", "offset"))
     first = now_ms()
@@ -106,7 +106,7 @@ def test_after_a_timeout_the_owner_is_fenced(case: CaseContext) -> None:
     before = producer.now
     answer = producer.copy().init(continues=before)
     if case.level >= 2 and case.since("4.0.1"):
-        # A cluster of TV2 continues where the timeout left it, whatever the client speaks.
+        # At level 2 the epoch goes on from that of the timeout, for clients of both transaction versions.
         case.expect_code("an initialisation that continues", answer, Code.NONE)
         case.expect("its epoch", answer["ProducerEpoch"], before.epoch + 1)
     else:
@@ -121,7 +121,7 @@ def test_after_a_timeout_the_owner_is_fenced(case: CaseContext) -> None:
 
 @requirement("EXP-04")
 def test_timeouts_have_a_maximum(case: CaseContext) -> None:
-    """An initialisation with a timeout above transaction.max.timeout.ms, or of nothing, is refused; nobody is fenced."""
+    """An initialisation with a timeout above transaction.max.timeout.ms, or of 0, is refused and fences no instance."""
     (at,) = case.topic()
     owner = ScriptedProducer(case, f"{case.name}-owner", timeout_ms=MAX_TIMEOUT_MS)
     case.set_up("the maximum itself", owner.init)
@@ -135,7 +135,7 @@ def test_timeouts_have_a_maximum(case: CaseContext) -> None:
 
 @requirement("EXP-04")
 def test_a_lower_maximum_is_for_those_to_come(case: CaseContext) -> None:
-    """A broker that comes back with a lower maximum refuses what is above it, and leaves an open transaction alone."""
+    """A broker that restarts with a lower maximum refuses longer timeouts, and does not change an open transaction."""
     at, elsewhere = case.topic(partitions=2)
     owner = ScriptedProducer(case, f"{case.name}-owner", timeout_ms=MAX_TIMEOUT_MS).ready().writes(at)
     broker = case.coordinator(str(owner.transactional_id))
@@ -160,7 +160,7 @@ def test_a_lower_maximum_is_for_those_to_come(case: CaseContext) -> None:
 @needs(THREE)
 @shares("stopped", time_critical=True)
 def test_a_decided_transaction_never_times_out(case: CaseContext) -> None:
-    """While the leader that needs a marker is away, a commit outlives its timeout, and it is one when the leader is back."""
+    """While the leader that needs a marker is away, a commit outlives its timeout, and completes when it is back."""
     stays, away = brokers.controller(case), brokers.spare(case)
     (at,) = replicas.placed(case, [away], min_insync_replicas="1")
     (elsewhere,) = replicas.placed(case, [each for each in case.brokers if each != away])
@@ -227,7 +227,7 @@ def test_an_open_transaction_keeps_its_id(case: CaseContext) -> None:
 @versions(*BOTH)
 @needs(EXPIRING)
 def test_an_idle_producer_expires_on_a_partition(case: CaseContext) -> None:
-    """A leader forgets a producer without an open transaction, and none with one, however long that has been idle."""
+    """A leader forgets an idle producer without an open transaction, and never one with an open transaction."""
     (at,) = case.topic()
     owner = ScriptedProducer(case, f"{case.name}-open").ready().writes(at)
     idle = ScriptedProducer(case, None).ready()
@@ -255,7 +255,7 @@ def test_old_timestamps_do_not_hasten_expiry(case: CaseContext) -> None:
     batch = copier.batch(at, ["b"], timestamp_ms=now_ms() - 86_400_000)
     case.require_code("a batch of yesterday", copier.send_batch(at, batch))
     case.require("the idle producer is known", replicas.remembered(case, idle, at), True)
-    # What forgets it is a look at all producers of the partition, the two others among them.
+    # One check covers all producers of the partition, also the two others.
     gone = case.poll_until(lambda: not replicas.remembered(case, idle, at), bool, within_s=EXPIRE_AFTER_S)
     case.require("the idle producer was forgotten", gone, True)
     known = [replicas.remembered(case, each, at) for each in (witness, copier)]
@@ -280,7 +280,7 @@ def test_many_ids_expire_at_once(case: CaseContext) -> None:
         broker = case.coordinator(names[0])
         began = time.monotonic()
         case.require("ids that the broker took", _take(case, broker, names), MANY)
-        # They expire in the order and at the pace in which they were taken.
+        # They expire in the order and at the rate of their initialisations.
         looks = max(1.0, (time.monotonic() - began) / LOOK_EVERY_S)
         together = int(MANY * LONG_NAME / looks / PARTITIONS)
         case.require("bytes of ids that a look finds expired in a partition", together, BATCH_BYTES, Relation.AT_LEAST)
@@ -314,7 +314,7 @@ def test_a_pending_offset_keeps_the_one_before(case: CaseContext) -> None:
 
 
 def _take(case: CaseContext, broker: int, names: list[str]) -> int:
-    """Initialise the ids, all at a time; how many of them the broker took in three rounds (it draws ids meanwhile)."""
+    """Initialise all ids at once, in three rounds, because the broker draws ids meanwhile; returns how many succeeded."""
     connection, left = case.open_connection(broker), list(names)
     for _ in range(3):
         bodies = [{"TransactionalId": name, "TransactionTimeoutMs": TIMEOUT_MS} for name in left]
@@ -334,7 +334,7 @@ def _left(case: CaseContext) -> int:
 
 
 def _brief(case: CaseContext, group: str, at: TopicPartition) -> Response:
-    """OffsetCommit v4, the last one that says how long an offset is kept."""
+    """Send OffsetCommit v4, the last version with a retention time."""
     partition = {"PartitionIndex": at.partition, "CommittedOffset": 5, "CommittedMetadata": ""}
     topics = [{"Name": at.topic, "Partitions": [partition]}]
     body = {"GroupId": group, "MemberId": "", "RetentionTimeMs": 1000, "Topics": topics}

@@ -1,8 +1,8 @@
-"""COORD: what becomes of a transaction when its coordinator goes, in each of the states in which that can happen.
+"""COORD: a transaction whose coordinator fails or changes, in each state of the transaction.
 
-Markers are held on the links between brokers, so that a transaction stands in Prepare while its coordinator changes;
-they are let go afterwards, when they are those of a coordinator that is none any more. A coordinator goes by a crash,
-or, which shows the same in a tenth of the time, by the move of its partition's leadership.
+Markers are held on the links between brokers, so that a transaction stays in Prepare while its coordinator changes. They
+are released afterwards, when the coordinator that sent them has been replaced. A coordinator changes by a crash, or by a
+move of its partition's leadership, which shows the same in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from wire.codes import code_name
 from wire.schema import Body
 from wire.values import TopicPartition
 
-#: Long enough to be open still when the coordinator has gone, short enough to be waited for.
+#: Long enough for a transaction to be open after the coordinator has gone, short enough to wait for.
 TIMEOUT_MS = 8000
 PARTLY_OVER_MS = 3500
-#: A timeout is looked for every second, and a machine may be busy.
+#: Coordinators check timeouts every second, and a machine may be busy.
 ENDED_WITHIN_S = 20.0
-#: Enough to meet a coordinator while it loads, now and then; each costs some requests.
+#: Enough for some requests to reach a coordinator while it loads; each move costs some requests.
 MOVES = 4
 
 
 def expect_too_late(case: CaseContext, markers: Tampered, *places: TopicPartition) -> None:
-    """Claim that markers which are let go only now are refused, being those of a coordinator that was succeeded."""
+    """Claim that markers released only now are refused, because their coordinator was replaced."""
     ends = [case.inspect.end(at) for at in places]
     refused = code_name(Code.TRANSACTION_COORDINATOR_FENCED)
     for codes in markers.released():
@@ -118,7 +118,7 @@ def test_a_timeout_runs_on_at_the_next_coordinator(case: CaseContext) -> None:
     if not written_ms:
         return
     case.expect("milliseconds from its start to its abort", written_ms[0] - begun_ms, TIMEOUT_MS, Relation.AT_LEAST)
-    # The timeout is looked for every second; a clock that began with the change would run until the next look after it.
+    # Timeouts are checked every second. A clock that started with the change would end at the next check after it.
     since_ms = written_ms[0] - moved_ms
     case.expect("milliseconds from the change to its abort", since_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
     case.expect("the state at last", case.inspect.completed(late.transactional_id), "CompleteAbort")
@@ -172,7 +172,7 @@ _IDLE = ("Empty", "CompleteCommit", "CompleteAbort")
 
 
 def _idle(case: CaseContext, state: str, coordinator: int, at: TopicPartition) -> ScriptedProducer:
-    """Ground: an id in one of the states in which nothing is under way."""
+    """Precondition: an id in a state without an open or a completing transaction."""
     producer = id_at(case, state.lower(), coordinator)
     if state != "Empty":
         producer.writes(at, values=[state]).ends(commit=state == "CompleteCommit")
@@ -203,14 +203,14 @@ def test_whoever_cannot_coordinate_says_so(case: CaseContext) -> None:
         case.expect_code("EndTxn at the one before", declined, Code.NOT_COORDINATOR)
         case.expect("the state", case.inspect.completed(producer.transactional_id), "CompleteCommit")
         case.set_up("the next instance", producer.init)
-    lawful = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, WAIT)
-    case.expect("other codes meanwhile", sorted(codes - {0, *map(int, lawful)}), [])
+    expected = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, WAIT)
+    case.expect("other codes meanwhile", sorted(codes - {0, *map(int, expected)}), [])
     case.expect("what a reader is given", case.inspect.committed(at), [str(turn) for turn in range(MOVES)])
     case.require("codes of whoever could not coordinate yet", len(codes - {0}), 1, Relation.AT_LEAST)
 
 
 def _taken(case: CaseContext, body: Body, connection: BrokerConnection) -> set[int]:
-    """Ask for the end of a transaction until that is answered with yes; every code that was answered."""
+    """Send EndTxn until it succeeds; returns every code in the answers."""
     codes: set[int] = set()
 
     def ask() -> set[int]:
@@ -225,7 +225,7 @@ def _taken(case: CaseContext, body: Body, connection: BrokerConnection) -> set[i
 @needs(THREE)
 @shares("crashed", time_critical=True)
 def test_a_coordinator_crashes_with_a_transaction_in_every_state(case: CaseContext) -> None:
-    """When a coordinator is killed, its successor has every id in its state and completes what was decided."""
+    """When a coordinator is killed, its successor has every id in its state and completes decided transactions."""
     coordinator = brokers.spare(case)
     one, two = (each for each in case.brokers if each != coordinator)
     places = replicas.placed(case, *([one, two, coordinator], [two, one, coordinator]) * 3)
@@ -235,7 +235,7 @@ def test_a_coordinator_crashes_with_a_transaction_in_every_state(case: CaseConte
     known = described(case, ongoing)
     producers = [id_at(case, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
-    # The links lead where they should before the cluster is expected to be whole: the crash ends last.
+    # The crash ends last, so that the links are restored before the cluster must be whole.
     with ExitStack() as away, tampered(case, FrameFilter(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
             EndedTransaction.held(case, producers[0], *places[2:4], commit=True),

@@ -21,12 +21,12 @@ ROUNDS = 4
 
 
 def successor(case: CaseContext) -> ScriptedProducer:
-    """The next instance, initialised: whatever was before is fenced."""
+    """The next instance, initialised, so that all earlier ones are fenced."""
     return ScriptedProducer(case, f"{case.name}-owner").ready()
 
 
 def expect_powerless(case: CaseContext, zombie: ScriptedProducer, at: TopicPartition, group: str) -> None:
-    """Claim that every request of an older instance is refused, but for InitProducerId, which has cases of its own."""
+    """Claim that every request of an older instance is refused; InitProducerId has its own cases."""
     case.expect_code("Produce", zombie.produce(at, ["zombie"]), Code.INVALID_PRODUCER_EPOCH)
     expect_fenced(case, "AddPartitionsToTxn", zombie.add(at))
     expect_fenced(case, "AddOffsetsToTxn", zombie.add_offsets(group))
@@ -44,13 +44,13 @@ def test_an_idle_zombie_is_powerless(case: CaseContext) -> None:
     group = f"{case.name}-group"
     case.group_coordinator(group)
     zombie = transactional(case)
-    lawful = successor(case)
+    newer = successor(case)
     expect_powerless(case, zombie, at, group)
     if case.since("2.5.0"):
         answer = zombie.copy().init(continues=zombie.now)
         expect_fenced(case, "InitProducerId with its id and epoch", answer)
     case.expect("the end of the log", case.inspect.end(at), 0)
-    lawful.writes(at, values=["b"]).ends(commit=True)
+    newer.writes(at, values=["b"]).ends(commit=True)
     case.expect("what readers are given", case.inspect.committed(at), ["b"])
 
 
@@ -62,12 +62,12 @@ def test_a_zombie_does_not_touch_its_successors_transaction(case: CaseContext) -
     group = f"{case.name}-group"
     case.group_coordinator(group)
     zombie = transactional(case).writes(at, values=["undecided"])
-    lawful = successor(case).writes(at, values=["b"])
+    newer = successor(case).writes(at, values=["b"])
     end = case.inspect.end(at)
     expect_powerless(case, zombie, at, group)
     case.expect("the end of the log", case.inspect.end(at), end)
-    case.expect_code("the successor's next batch", lawful.produce(at, ["c"]), Code.NONE)
-    lawful.ends(commit=True, claim=True)
+    case.expect_code("the successor's next batch", newer.produce(at, ["c"]), Code.NONE)
+    newer.ends(commit=True, claim=True)
     case.expect("what readers are given", case.inspect.committed(at), ["b", "c"])
     case.expect("the aborted transactions", case.inspect.aborted(at), [(zombie.now.id, 0)])
     case.expect("the committed offset", case.inspect.offset(group, at), -1)
@@ -79,19 +79,19 @@ def test_a_zombie_that_continues_leaves_its_successors_transaction_open(case: Ca
     """InitProducerId with an older instance's id and epoch is fenced while its successor has a transaction open."""
     (at,) = case.topic()
     zombie = transactional(case)
-    lawful = successor(case).writes(at, values=["b"])
+    newer = successor(case).writes(at, values=["b"])
     expect_fenced(case, "InitProducerId with the id and epoch of the zombie", zombie.init(continues=zombie.now))
-    answer = lawful.produce(at, ["c"])
+    answer = newer.produce(at, ["c"])
     case.expect_code("the successor's next batch", answer, Code.NONE)
-    case.expect_code("the successor's EndTxn(commit)", lawful.end(commit=True), Code.NONE)
-    case.inspect.complete(lawful.transactional_id)
+    case.expect_code("the successor's EndTxn(commit)", newer.end(commit=True), Code.NONE)
+    case.inspect.complete(newer.transactional_id)
     case.expect("what readers are given", case.inspect.committed(at), ["b", "c"])
 
 
 @requirement("FENCE-06", "FENCE-02")
 @versions(*BOTH)
 def test_an_administrator_fences(case: CaseContext) -> None:
-    """The request of Admin.fenceProducers aborts what is open and fences the instance."""
+    """The request of Admin.fenceProducers aborts the open transaction and fences the instance."""
     (at,) = case.topic()
     group = f"{case.name}-group"
     case.group_coordinator(group)
@@ -103,9 +103,9 @@ def test_an_administrator_fences(case: CaseContext) -> None:
     case.expect("the markers", [kind for kind, _, _ in case.inspect.markers(at)], ["abort"])
     case.expect("what readers are given", case.inspect.committed(at), [])
     expect_powerless(case, zombie, at, group)
-    lawful = successor(case).writes(at, values=["b"]).ends(commit=True)
+    newer = successor(case).writes(at, values=["b"]).ends(commit=True)
     case.expect("what readers are given of a newer instance", case.inspect.committed(at), ["b"])
-    case.expect("its id", lawful.now.id, zombie.now.id)
+    case.expect("its id", newer.now.id, zombie.now.id)
 
 
 @requirement("FENCE-07")
@@ -150,11 +150,11 @@ def test_a_new_leader_refuses_the_older_epoch(case: CaseContext) -> None:
     """A new leader of the partition refuses the older epoch as the one before did."""
     (at,) = case.topic()
     zombie = transactional(case).writes(at, values=["undecided"])
-    lawful = successor(case)
+    newer = successor(case)
     old_leader = case.leader(at)
     replicas.lead(case, at, next(each for each in case.brokers if each != old_leader))
     _expect_refused(case, zombie, at)
-    lawful.writes(at, values=["b"]).ends(commit=True)
+    newer.writes(at, values=["b"]).ends(commit=True)
     case.expect("what readers are given", case.inspect.committed(at), ["b"])
 
 
@@ -164,17 +164,17 @@ def test_a_restarted_leader_refuses_the_older_epoch(case: CaseContext) -> None:
     """A leader that was stopped, and one that was killed, refuses the older epoch when it is back."""
     (at,) = case.topic()
     zombie = transactional(case).writes(at, values=["undecided"])
-    lawful = successor(case)
+    newer = successor(case)
     for away in (brokers.stopped, brokers.crashed):
         with away(case, case.leader(at)):
             pass
         _expect_refused(case, zombie, at)
-    lawful.writes(at, values=["b"]).ends(commit=True, claim=True)
+    newer.writes(at, values=["b"]).ends(commit=True, claim=True)
     case.expect("what readers are given", case.inspect.committed(at), ["b"])
 
 
 def _expect_refused(case: CaseContext, zombie: ScriptedProducer, at: TopicPartition) -> None:
-    """Claim that nothing of an older epoch is appended, be it a beginning or the next batch."""
+    """Claim that no batch of an older epoch is appended, neither a first nor a next one."""
     end = case.inspect.end(at)
     for sequence in (0, 1):
         answer = case.answered(partial(zombie.produce, at, ["zombie"], sequence=sequence))
@@ -190,15 +190,15 @@ def test_a_forgotten_zombie_is_refused_by_the_coordinator(case: CaseContext) -> 
     expiry_can_be_seen(case)
     at, elsewhere = case.topic(partitions=2)
     zombie = transactional(case).writes(at, values=["undecided"])
-    # Ids expire here as soon as producers do, but for those that have a transaction open.
-    lawful = successor(case).writes(elsewhere, values=["b"])
+    # Ids expire here as soon as producers do, except those with an open transaction.
+    newer = successor(case).writes(elsewhere, values=["b"])
     end = case.inspect.end(at)
     known = case.poll_until(lambda: _producers(case, at), lambda seen: not seen, within_s=SOON_S)
     case.require("the producers that the leader remembers", known, [])
-    case.require("the successor's transaction", case.inspect.state(str(lawful.transactional_id)), "Ongoing")
+    case.require("the successor's transaction", case.inspect.state(str(newer.transactional_id)), "Ongoing")
     _expect_refused(case, zombie, at)
     case.expect("the last stable offset", case.inspect.stable(at), end)
-    lawful.ends(commit=True, claim=True)
+    newer.ends(commit=True, claim=True)
     case.expect("what readers are given of the successor", case.inspect.committed(elsewhere), ["b"])
 
 
@@ -211,7 +211,7 @@ def _producers(case: CaseContext, at: TopicPartition) -> list[int]:
 @needs(HASTY)
 @shares("crashed")
 def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:
-    """Compaction keeps what carries the newer epoch, and a leader that has nothing but the log reads it there."""
+    """Compaction keeps a record or marker of the newer epoch, and a leader with nothing but the log reads it there."""
     (at,) = case.topic(
         cleanup_policy="compact", min_cleanable_dirty_ratio="0.0", segment_ms=SEGMENT_MS, delete_retention_ms="0"
     )
@@ -221,9 +221,9 @@ def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:
     case.require_code("a record with a key", zombie.send_batch(at, keyed("undecided", zombie)))
     successor(case)
     newer = aborted(case, at, zombie)
-    # A record from beyond the segment's time rolls it, and what lies before can be cleaned: first the aborted record,
-    # then all but the last of the cleaned copies. A marker may go in the pass after the one that emptied its
-    # transaction (KIP-534).
+    # A record later than the segment's time rolls it. Everything before can then be cleaned: first the aborted record,
+    # then all copies of a key but the last. A marker may be removed in the pass after its transaction became empty
+    # (KIP-534).
     roll(case, at)
     left = case.poll_until(lambda: "undecided" in case.inspect.values(at), lambda seen: not seen, within_s=SOON_S)
     case.require("whether the aborted record is left", left, False)
@@ -243,7 +243,7 @@ def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:
 
 
 def aborted(case: CaseContext, at: TopicPartition, zombie: ScriptedProducer) -> int:
-    """Ground: the zombie's transaction was aborted, once, in a newer epoch; which. How much newer others claim (TXN-03)."""
+    """Precondition: the zombie's transaction was aborted once, in a newer epoch, which is returned (see also TXN-03)."""
     markers = case.inspect.markers(at)
     case.require("the markers and their ids", [each[:2] for each in markers], [("abort", zombie.now.id)])
     case.require("the epoch of the marker", markers[0][2], zombie.now.epoch + 1, Relation.AT_LEAST)
@@ -251,7 +251,7 @@ def aborted(case: CaseContext, at: TopicPartition, zombie: ScriptedProducer) -> 
 
 
 def keyed(word: str, producer: ScriptedProducer | None, *, sequence: int = 0, timestamp_ms: int | None = None) -> bytes:
-    """A batch with one record whose key and value are the same: a compacted topic takes no other."""
+    """A batch with one record that has a key, as a compacted topic requires; its value is the same."""
     who = UNKNOWN if producer is None else producer.now
     return encode(
         [(word.encode(), word.encode())],
@@ -264,7 +264,7 @@ def keyed(word: str, producer: ScriptedProducer | None, *, sequence: int = 0, ti
 
 
 def roll(case: CaseContext, at: TopicPartition) -> None:
-    """Set up: a plain record, so late that it begins another segment."""
+    """Set up: write a plain record, so late that it begins another segment."""
     newest_ms = max(batch.max_timestamp_ms for batch in case.inspect.batches(at))
     batch = keyed("same", None, timestamp_ms=newest_ms + ROLL_MS)
     case.require_code("a record that begins a segment", ScriptedProducer(case, None).send_batch(at, batch))

@@ -1,4 +1,4 @@
-"""GRP: who may commit a group's offsets in a transaction, in groups of both protocols and outside of them."""
+"""GRP: the members that may commit a group's offsets in a transaction, in groups of both protocols and without one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from wire.codes import ErrorCode as Code
 from wire.values import TopicPartition
 
 
-def ground(case: CaseContext, *, partitions: int = 1) -> tuple[str, tuple[TopicPartition, ...], ScriptedProducer]:
-    """A group of its own, the partitions that it reads, and a producer in whose transaction the group is."""
+def group_in_transaction(
+    case: CaseContext, *, partitions: int = 1
+) -> tuple[str, tuple[TopicPartition, ...], ScriptedProducer]:
+    """A new group, the partitions that it reads, and a producer whose transaction includes the group."""
     group = f"{case.name}-group"
     places = case.topic(partitions)
     producer = ScriptedProducer(case, f"{case.name}-id").ready()
@@ -40,7 +42,7 @@ def nothing_pending(case: CaseContext, group: str, at: TopicPartition) -> None:
 @versions(*BOTH)
 def test_a_stale_member_is_refused(case: CaseContext) -> None:
     """Offsets of a generation or a member that the group does not have are refused; those of the member are taken."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_in_transaction(case)
     member = ClassicMember(case, group, at.topic).stable()
     for generation in (member.generation - 1, member.generation + 1):
         answer = producer.commit_offsets(group, {at: 9}, **member.identity(generation=generation))
@@ -58,7 +60,7 @@ def test_a_stale_member_is_refused(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_a_replaced_static_member_is_refused(case: CaseContext) -> None:
     """Offsets of a static member that another one with its instance id has replaced are refused."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_in_transaction(case)
     replaced = ClassicMember(case, group, at.topic, instance="static").stable()
     member = ClassicMember(case, group, at.topic, instance="static").joined()
     case.require("the ids of both differ", member.id == replaced.id, False)
@@ -75,10 +77,10 @@ def test_a_replaced_static_member_is_refused(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_a_group_that_does_not_exist(case: CaseContext) -> None:
     """Offsets with a generation for a group that does not exist are refused, and the group is not created."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_in_transaction(case)
     ClassicMember(case, f"{group}-other", at.topic).joined()  # the group's coordinator is ready
     answer = producer.commit_offsets(group, {at: 9}, **member_fields(case, 1, "nobody"))
-    # The coordinator of before 4.0 looks for the member first, the one of 4.0 for the group.
+    # A coordinator before 4.0 looks for the member first, a later one for the group.
     code = Code.ILLEGAL_GENERATION if case.since("4.0.0") else Code.UNKNOWN_MEMBER_ID
     case.expect_code("a generation of no group", answer, code)
     if has_ids(case):
@@ -91,8 +93,8 @@ def test_a_group_that_does_not_exist(case: CaseContext) -> None:
 @requirement("GRP-07")
 @versions(*BOTH)
 def test_offsets_without_member_data_are_taken(case: CaseContext) -> None:
-    """Offsets without member data are accepted for a group with live members: nobody is fenced."""
-    group, (at,), producer = ground(case)
+    """Offsets without member data are accepted for a group with live members: no member is fenced."""
+    group, (at,), producer = group_in_transaction(case)
     ClassicMember(case, group, at.topic).stable()
     answer = producer.commit_offsets(group, {at: 9}, **member_fields(case, -1, ""))
     case.expect_code("no member, generation −1", answer, Code.NONE)
@@ -105,7 +107,7 @@ def test_offsets_without_member_data_are_taken(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_offsets_during_a_rebalance(case: CaseContext) -> None:
     """A transactional commit is accepted while the group completes a rebalance, in which a plain one is refused."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_in_transaction(case)
     member = ClassicMember(case, group, at.topic).joined()
     identity = member_fields(case, member.generation, member.id, api="OffsetCommit")
     plain = commit(case, group, {at: 5}, **identity)
@@ -119,8 +121,8 @@ def test_offsets_during_a_rebalance(case: CaseContext) -> None:
 @requirement("GRP-08")
 @versions(*BOTH)
 def test_a_stale_epoch_of_a_consumer_group_is_refused(case: CaseContext) -> None:
-    """In a group of the consumer protocol a member's offsets count for what it owns at the epoch that it names."""
-    group, places, producer = ground(case, partitions=2)
+    """In a group of the consumer protocol a member commits offsets of the partitions that it owns at the named epoch."""
+    group, places, producer = group_in_transaction(case, partitions=2)
     member, other = consumer_pair(case, group, places[0].topic)
     (kept,), (lost,) = member.partitions, other.partitions
     at = {index: TopicPartition(places[0].topic, index) for index in (kept, lost)}
@@ -139,7 +141,7 @@ def test_a_stale_epoch_of_a_consumer_group_is_refused(case: CaseContext) -> None
     for each in at.values():
         nothing_pending(case, group, each)
     answer = producer.commit_offsets(group, {at[kept]: 9}, **stale)
-    # KIP-1251: what it has kept was assigned to it at the epoch that it names.
+    # KIP-1251: the kept partition was assigned to it at the epoch that it names.
     code = Code.NONE if case.since("4.3.0") else Code.ILLEGAL_GENERATION
     case.expect_code("an older epoch, for what it has kept", answer, code)
     answer = producer.commit_offsets(group, {at[kept]: 10}, **member_fields(case, member.epoch, member.id))
@@ -149,17 +151,17 @@ def test_a_stale_epoch_of_a_consumer_group_is_refused(case: CaseContext) -> None
 
 
 def consumer_pair(case: CaseContext, group: str, topic: str) -> tuple[ConsumerMember, ConsumerMember]:
-    """Set up: a member that owned both partitions and has given one of them to another member."""
+    """Set up: a member that owned both partitions and has given one to another member."""
     member, other = ConsumerMember(case, group, topic), ConsumerMember(case, group, topic)
 
-    def owns(who: ConsumerMember, count: int) -> int:
-        """Heartbeats until it owns so many; the ones of the other member let it give or take."""
+    def owns(owner: ConsumerMember, count: int) -> int:
+        """Send heartbeats of both until `owner` has `count` partitions; returns how many it has."""
 
         def beat() -> int:
             for each in (member, other):
-                if each is who or each.epoch > 0:
+                if each is owner or each.epoch > 0:
                     each.heartbeat()
-            return len(who.partitions)
+            return len(owner.partitions)
 
         return int(case.poll_until(beat, lambda seen: seen == count, within_s=15))
 

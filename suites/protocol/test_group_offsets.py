@@ -1,4 +1,4 @@
-"""GRP: offsets that follow a transaction, and what becomes of them when other commits, deletions and expiry meet them."""
+"""GRP: offsets that follow a transaction, together with other commits, deletions and expiry."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from wire.codes import ErrorCode as Code
 from wire.transaction_versions import TransactionVersion
 from wire.values import TopicPartition
 
-#: The last version of OffsetCommit in which a request says how long its offsets are kept (KIP-211).
+#: The last version of OffsetCommit with a retention time (KIP-211).
 RETENTION_VERSION = 4
 EXPIRED_WITHIN_S = 30.0
 #: `offset.metadata.max.bytes` is 4096.
 OVERSIZED = "x" * 5000
 
 
-def ground(case: CaseContext, *, partitions: int = 1) -> tuple[str, tuple[TopicPartition, ...], ScriptedProducer]:
-    """A group of its own, the partitions that it reads, and a producer."""
+def group_and_producer(
+    case: CaseContext, *, partitions: int = 1
+) -> tuple[str, tuple[TopicPartition, ...], ScriptedProducer]:
+    """A new group, the partitions that it reads, and a producer."""
     producer = ScriptedProducer(case, f"{case.name}-id").ready()
     return f"{case.name}-group", case.topic(partitions), producer
 
 
 def commits(case: CaseContext, group: str, offsets: dict[TopicPartition, int]) -> None:
-    """Set up: the offsets are committed, plain."""
+    """Set up: commit offsets without a transaction."""
     case.set_up("the offsets are committed", partial(commit, case, group, offsets))
 
 
 def claim(case: CaseContext, what: str, group: str, at: TopicPartition, offset: int) -> None:
-    """Claim that nothing is pending on a partition, and what its committed offset is."""
+    """Claim that no offset is pending on a partition, and its committed offset."""
     answer = fetch_offsets(case, group, [at], stable=True)
     case.expect_code(f"{what}: OffsetFetch with require_stable", answer, Code.NONE)
     case.expect(f"{what}: the committed offset", offsets_of(answer), {str(at): offset})
@@ -40,8 +42,8 @@ def claim(case: CaseContext, what: str, group: str, at: TopicPartition, offset: 
 @requirement("GRP-01", "GRP-02")
 @versions(*BOTH)
 def test_a_pending_offset_is_invisible(case: CaseContext) -> None:
-    """A pending offset is not returned, and who asks for stable ones is told so, for that partition only."""
-    group, (first, second), producer = ground(case, partitions=2)
+    """A pending offset is not returned, and a request for stable offsets gets an error for that partition only."""
+    group, (first, second), producer = group_and_producer(case, partitions=2)
     commits(case, group, {first: 5, second: 6})
     pends(producer, group, {first: 9})
     answer = fetch_offsets(case, group, [first, second], stable=False)
@@ -57,8 +59,8 @@ def test_a_pending_offset_is_invisible(case: CaseContext) -> None:
 @requirement("GRP-03")
 @versions(*BOTH)
 def test_a_decided_offset_is_in_force_at_once(case: CaseContext) -> None:
-    """Right after the completion a committed offset is returned, and an aborted one has left the value before it."""
-    group, (at,), producer = ground(case)
+    """Right after the completion a committed offset is returned; an aborted one leaves the value before it."""
+    group, (at,), producer = group_and_producer(case)
     commits(case, group, {at: 5})
     for offset, commit_it, expected in ((9, True, 9), (12, False, 9), (14, True, 14)):
         pends(producer, group, {at: offset})
@@ -70,12 +72,12 @@ def test_a_decided_offset_is_in_force_at_once(case: CaseContext) -> None:
 @versions(TransactionVersion.TV1)
 def test_offsets_need_the_group_in_the_transaction(case: CaseContext) -> None:
     """TxnOffsetCommit of a group that was not added to the transaction is refused, and nothing is pending."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_and_producer(case)
     case.set_up("the group's coordinator is ready", partial(commit, case, group, {at: 5}))
     highest = case.version_of("TxnOffsetCommit", case.connection(case.group_coordinator(group)))
     for version in range(3, highest + 1):
         answer = producer.commit_offsets(group, {at: 9}, version=version)
-        # KIP-890: v4 is the first version in which a client knows TRANSACTION_ABORTABLE.
+        # KIP-890: v4 is the first version with TRANSACTION_ABORTABLE.
         code = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
         case.expect_code(f"without a transaction, v{version}", answer, code)
         claim(case, f"v{version}", group, at, 5)
@@ -91,7 +93,7 @@ def test_offsets_need_the_group_in_the_transaction(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_offsets_of_a_foreign_identity(case: CaseContext) -> None:
     """TxnOffsetCommit with a wrong epoch, producer id or transactional id is refused, and nothing is pending."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_and_producer(case)
     zombie = producer.copy()
     producer.ready()
     joins(producer, group)
@@ -115,7 +117,7 @@ def test_offsets_of_a_foreign_identity(case: CaseContext) -> None:
 @requirement("GRP-13")
 def test_oversized_metadata_of_a_plain_commit(case: CaseContext) -> None:
     """Metadata that is too large fails its own partition, and no partition has anything pending afterwards."""
-    group, places, _ = ground(case, partitions=10)
+    group, places, _ = group_and_producer(case, partitions=10)
     topics = [
         {
             "Name": places[0].topic,
@@ -138,8 +140,8 @@ def test_oversized_metadata_of_a_plain_commit(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_oversized_metadata_in_a_transaction(case: CaseContext) -> None:
     """Metadata that is too large fails its own partitions; the others are committed, all of them."""
-    # Every second one of forty: which of the others were lost up to 3.7.0 depended on the order of a hash table.
-    group, places, producer = ground(case, partitions=40)
+    # Every second one of forty, because the order of a hash table decided which others were lost up to 3.7.0.
+    group, places, producer = group_and_producer(case, partitions=40)
     partitions = [
         {"PartitionIndex": index, "CommittedOffset": 7, "CommittedMetadata": OVERSIZED if index % 2 else ""}
         for index in range(40)
@@ -158,8 +160,8 @@ def test_oversized_metadata_in_a_transaction(case: CaseContext) -> None:
 @requirement("GRP-14")
 @versions(*BOTH)
 def test_the_last_commit_in_the_log_wins(case: CaseContext) -> None:
-    """Of plain and transactional commits that mix, the one that was written last is in force, not the one decided last."""
-    group, (at,), producer = ground(case)
+    """If plain and transactional commits mix, the one that was written last is in force, not the one decided last."""
+    group, (at,), producer = group_and_producer(case)
     other = ScriptedProducer(case, f"{case.name}-other").ready()
     commits(case, group, {at: 5})
     pends(producer, group, {at: 9})
@@ -187,7 +189,7 @@ def test_the_last_commit_in_the_log_wins(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_offsets_do_not_expire_under_a_transaction(case: CaseContext) -> None:
     """Expiry leaves a pending offset alone, and the committed one of its partition as well."""
-    group, (first, second), producer = ground(case, partitions=2)
+    group, (first, second), producer = group_and_producer(case, partitions=2)
     pends(producer, group, {first: 9})
     expiring = partial(commit, case, group, {first: 5, second: 5}, version=RETENTION_VERSION, RetentionTimeMs=1)
     case.set_up("offsets that expire at once", expiring)
@@ -210,10 +212,10 @@ def test_offsets_do_not_expire_under_a_transaction(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_a_group_is_not_deleted_under_a_transaction(case: CaseContext) -> None:
     """A group whose only offsets are pending is not deleted, so that the commit of the transaction brings them."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_and_producer(case)
     witness, broker = f"{group}-witness", case.group_coordinator(group)
     pends(producer, group, {at: 9})
-    # A group that may go, in the care of the same broker: once it is gone, the other one was looked at, too.
+    # Another group at the same broker may be deleted. Once it is gone, the broker has checked the first one, too.
     body = partial(commit, case, witness, {at: 5}, version=RETENTION_VERSION, RetentionTimeMs=1)
     case.require("one broker cares for both groups", case.group_coordinator(witness), broker)
     for turn in (1, 2):
@@ -230,7 +232,7 @@ def test_a_group_is_not_deleted_under_a_transaction(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_a_deleted_offset_stays_deleted(case: CaseContext) -> None:
     """An offset that OffsetDelete removed while one was pending is not brought back by the marker."""
-    group, (first, second), producer = ground(case, partitions=2)
+    group, (first, second), producer = group_and_producer(case, partitions=2)
     commits(case, group, {first: 5, second: 6})
     pends(producer, group, {first: 9})
     topics = [{"Name": first.topic, "Partitions": [{"PartitionIndex": first.partition}]}]
@@ -246,7 +248,7 @@ def test_a_deleted_offset_stays_deleted(case: CaseContext) -> None:
 @versions(*BOTH)
 def test_a_deleted_group_stays_deleted(case: CaseContext) -> None:
     """The offsets of a group that DeleteGroups removed while one was pending are not brought back by the marker."""
-    group, (at,), producer = ground(case)
+    group, (at,), producer = group_and_producer(case)
     commits(case, group, {at: 5})
     pends(producer, group, {at: 9})
     answer = case.ask("DeleteGroups", {"GroupsNames": [group]}, broker=case.group_coordinator(group))

@@ -1,7 +1,7 @@
-"""What a network does to the requests of brokers among themselves: markers, verification and replication held or lost.
+"""Requests between brokers that the network holds or loses: markers, verification and replication.
 
-Each case lets the frames of one kind between two brokers wait, be lost or be answered in somebody's place, while all
-others pass.
+In each case the frames of one kind between two brokers are held, lost, or answered in place of the target. All others
+pass.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
             result(commit=commit),
         )
         own = [kind for kind, who, _ in case.inspect.markers(far) if who == producer.now.id]
-        # More than one where the coordinator gave the first up: it waits for request.timeout.ms (5 s).
+        # There are several if the coordinator gave up the first after request.timeout.ms (5 s).
         case.expect("the markers of the far one", sorted(set(own)), ["commit" if commit else "abort"])
         case.expect("its last stable offset", case.inspect.stable(far), case.inspect.end(far))
     case.expect("what a reader is given of the far one", case.inspect.committed(far), ["True"])
@@ -74,7 +74,7 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
 @needs(THREE)
 @versions(*BOTH)
 def test_a_topic_that_is_deleted_while_it_awaits_its_marker(case: CaseContext) -> None:
-    """A transaction that is decided completes although a topic is deleted before its marker was written."""
+    """A decided transaction completes although a topic is deleted before its marker was written."""
     one, two, coordinator = case.brokers
     (goes,), (stays,) = (replicas.placed(case, each) for each in ([one, two, coordinator], [two, one, coordinator]))
     producer = _owner(case, coordinator).writes(goes, stays, values=["a"])
@@ -126,7 +126,7 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(case: CaseContext) -> None
 @needs(THREE)
 @versions(TransactionVersion.TV2)
 def test_a_marker_that_was_held_up_does_not_decide_the_next_transaction(case: CaseContext) -> None:
-    """A marker that the network holds until its repetition has ended the transaction decides nothing of the next one."""
+    """A marker that arrives after its repetition has ended the transaction decides nothing of the next one."""
     one, two, coordinator = case.brokers
     (at,) = replicas.placed(case, [one, two, coordinator])
     producer = _owner(case, coordinator)
@@ -163,7 +163,7 @@ def test_a_marker_that_is_not_replicated_shows_nothing(case: CaseContext) -> Non
         decided = case.poll_until(lambda: case.inspect.open_at(at), lambda seen: not seen, within_s=10)
         case.require("open transactions as the leader, which has the marker, knows them", decided, [])
         seen = [case.inspect.end(at), case.inspect.stable(at), case.inspect.committed(at)]
-        # A follower that has left the set since would no longer be waited for.
+        # The leader would no longer wait for a follower that has left the in-sync set.
         case.require("replicas in sync", len(replicas.in_sync(case, at)), 3)
         case.expect("the high watermark, the last stable offset, what a reader is given", seen, [2, 0, []])
     case.expect("the state at last", case.inspect.completed(producer.transactional_id), "CompleteCommit")
@@ -188,7 +188,7 @@ def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
         case.set_up("the partition is added", lambda: producer.add(at))
     for what, action in attacks:
         with tampered(case, FrameFilter(api="AddPartitionsToTxn"), action, *to(one, coordinator)) as asked:
-            # The leader's old connection ended when the link was led elsewhere; it may notice that by asking.
+            # The leader's old connection ended when the link was redirected; its next request may find that.
             answer = _until_met(case, partial(producer.produce, at, [what]), asked)
             case.expect_code(f"Produce while {what}", answer, Code.NOT_ENOUGH_REPLICAS)
             case.expect("the end of the log", case.inspect.end(at), 0)
@@ -203,7 +203,7 @@ def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
 
 
 def _until_met(case: CaseContext, ask: Callable[[], Response], tampering: Tampered) -> Response:
-    """Ask until the rule has met a frame; the answer to that request."""
+    """Repeat a request until the rule has matched a frame; returns the answer."""
     answer: Response = case.poll_until(ask, lambda _: bool(tampering.rule.count), within_s=AGAIN_WITHIN_S)
     case.require("frames that were met", tampering.rule.count, 1, Relation.AT_LEAST)
     return answer
@@ -213,7 +213,7 @@ def _until_met(case: CaseContext, ask: Callable[[], Response], tampering: Tamper
 @needs(THREE)
 @versions(*BOTH)
 def test_pending_offsets_survive_their_coordinator(case: CaseContext) -> None:
-    """The next group coordinator has pending offsets as pending, and then as the transaction decides."""
+    """The next group coordinator keeps pending offsets pending, until the transaction decides them."""
     (at,) = case.topic()
     for commit in (True, False):
         group = f"{case.name}-group-{commit}"

@@ -1,4 +1,4 @@
-"""IDEMP: what a partition's leader remembers of a producer, and what it answers to everything but the next batch."""
+"""IDEMP: the state that a partition's leader keeps of a producer, and its answers to batches out of sequence."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wire.transaction_versions import TransactionVersion
 from wire.values import Producer
 
 IDS_EACH = 1200
-#: Half of each flood may meet the drawing of a block; ten are enough for the slowest machine.
-FLOODS_MAX = 10
+#: Half of each round may arrive while a block of ids is drawn; ten rounds are enough for the slowest machine.
+ROUNDS_MAX = 10
 #: The highest sequence number, after which comes 0.
 LAST = 0x7FFF_FFFF
 
@@ -29,8 +29,8 @@ def test_ids_are_never_handed_out_twice(case: CaseContext) -> None:
     for broker in case.brokers:
         connection = case.open_connection(broker)
         answers: list[Body] = []
-        # More than the block of 1000 ids that a broker draws at a time (KIP-730). While it draws one it answers 14.
-        for _ in range(FLOODS_MAX):
+        # More than the block of 1000 ids that a broker draws at once (KIP-730). While it draws one it answers 14.
+        for _ in range(ROUNDS_MAX):
             answers += case.send_many(
                 case.request("InitProducerId", body, connection=connection), connection=connection, count=500
             )
@@ -148,7 +148,7 @@ def test_a_partition_begins_at_sequence_0(case: CaseContext) -> None:
 @requirement("IDEMP-10")
 @versions(*BOTH)
 def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
-    """The same holds for the first batch of a transactional producer."""
+    """On such a partition the first batch of a transactional producer is refused as well, unless it begins at 0."""
     producer = ScriptedProducer(case, f"{case.name}-first").ready()
     (at,) = case.topic()
     if case.transaction_version is TransactionVersion.TV1:
@@ -160,7 +160,7 @@ def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
 
 
 def _unfit_to_begin(case: CaseContext) -> Code:
-    """What a first sequence above 0 is told: until KIP-360 the same as one whose producer was forgotten."""
+    """The code for a first sequence above 0; before KIP-360 the same as for a forgotten producer."""
     return Code.OUT_OF_ORDER_SEQUENCE_NUMBER if case.since("2.5.0") else Code.UNKNOWN_PRODUCER_ID
 
 
@@ -224,7 +224,7 @@ def test_sequences_go_on_at_0(case: CaseContext) -> None:
 
 @requirement("IDEMP-14")
 def test_malformed_batches_are_refused(case: CaseContext) -> None:
-    """A batch that contradicts itself, or that no client may write, is refused, and nothing of it is appended."""
+    """A batch that contradicts itself, or that a client must not write, is refused, and nothing of it is appended."""
     producer, at = idempotent(case)
     malformed = {
         "a producer id without a sequence": producer.batch(at, sequence=-1),
@@ -247,8 +247,8 @@ def test_a_transaction_of_nobody_is_malformed(case: CaseContext) -> None:
     """A batch that is flagged transactional and has no producer id is refused: no marker can ever decide it."""
     producer = ScriptedProducer(case, f"{case.name}-nobody").ready()
     (at,) = case.topic()
-    nobody = ScriptedProducer(case, producer.transactional_id)
-    answer = nobody.produce(at, ["a"], sequence=-1)
+    without_id = ScriptedProducer(case, producer.transactional_id)
+    answer = without_id.produce(at, ["a"], sequence=-1)
     case.expect_code("a transactional batch without a producer id", answer, Code.INVALID_RECORD)
     case.expect("the log", case.inspect.values(at), [])
     case.expect("what a reader under read_committed is given", case.inspect.committed(at), [])
@@ -271,7 +271,7 @@ def test_partitions_are_independent(case: CaseContext) -> None:
 
 @requirement("IDEMP-17")
 def test_a_lost_response_leaves_one_copy(case: CaseContext) -> None:
-    """A batch that is sent again because its answer was lost has its first offset, and stands once in the log."""
+    """A batch that is sent again after a lost answer has its first offset, and is in the log once."""
     producer, at = idempotent(case)
     case.require_code("a batch before", producer.produce(at, ["a"]))
     batch = producer.batch(at, ["b"])

@@ -1,4 +1,4 @@
-"""IDEMP: how long a leader's memory of a producer lasts, and what it must outlive."""
+"""IDEMP: how long a leader's state of a producer lasts: outages, deletions, compaction, moves and expiry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPIRY, HOUR_MS = "producer.id.expiration.ms", "3600000"
 @requirement("IDEMP-16")
 @needs(THREE)
 def test_too_few_replicas_cost_no_copy(case: CaseContext) -> None:
-    """A batch that too few replicas took, or that was refused for it, stands in the log once after it is sent again."""
+    """A batch that too few replicas took, or that was refused for that, is in the log once after it is sent again."""
     asked = brokers.controller(case)
     leader, away = (each for each in case.brokers if each != asked)
     (at,) = replicas.placed(case, [leader, asked, away], min_insync_replicas="3")
@@ -33,11 +33,11 @@ def test_too_few_replicas_cost_no_copy(case: CaseContext) -> None:
     first, second = producer.batch(at, ["b"], sequence=1), producer.batch(at, ["c"], sequence=2)
     with brokers.paused(case, away):
         connection = case.connection(leader)
-        # Before 3.7 the wait ends with the in-sync set of three, and must not run out before that on a busy machine.
+        # Before 3.7 the wait ends with the in-sync set of three, and must not time out before that on a busy machine.
         body = producer.produce_body({at: first}) | {"TimeoutMs": case.by_release({"2.4.0": 25_000, "3.7.0": 8000})}
         sent = case.send(case.request("Produce", body, connection=connection), connection=connection)
         answer = case.poll_until(sent.receive, lambda each: each.body is not None, within_s=30)
-        # From 3.7 on the high watermark stands while too few are in sync (KAFKA-15583), so that the wait runs out.
+        # From 3.7 on the high watermark does not move while too few are in sync (KAFKA-15583), so that the wait times out.
         told = {"2.4.0": Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "3.7.0": Code.REQUEST_TIMED_OUT}
         case.expect_code("the batch that was appended", answer, case.by_release(told))
         left = case.poll_until(partial(replicas.in_sync, case, at), lambda seen: away not in seen, within_s=SOON_S)
@@ -45,7 +45,7 @@ def test_too_few_replicas_cost_no_copy(case: CaseContext) -> None:
         answer = producer.send_batch(at, second)
         case.expect_code("the one after it", answer, Code.NOT_ENOUGH_REPLICAS)
     for number, batch in enumerate((first, second), start=1):
-        # The set is whole again as soon as it is written; the leader learns of it a moment later, and refuses until then.
+        # The set is whole once it is written. The leader gets it a moment later, and refuses batches until then.
         answer = case.poll_until(partial(producer.send_batch, at, batch), _taken, within_s=SOON_S)
         case.expect_code(f"batch {number} again", answer, Code.NONE)
         case.expect(f"the offset of batch {number}", base_offset(answer), number)
@@ -60,7 +60,7 @@ def _taken(answer: Response) -> bool:
 @needs(THREE)
 @shares("crashed")
 def test_the_next_leader_remembers(case: CaseContext) -> None:
-    """A leader that takes over, by plan or after a SIGKILL, recognises what its predecessor appended."""
+    """A leader that takes over, by plan or after a SIGKILL, recognises batches that its predecessor appended."""
     second = brokers.spare(case)
     first, third = (each for each in case.brokers if each != second)
     (at,) = replicas.placed(case, [first, second, third])
@@ -122,7 +122,7 @@ def test_memory_outlives_the_records(case: CaseContext) -> None:
     case.require_code("a batch", producer.produce(at, ["a"]))
     last = producer.batch(at, ["b"], timestamp_ms=now_ms() + ROLL_MS)
     case.require_code("one in the next segment", producer.send_batch(at, last))
-    # -1 stands for the high watermark.
+    # -1 means the high watermark.
     places = [{"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "Offset": -1}]}]
     answer = case.ask("DeleteRecords", {"Topics": places, "TimeoutMs": 10_000}, broker=case.leader(at))
     case.require_code("the deletion of all records", answer)
@@ -154,7 +154,7 @@ def test_compaction_leaves_enough_to_recognise(case: CaseContext) -> None:
     kept = (first.producer_id, first.producer_epoch, first.base_sequence + first.last_offset_delta, first.count)
     case.expect("what is left of the batch: id, epoch, last sequence, records", kept, (producer.now.id, 0, 0, 0))
     with brokers.crashed(case, broker):
-        # Memory is to come from the log; after a clean stop, too, it would come from here.
+        # The state must come from the log. Without this it would come from a snapshot, also after a clean stop.
         for snapshot in brokers.snapshots(brokers.files(case, broker, at)):
             snapshot.unlink()
     answer = producer.send_batch(at, batch)
@@ -188,7 +188,7 @@ def test_memory_ends_when_a_producer_is_idle(case: CaseContext) -> None:
 @requirement("IDEMP-25")
 @needs(EXPIRING)
 def test_expiry_can_be_changed_while_running(case: CaseContext) -> None:
-    """A change of producer.id.expiration.ms holds at once and after a restart, and so does its withdrawal."""
+    """A change of producer.id.expiration.ms is in force at once and after a restart, and so is its removal."""
     with settings.changed(case, EXPIRY, HOUR_MS, back=EXPIRING.settings[EXPIRY]):
         producer, at = idempotent(case)
         case.require_code("a batch", producer.produce(at, ["a"]))
@@ -226,7 +226,7 @@ def test_a_new_topic_knows_nothing_of_the_old(case: CaseContext) -> None:
     case.require("a topic of the same name is created", created, True)
     case.require("the end of the new log", case.inspect.end(at), 0)
     answer = producer.send_batch(at, batch)
-    # Up to 4.4 any sequence may begin where nothing is known (KIP-360); later ones want 0 on an untouched partition.
+    # Up to 4.4 an unknown producer may begin at any sequence (KIP-360); later releases want 0 on an unwritten partition.
     if case.since("4.5.0"):
         case.expect_code("the last batch again", answer, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
         case.expect("the log", case.inspect.values(at), [])
@@ -249,7 +249,7 @@ def _created(case: CaseContext, topic: str) -> bool:
 @requirement("IDEMP-27")
 @needs(THREE)
 def test_a_new_replica_knows_the_batches_before_it(case: CaseContext) -> None:
-    """A broker that a partition is moved to recognises each of the last five batches, and goes on."""
+    """A broker that gets a partition by reassignment recognises each of the last five batches, and goes on."""
     here, there, _ = case.brokers
     (at,) = replicas.placed(case, [here], min_insync_replicas="1")
     producer = ScriptedProducer(case, None).ready()

@@ -1,4 +1,4 @@
-"""ISO: what a reader is shown, by Fetch and ListOffsets, while transactions are open and after they were decided."""
+"""ISO: the records and offsets that Fetch and ListOffsets return, during transactions and after their decision."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_undecided_records_are_not_given(case: CaseContext) -> None:
     other.writes(at)
     producer.writes(at, values=["b", "c"])
     other.writes(at, values=["d"])
-    # The connection that the transaction's own records came by.
+    # The connection on which the transaction's own records were sent.
     connection = case.connection(case.leader(at))
     for offset in (0, 1, 3):
         found = fetch(case, at, COMMITTED, offset=offset, connection=connection)
@@ -80,7 +80,7 @@ def test_undecided_records_are_not_given(case: CaseContext) -> None:
 @requirement("ISO-03")
 @versions(*BOTH)
 def test_the_aborted_list_is_exact(case: CaseContext) -> None:
-    """From every offset the list names exactly the aborted transactions that reach into what is returned."""
+    """From every offset the list has exactly the aborted transactions that overlap the returned records."""
     (at,) = case.topic()
     producers = [transactional(case, name) for name in "abc"]
     chance = random.Random("the aborted list")
@@ -133,7 +133,7 @@ def test_a_marker_is_one_control_record(case: CaseContext) -> None:
 @requirement("ISO-06")
 @versions(*BOTH)
 def test_interleaved_transactions_are_told_apart(case: CaseContext) -> None:
-    """Of interleaved transactions and plain records exactly the decided and not aborted ones are visible, in order."""
+    """Of interleaved transactions and plain records exactly the committed and plain ones are visible, in order."""
     (at,) = case.topic()
     producers = [transactional(case, name) for name in "abcd"]
     other = plain(case)
@@ -177,7 +177,7 @@ def test_an_abort_does_not_reach_into_the_next_transaction(case: CaseContext) ->
         producer.ends(commit=False)
     producer.writes(at, values=["later"]).ends(commit=True)
     case.expect("what is visible", case.inspect.committed(at), ["committed", "later"])
-    # KAFKA-10702: from 2.8 on a transaction without records is not listed. Before, its marker at offset 4 is all it has.
+    # KAFKA-10702: from 2.8 on a transaction without records is not listed. Before, it is listed with its marker at 4.
     empty = (
         [(producer.now.id, 4)] if case.transaction_version is TransactionVersion.TV1 and not case.since("2.8.0") else []
     )
@@ -242,9 +242,9 @@ def test_retention_of_the_start_of_an_open_transaction(case: CaseContext) -> Non
         case.set_up("the partition is added", lambda: producer.add(at))
     old_ms = time.time_ns() // 1_000_000 - HOUR_MS
     case.set_up("a transaction is open", lambda: producer.produce(at, ["a", "b"], timestamp_ms=old_ms))
-    # An hour later by its timestamp: it begins a new segment, and the first one is past its retention.
+    # Its timestamp is an hour later: it begins a new segment, and the first one is past its retention.
     case.require_code("a record in the next segment", plain(case).produce(at, ["c"]))
-    # Brokers before 3.8 first look at retention 30 s after their start.
+    # Brokers before 3.8 first check retention 30 s after their start.
     start = case.poll_until(lambda: case.inspect.start(at), bool, within_s=45)
     case.require("retention has removed the first segment", start, 2)
     found = fetch(case, at, COMMITTED, offset=2)

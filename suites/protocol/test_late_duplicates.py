@@ -1,7 +1,7 @@
-"""A batch that arrives once more after its transaction has ended: what it may not do to the transaction after it.
+"""A batch that arrives once more after its transaction has ended, and must not affect the next transaction.
 
-Clients make such duplicates without any mistake: a Produce request that the network holds is given up after the socket
-timeout and sent again on a new connection, and the first one still arrives, at a moment of the network's choice.
+Correct clients cause such duplicates. If the network holds a Produce request, the client gives it up after the socket
+timeout and sends it again on a new connection. The first one still arrives, at any time.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
         producer.ends(commit=commit)
         end = case.inspect.end(at)
         late = producer.send_batch(at, batch)
-        # Up to 3.5 it is known as a duplicate; later releases refuse it, by the version of the request.
-        lawful = {Code.NONE, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.INVALID_PRODUCER_EPOCH}
-        case.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(lawful))
+        # Up to 3.5 it is recognised as a duplicate; later releases refuse it, by the version of the request.
+        expected = {Code.NONE, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.INVALID_PRODUCER_EPOCH}
+        case.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(expected))
         if late.code == Code.NONE:
             case.expect(f"its offset, commit {commit}", base_offset(late), 0)
         case.expect(f"the end of the log after it, commit {commit}", case.inspect.end(at), end)
@@ -62,7 +62,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
 @requirement("TXN-31")
 @versions(TransactionVersion.TV1)
 def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
-    """A librdkafka producer one of whose requests the network held goes on after its duplicate has arrived."""
+    """A librdkafka producer goes on after the duplicate of a request that the network held has arrived."""
     (at,) = case.topic()
     client = LibrdkafkaClient(case, name := f"{case.name}-client")
     held = FrameFilter(api="Produce", transactional_id=name, count=1)
@@ -84,7 +84,7 @@ class LibrdkafkaClient:
     def __init__(self, case: CaseContext, name: str) -> None:
         from confluent_kafka import Producer
 
-        # With somebody to tell them to, the library does not raise errors in the midst of its delivery reports.
+        # With an error callback the library does not raise errors during its delivery reports.
         self._errors: list[KafkaError] = []
         settings: dict[str, Any] = {
             "error_cb": self._errors.append,
@@ -104,7 +104,7 @@ class LibrdkafkaClient:
         self._producer.init_transactions(DONE_WITHIN_S)
 
     def transaction(self, topic: str, value: str) -> str:
-        """Write one record and commit; `committed`, or what went wrong."""
+        """Write one record and commit; returns `committed`, or the error."""
         from confluent_kafka import KafkaException
 
         delivered: list[KafkaError | None] = []
@@ -120,17 +120,17 @@ class LibrdkafkaClient:
                 return f"not delivered: {', '.join(map(str, delivered)) or 'no report'}"
             self._producer.commit_transaction(DONE_WITHIN_S)
         except (KafkaException, SystemError) as error:
-            # The library may tell `error_cb` of a fatal error while it is raising the same one, which Python calls a
-            # SystemError; the cause is the library's.
-            told = error.__cause__ if isinstance(error, SystemError) else error
-            return str(told.args[0] if told is not None and told.args else error)
+            # The library may call `error_cb` with a fatal error while it raises the same one. Python then raises a
+            # SystemError, whose cause is the error of the library.
+            cause = error.__cause__ if isinstance(error, SystemError) else error
+            return str(cause.args[0] if cause is not None and cause.args else error)
         return "committed"
 
     def fatal(self) -> str | None:
-        """Why the client can never go on, None when it can."""
+        """The error because of which the client can never go on, or None."""
         return next((error.str() for error in self._errors if error.fatal()), None)
 
     def close(self) -> None:
-        """Leave without waiting for what can never be sent."""
+        """Close the producer without waiting for records that can never be sent."""
         self._producer.purge()
         self._producer.flush(0)

@@ -1,4 +1,4 @@
-"""Late requests: what of one transaction arrives during the next one, or after its end, and must not count there."""
+"""Requests of a transaction that arrive after its end or during the next one, and must not count there."""
 
 from __future__ import annotations
 
@@ -133,14 +133,14 @@ def test_a_repeated_marker_does_no_harm(case: CaseContext) -> None:
     case.expect("the aborted transactions", [pid for pid, _ in case.inspect.aborted(at)], [producer.now.id])
 
 
-def repeated(case: CaseContext, at: TopicPartition, who: Producer, *, commit: bool) -> Response:
-    """WriteTxnMarkers as the coordinator that wrote the partition's last marker would send it, of transaction.version 2."""
+def repeated(case: CaseContext, at: TopicPartition, producer: Producer, *, commit: bool) -> Response:
+    """WriteTxnMarkers of transaction.version 2, as from the coordinator that wrote the partition's last marker."""
     return write_marker(
         case,
         at,
-        producer_id=who.id,
-        epoch=who.epoch,
-        coordinator_epoch=coordinator_epoch(case, at, who.id),
+        producer_id=producer.id,
+        epoch=producer.epoch,
+        coordinator_epoch=coordinator_epoch(case, at, producer.id),
         commit=commit,
         transaction_version=2,
     )

@@ -1,4 +1,4 @@
-"""REC: what a broker knows after it stopped, crashed, lost files or was cut off, and what a new replica knows."""
+"""REC: the state of a broker after it stopped, crashed, lost files or was cut off, and of a new replica."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from wire.fetch import fetch_log
 from wire.transaction_versions import TransactionVersion
 from wire.values import Isolation, TopicPartition
 
-#: More than a block of 1000 ids that a broker draws at a time.
+#: More than the block of 1000 ids that a broker draws at once.
 IDS_EACH = 1200
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaderMemory:
-    """What a leader knows of one partition: an idempotent producer's batches, and transactions of all kinds.
+    """A leader's state of one partition: the batches of an idempotent producer, and transactions of all kinds.
 
     Offsets 0 to 5 are six batches, 6 and 7 a committed transaction, 8 and 9 an aborted one, 10 an open one.
     """
@@ -42,7 +42,7 @@ class LeaderMemory:
 
     @classmethod
     def made(cls, case: CaseContext, at: TopicPartition, *, roll: bool = False) -> LeaderMemory:
-        """Write all that; `roll` begins a segment with the last of the six batches."""
+        """Write all of it; `roll` begins a segment with the last of the six batches."""
         producer = ScriptedProducer(case, None).ready()
         batches = []
         for number in range(6):
@@ -60,12 +60,12 @@ class LeaderMemory:
         return known
 
     def seen(self) -> list[Any]:
-        """What readers are given from every offset on: the aborted transactions under `read_committed`."""
+        """The aborted transactions that a reader under `read_committed` gets, from every offset on."""
         end = self.case.inspect.stable(self.at)
         return [list(_aborted(self.case, self.at, offset, end)) for offset in range(end)]
 
     def still(self, *, goes_on: bool = True) -> None:
-        """Claim that the leader of now knows it all, and (if it goes on) that everything goes on."""
+        """Claim that the current leader has the whole state, and (if `goes_on`) that all producers can go on."""
         case, at = self.case, self.at
         case.expect(f"the producers of {at}", replicas.producers(case, at), self.producers)
         case.expect(f"the last stable offset of {at}", case.inspect.stable(at), 10)
@@ -114,7 +114,7 @@ def test_a_killed_broker_rebuilds_what_it_knew(case: CaseContext) -> None:
 @requirement("REC-02")
 @shares("stopped")
 def test_snapshots_lost_after_a_clean_stop_are_rebuilt(case: CaseContext) -> None:
-    """A broker that was stopped cleanly, and whose snapshots are damaged or missing, knows everything from its log."""
+    """A broker that was stopped cleanly, with damaged or missing snapshots, knows everything from its log."""
     damaged, missing = case.topic(partitions=2)
     broker = case.leader(missing)
     both = [LeaderMemory.made(case, at) for at in (damaged, missing)]
@@ -131,7 +131,7 @@ def test_snapshots_lost_after_a_clean_stop_are_rebuilt(case: CaseContext) -> Non
 @needs(THREE)
 @shares("all crashed")
 def test_all_replicas_crash_and_lose_nothing(case: CaseContext) -> None:
-    """After all brokers were killed at once, every acknowledged record stands at its offset, and transactions go on."""
+    """After all brokers were killed at once, every acknowledged record is at its offset, and transactions go on."""
     (at,) = case.topic()
     known = LeaderMemory.made(case, at)
     with brokers.crashed(case, *case.brokers):
@@ -144,11 +144,11 @@ def test_all_replicas_crash_and_lose_nothing(case: CaseContext) -> None:
 @needs(THREE)
 @shares("isolated")
 def test_truncated_batches_leave_no_trace(case: CaseContext) -> None:
-    """A leader that was cut off forgets what it must truncate: the batch's retry is new, the transaction is not open."""
+    """A leader that was cut off forgets truncated batches: a retried batch is new, and the transaction is not open."""
     asked = brokers.controller(case)
     alone, other = (each for each in case.brokers if each != asked)
     here, there = replicas.placed(case, [alone, other, asked], [alone, other, asked])
-    # Its own coordinator, which verifies a transaction without any link.
+    # It is the coordinator itself, so that it verifies a transaction without a link.
     name = replicas.coordinated(case, "own", by=alone)
     producer = ScriptedProducer(case, name, timeout_ms=LONG_MS).ready()
     case.set_up("the partition is added", lambda: producer.add(there))
@@ -161,12 +161,12 @@ def test_truncated_batches_leave_no_trace(case: CaseContext) -> None:
         case.require_code("a batch that it alone has", retried.send_batch(here, batch, connection=connection, Acks=1))
         lost = producer.batch(there, ["y"])
         case.require_code("a transaction of its own", producer.send_batch(there, lost, connection=connection, Acks=1))
-        nobody = ScriptedProducer(case, None)
+        without_id = ScriptedProducer(case, None)
         for at in (here, there):
             successor = case.open_connection(brokers.elected(case, at, instead_of=alone))
-            written = nobody.batch(at, ["b"], sequence=-1)
+            written = without_id.batch(at, ["b"], sequence=-1)
             answer = case.set_up(
-                "a record by the next leader", partial(nobody.send_batch, at, written, connection=successor)
+                "a record by the next leader", partial(without_id.send_batch, at, written, connection=successor)
             )
             case.require("its offset", base_offset(answer), 1)
     for at in (here, there):
@@ -237,7 +237,7 @@ def test_a_failover_of_the_controller_repeats_no_id(case: CaseContext) -> None:
 
 
 def _ids(case: CaseContext, broker: int) -> list[int]:
-    """Ids from a broker, more than a block; while it waits for one, during an election too, it answers 14."""
+    """Get more ids from a broker than a block has; while it waits for a block, as during an election, it answers 14."""
     connection = case.open_connection(broker)
     request = case.request(
         "InitProducerId", {"TransactionalId": None, "TransactionTimeoutMs": 60_000}, connection=connection
@@ -255,8 +255,8 @@ def _ids(case: CaseContext, broker: int) -> list[int]:
 
 
 def _written(producer: ScriptedProducer, at: TopicPartition, value: str, **where: Any) -> Any:
-    nobody = ScriptedProducer(producer.case, None)
-    return nobody.produce(at, [value], sequence=-1, **where)
+    without_id = ScriptedProducer(producer.case, None)
+    return without_id.produce(at, [value], sequence=-1, **where)
 
 
 def _latest(at: TopicPartition) -> dict[str, int]:
@@ -281,7 +281,7 @@ def _required(case: CaseContext, files: Path) -> list[Path]:
 
 
 def _damage(path: Path) -> None:
-    """Change what the checksum covers: the last byte, which belongs to the last producer's entry."""
+    """Change a byte that the checksum covers: the last one, in the last producer's entry."""
     content = bytearray(path.read_bytes())
     content[-1] ^= 0xFF
     path.write_bytes(content)

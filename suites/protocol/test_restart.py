@@ -1,4 +1,4 @@
-"""COORD: what coordinators know after all brokers were away, and after the transaction log was compacted."""
+"""COORD: the state of coordinators after all brokers were away, and after the transaction log was compacted."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 #: Longer than a broker needs to stop, shorter than a case.
 TIMEOUT_MS = 4000
-#: All brokers start at the same time, and a coordinator looks for timeouts every second.
+#: All brokers start at the same time, and a coordinator checks timeouts every second.
 ENDED_WITHIN_S = 30.0
 #: The cleaner looks for work ten times a second, and the machine may be busy.
 COMPACTED_WITHIN_S = 30.0
-#: A record that is a millisecond older than the next one has a segment to itself, and only the last one is left alone.
+#: With this, records a millisecond apart are in different segments, and the cleaner skips only the last segment.
 EVERY_RECORD_A_SEGMENT = {"segment.ms": "1", "min.cleanable.dirty.ratio": "0.0"}
 #: Ids are spread over three partitions by their hashes.
 FILLERS = 12
@@ -36,7 +36,7 @@ FILLERS = 12
 
 @dataclass(slots=True, kw_only=True)
 class Population:
-    """A transactional id in each state in which nothing moves by itself, as its coordinator describes it."""
+    """A transactional id in each state that does not change by itself, as its coordinator describes it."""
 
     case: CaseContext
     at: TopicPartition
@@ -45,9 +45,9 @@ class Population:
 
     @classmethod
     def made(cls, case: CaseContext, at: TopicPartition, *, turns: int = 0) -> Population:
-        """Initialise an id for each state and bring it there, after so many committed transactions.
+        """Initialise an id for each state and bring it there, after some committed transactions.
 
-        Raises NotApplicableError where a coordinator cannot be asked.
+        Raises NotApplicableError if the states of ids cannot be read.
         """
         if not case.since("3.0.0"):
             raise NotApplicableError("DescribeTransactions begins at 3.0")
@@ -90,7 +90,7 @@ class Population:
 
 
 def _settled(case: CaseContext, producer: ScriptedProducer) -> dict[str, Any]:
-    """What must survive of an id: where nothing is open the start is that of the last one or of none (≤ 4.0)."""
+    """The fields of an id that must survive; without an open transaction the start may be the last one or none (≤ 4.0)."""
     state, producer_id, epoch, began_ms, places = described(case, producer)
     open_since = {"began": began_ms, "places": places} if state == "Ongoing" else {}
     return {"state": state, "producer": producer_id, "epoch": epoch, **open_since}
@@ -124,14 +124,14 @@ def test_a_clean_restart_changes_no_transaction(case: CaseContext) -> None:
 @needs(THREE)
 @shares("all crashed", time_critical=True)
 def test_a_crash_of_all_brokers_changes_no_transaction(case: CaseContext) -> None:
-    """After all brokers were killed at once, what was decided is completed, and every other id is as it was."""
+    """After all brokers were killed at once, decided transactions complete, and every other id is as it was."""
     one, two, coordinator = case.brokers
     at, other = case.topic(partitions=2)
     places = replicas.placed(case, *([one, two, coordinator], [two, one, coordinator]) * 2)
     population = Population.made(case, at)
     producers = [id_at(case, word, coordinator) for word in ("commit", "abort")]
     links = to(coordinator, one, two)
-    # The links lead where they should before the brokers come back: nothing of the markers that were held is let through.
+    # The links are restored before the brokers come back, so that no held marker gets through.
     with ExitStack() as away, tampered(case, FrameFilter(api="WriteTxnMarkers"), Hold(), *links) as markers:
         ends = [
             EndedTransaction.held(case, producers[0], *places[:2], commit=True),
@@ -153,7 +153,7 @@ def test_a_crash_of_all_brokers_changes_no_transaction(case: CaseContext) -> Non
 
 @contextmanager
 def compacting(case: CaseContext) -> Iterator[None]:
-    """The transaction log is cut into segments of one record each, and cleaned at once."""
+    """Cut the transaction log into segments of one record each, and have it cleaned at once."""
     try:
         set_log(case, EVERY_RECORD_A_SEGMENT)
         yield
@@ -164,7 +164,7 @@ def compacting(case: CaseContext) -> Iterator[None]:
 @requirement("COORD-14", "COORD-01")
 @needs(HASTY)
 def test_compaction_keeps_the_last_state(case: CaseContext) -> None:
-    """Of a compacted log, and after a restart on it, every transactional id is as it was."""
+    """With a compacted log, also after a restart, every transactional id is as it was."""
     (at,) = case.topic()
     turns = 3
     with compacting(case):

@@ -10,17 +10,17 @@ from wire.codes import ErrorCode as Code
 from wire.transaction_versions import TransactionVersion
 from wire.values import TopicPartition
 
-#: The last version in which a client cannot be told that it may abort and go on.
+#: The last version without TRANSACTION_ABORTABLE, which lets a client abort and go on.
 BEFORE_ABORTABLE = 10
 
 
 def begun(case: CaseContext, at: TopicPartition, what: str = "owner") -> ScriptedProducer:
-    """A producer with a transaction open on a partition, one record in it."""
+    """A producer with an open transaction that has one record on a partition."""
     return ScriptedProducer(case, f"{case.name}-{what}").ready().writes(at)
 
 
 def _versions(case: CaseContext, at: TopicPartition) -> list[int]:
-    """The highest version of Produce, and the last one without TRANSACTION_ABORTABLE where that is another."""
+    """The highest version of Produce, and the last one without TRANSACTION_ABORTABLE if they differ."""
     highest = case.version_of("Produce", case.connection(case.leader(at)))
     return sorted({highest, min(highest, BEFORE_ABORTABLE)})
 
@@ -104,12 +104,12 @@ def test_a_request_is_of_one_producer(case: CaseContext) -> None:
     leader = case.leader(here)
     case.require("both partitions have one leader", case.leader(there), leader)
     first, second = begun(case, here, "first"), begun(case, there, "second")
-    for who in (first, second):
+    for sender in (first, second):
         batches = {here: first.batch(here, ["b"], sequence=1), there: second.batch(there, ["b"], sequence=1)}
-        answer = case.ask("Produce", who.produce_body(batches), broker=leader)
+        answer = case.ask("Produce", sender.produce_body(batches), broker=leader)
         refused = int(Code.INVALID_PRODUCER_ID_MAPPING)
         expected = {str(here): refused, str(there): refused}
-        case.expect(f"the codes, sent as {who.transactional_id}", answer.codes, expected)
+        case.expect(f"the codes, sent as {sender.transactional_id}", answer.codes, expected)
     case.expect("the logs", [case.inspect.values(here), case.inspect.values(there)], [["a"], ["a"]])
     first.ends(commit=True)
     second.ends(commit=True)

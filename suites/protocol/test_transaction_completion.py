@@ -1,9 +1,8 @@
-"""TXN, between the end and its completion: while markers are being written nothing may touch the transaction.
+"""TXN, between EndTxn and completion: while markers are written, no request may change the transaction.
 
-Nobody can be asked to write markers slowly, but a transaction on many partitions takes some milliseconds to complete,
-and requests that follow EndTxn on the same connection are read as soon as it is answered. Whether they came in time is
-told by the same EndTxn at their end: up to completion it answers CONCURRENT_TRANSACTIONS. Tries in which they came too
-late say nothing and are repeated.
+A transaction on many partitions takes some milliseconds to complete. Requests after EndTxn on the same connection are
+read as soon as it is answered. A second EndTxn at their end shows whether they arrived in time: until completion it gets
+CONCURRENT_TRANSACTIONS. If they arrived too late, the attempt is inconclusive and is repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from wire.schema import Body
 from wire.transaction_versions import TransactionVersion
 from wire.values import TopicPartition
 
-#: Markers on so many partitions take tens of milliseconds, a request that finds nothing to do less than one.
+#: Markers on so many partitions take tens of milliseconds; a request without any work takes less than one.
 PARTITIONS = 200
 TRIES = 40
 COMPLETE_WITHIN_S = 15.0
@@ -40,7 +39,7 @@ class Probe:
 
 
 class SlowCompletion:
-    """Transactions that take a while to complete, each of another producer, and what is asked while they do."""
+    """Transactions that complete slowly, each of another producer, and requests during the completion."""
 
     def __init__(self, case: CaseContext) -> None:
         self.case = case
@@ -48,7 +47,7 @@ class SlowCompletion:
         self.producers = 0
 
     def open(self) -> ScriptedProducer:
-        """Set up: a transaction on every partition, with a record at least on the first."""
+        """Set up: open a transaction on every partition, with a record at least on the first."""
         case, first = self.case, self.places[0]
         self.producers += 1
         producer = ScriptedProducer(case, f"{case.name}-slow-{self.producers}").ready()
@@ -62,20 +61,19 @@ class SlowCompletion:
         return producer
 
     def ask(self, make: Callable[[ScriptedProducer], Probe], *, commit: bool) -> Response:
-        """Transactions until a probe came in time, which is required, and what it was answered."""
+        """End transactions until a probe arrives in time, which is required; returns its answer."""
         for _ in range(TRIES):
             producer = self.open()
             if (answer := self._probed(producer, make(producer), commit=commit)) is not None:
                 self._expect_end(producer, commit=commit)
                 return answer
         self.case.require(f"tries of {TRIES} in which the probe came before the completion", 0, 1)
-        raise AssertionError("what is required and does not hold ends the script")
+        raise AssertionError("an unmet precondition ends the script")
 
     def _probed(self, producer: ScriptedProducer, probe: Probe, *, commit: bool) -> Response | None:
-        """End the transaction, and what the probe was answered; None when it may have come too late.
+        """End the transaction and send a probe; returns its answer, or None if it may have arrived too late.
 
-        One probe at a time: none of those that come too late leaves anything behind to which the same EndTxn answers
-        CONCURRENT_TRANSACTIONS.
+        There is one probe per transaction: a late one does not cause CONCURRENT_TRANSACTIONS in the second EndTxn.
         """
         case, same = self.case, Probe(api="EndTxn", body=producer.end_body(commit=commit))
         assert producer.transactional_id is not None
@@ -87,7 +85,7 @@ class SlowCompletion:
         return answer if last.code == Code.CONCURRENT_TRANSACTIONS else None
 
     def continued(self, producer: ScriptedProducer) -> Response | None:
-        """End the transaction, and what the next one's first batch was answered; None when it may have come too late."""
+        """End the transaction and send the first batch of the next; returns its answer, or None if it may have been late."""
         case, at = self.case, self.places[0]
         assert producer.transactional_id is not None
         connection = case.open_connection(case.coordinator(producer.transactional_id))
@@ -101,7 +99,7 @@ class SlowCompletion:
         return answer if again.code == Code.CONCURRENT_TRANSACTIONS else None
 
     def _expect_end(self, producer: ScriptedProducer, *, commit: bool) -> None:
-        """Claim that the transaction ends as it would have without the probes."""
+        """Claim that the transaction ends as without probes."""
         case, before = self.case, producer.now
         again = case.poll_until(
             lambda: producer.copy().end(commit=commit, epoch=before.epoch),
@@ -118,17 +116,17 @@ class SlowCompletion:
             word = result(commit=commit)
             case.expect("the transaction", told, [word, before.id, following(case, producer), []])
         for at in (self.places[0], self.places[-1]):
-            kinds = [kind for kind, who, _ in case.inspect.markers(at) if who == before.id]
+            kinds = [kind for kind, id_, _ in case.inspect.markers(at) if id_ == before.id]
             case.expect(f"the markers of {at}", kinds, ["commit" if commit else "abort"])
 
 
 def following(case: CaseContext, producer: ScriptedProducer) -> int:
-    """The epoch that is current as soon as the open transaction's end is decided."""
+    """The current epoch once the end of the open transaction is decided."""
     return producer.now.epoch + (case.transaction_version is TransactionVersion.TV2)
 
 
 def initialisation(case: CaseContext, producer: ScriptedProducer, *, continues: bool) -> Probe:
-    """InitProducerId, plain or with the id and epoch that are current now."""
+    """InitProducerId, plain or with the current id and epoch."""
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
     if continues:
         body |= {"ProducerId": producer.now.id, "ProducerEpoch": following(case, producer)}
@@ -136,7 +134,7 @@ def initialisation(case: CaseContext, producer: ScriptedProducer, *, continues: 
 
 
 def addition(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) -> Probe:
-    """AddPartitionsToTxn with the id and epoch that are current now."""
+    """AddPartitionsToTxn with the current id and epoch."""
     body = {
         "V3AndBelowTransactionalId": producer.transactional_id,
         "V3AndBelowProducerId": producer.now.id,
@@ -149,7 +147,7 @@ def addition(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) 
 @requirement("TXN-04")
 @versions(*BOTH)
 def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> None:
-    """InitProducerId is told to wait while markers are written, and changes nothing."""
+    """While markers are written, InitProducerId gets CONCURRENT_TRANSACTIONS and changes nothing."""
     completion = SlowCompletion(case)
     for commit in (True, False):
         for continues in (False, True) if case.since("2.5.0") else (False,):
@@ -161,7 +159,7 @@ def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> 
 @requirement("TXN-13")
 @versions(*BOTH)
 def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) -> None:
-    """AddPartitionsToTxn is told to wait while markers are written, and changes nothing."""
+    """While markers are written, AddPartitionsToTxn gets CONCURRENT_TRANSACTIONS and changes nothing."""
     completion = SlowCompletion(case)
     (other,) = case.topic()
     for commit in (True, False):
@@ -172,7 +170,7 @@ def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) 
 @requirement("TXN-17", "TXN-18", "TV2-05")
 @versions(*BOTH)
 def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
-    """While markers are written EndTxn is told to wait, whatever it wants."""
+    """While markers are written, EndTxn gets CONCURRENT_TRANSACTIONS, for a commit and for an abort."""
     completion = SlowCompletion(case)
 
     def end(producer: ScriptedProducer, *, commit: bool, epoch: int = 0) -> Probe:
@@ -190,7 +188,7 @@ def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
 @requirement("TXN-30")
 @versions(TransactionVersion.TV2)
 def test_a_leader_waits_for_the_transaction_before(case: CaseContext) -> None:
-    """The first batch of the next transaction is taken, or refused as too early after the leader has waited itself."""
+    """The first batch of the next transaction is taken, or the leader waits itself and then refuses it as too early."""
     completion = SlowCompletion(case)
     for _ in range(TRIES):
         producer = completion.open()

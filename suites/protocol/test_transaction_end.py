@@ -1,4 +1,4 @@
-"""TXN, ending: EndTxn, once and again, and what it leaves in logs, in the coordinator and before readers."""
+"""TXN, ending: EndTxn, once and repeated, and its effect on logs, coordinators and readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPLETE_WITHIN_S = 15.0
 
 
 def opened(case: CaseContext, *, partitions: int = 1) -> tuple[ScriptedProducer, tuple[TopicPartition, ...]]:
-    """A producer with a transaction open on the partitions of a new topic, one record on each."""
+    """A producer with an open transaction on the partitions of a new topic, with one record on each."""
     places = case.topic(partitions=partitions)
     return ScriptedProducer(case, f"{case.name}-owner").ready().writes(*places), places
 
@@ -119,7 +119,7 @@ def _ended_twice(case: CaseContext, *, commit: bool) -> None:
 
 
 def _expect_empty_abort(case: CaseContext, producer: ScriptedProducer) -> None:
-    """The abort of a transaction that has nothing in it yet: a yes, and another epoch."""
+    """Claim that the abort of a transaction without partitions succeeds and raises the epoch."""
     before = producer.now
     answer = producer.end(commit=False)
     case.expect_code("an abort with the current epoch", answer, Code.NONE)
@@ -195,7 +195,7 @@ def test_an_empty_transaction_is_not_committed(case: CaseContext) -> None:
 @requirement("TXN-28")
 @versions(*BOTH)
 def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
-    """EndTxn whose answer was lost is sent again and answered as the first would have been; nothing is decided twice."""
+    """EndTxn that is sent again after a lost answer gets the answer of the first; nothing is decided twice."""
     for commit in (True, False):
         (at,) = case.topic()
         producer = ScriptedProducer(case, f"{case.name}-{commit}").ready().writes(at)

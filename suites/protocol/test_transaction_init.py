@@ -15,17 +15,17 @@ from wire.schema import Body
 from wire.transaction_versions import TransactionVersion
 from wire.values import Producer
 
-#: The last epoch that is handed out; the one above is kept for fencing.
+#: The last epoch that a producer gets; the one above is reserved for fencing.
 LAST_EPOCH = 32_766
-#: What says in a line of the broker's log that an id was initialised.
+#: The logger of the broker that writes a line for each initialised id.
 COORDINATOR = "kafka.coordinator.transaction.TransactionCoordinator"
-#: So many answers fit in a connection's buffers while nobody reads them.
-FLOOD = 2_000
+#: So many unread answers fit in a connection's buffers.
+UNREAD_MAX = 2_000
 MAX_TIMEOUT_MS = 900_000
 
 
 def uninitialised(case: CaseContext, what: str) -> ScriptedProducer:
-    """A producer with a transactional id of its own, not yet initialised."""
+    """A producer with a new transactional id, not yet initialised."""
     return ScriptedProducer(case, f"{case.name}-{what}")
 
 
@@ -191,10 +191,10 @@ def test_an_exhausted_epoch_can_be_fenced(case: CaseContext) -> None:
     case.expect_code("InitProducerId during the transaction", producer.init(), Code.CONCURRENT_TRANSACTIONS)
     case.expect_code("InitProducerId afterwards", no_longer_busy(case, producer), Code.NONE)
     case.expect("its id", producer.now.id, older.now.id, Relation.DIFFERS)
-    # Either the initialisation draws the new id, or already the abort does (KAFKA-20090) and the initialisation
+    # The initialisation draws the new id, or the abort already did (KAFKA-20090) and the initialisation
     # raises its epoch.
     case.expect("its epoch", producer.now.epoch, [0, 1] if case.level == 2 else [0], Relation.ONE_OF)
-    # Where the coordinator still knows the old id as its own former one, it fences.
+    # A coordinator that still has the old id as the previous one fences it.
     codes = (Code.INVALID_PRODUCER_ID_MAPPING, Code.PRODUCER_FENCED)
     case.expect_code("EndTxn with the old id", older.end(commit=True), *codes)
     case.expect("the markers", case.inspect.markers(at), [("abort", older.now.id, LAST_EPOCH + 1)])
@@ -218,7 +218,7 @@ def test_the_end_in_the_last_epoch_answers_with_another_id(case: CaseContext) ->
     answer = older.copy().end(commit=True)
     case.expect_code("the same EndTxn again", answer, Code.NONE)
     case.expect("what it answers with", _told(answer), producer.now)
-    # The leader knows the older epoch, and looks at it before it asks the coordinator since KAFKA-18042.
+    # The leader has the older epoch, and since KAFKA-18042 checks it before it asks the coordinator.
     refused = Code.INVALID_PRODUCER_EPOCH if case.since("4.1.0") else Code.INVALID_PRODUCER_ID_MAPPING
     case.expect_code("a batch with the old id", older.produce(at, ["x"]), refused)
     producer.writes(at, values=["b"]).ends(commit=True)
@@ -228,7 +228,7 @@ def test_the_end_in_the_last_epoch_answers_with_another_id(case: CaseContext) ->
 
 
 def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
-    """Initialise until the producer has the last epoch there is."""
+    """Initialise until the producer has the last epoch."""
     assert producer.transactional_id is not None
     connection = case.open_connection(case.coordinator(producer.transactional_id))
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
@@ -236,7 +236,7 @@ def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
     last: Body = {"ErrorCode": 0, "ProducerId": producer.now.id, "ProducerEpoch": producer.now.epoch}
     with settings.quiet(case, connection.broker, COORDINATOR):
         while last["ErrorCode"] == Code.NONE and last["ProducerEpoch"] < LAST_EPOCH:
-            count = min(FLOOD, LAST_EPOCH - last["ProducerEpoch"])
+            count = min(UNREAD_MAX, LAST_EPOCH - last["ProducerEpoch"])
             last = case.send_many(request, connection=connection, count=count)[-1]
     told = [last["ErrorCode"], last["ProducerId"], last["ProducerEpoch"]]
     case.require("the last of the initialisations", told, [0, producer.now.id, LAST_EPOCH])

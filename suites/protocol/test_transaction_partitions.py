@@ -1,4 +1,4 @@
-"""TXN, growing: AddPartitionsToTxn, which tells the coordinator where a transaction is about to write."""
+"""TXN, growing: AddPartitionsToTxn, which registers the partitions that a transaction will write to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
 from wire.values import Producer, TopicPartition
 
-#: Brokers ask each other at v4 and later; from this version on they can be told TRANSACTION_ABORTABLE.
+#: Brokers send v4 and later to each other; from this version on the answer can be TRANSACTION_ABORTABLE.
 ABORTABLE_SINCE = 5
 
 
 def each(answer: Response, *places: TopicPartition, code: Code) -> dict[str, int]:
-    """The codes of an answer that says the same of every partition."""
+    """The codes of an answer with the same code for every partition."""
     prefix = "" if answer.version < 4 else f"{answer['ResultsByTransaction'][0]['TransactionalId']}-"
     return {f"{prefix}{at}": int(code) for at in places}
 
@@ -114,7 +114,7 @@ def test_verification_tells_members_from_others(case: CaseContext) -> None:
 
 @requirement("TXN-15", "ERR-02")
 def test_verification_answers_in_the_words_of_its_version(case: CaseContext) -> None:
-    """A broker that verifies at v4 does not know TRANSACTION_ABORTABLE and is told INVALID_TXN_STATE."""
+    """A broker that verifies at v4 does not know TRANSACTION_ABORTABLE and gets INVALID_TXN_STATE."""
     inside, outside = case.topic(partitions=2)
     producer = transactional(case)
     case.require_code("AddPartitionsToTxn", producer.add(inside))
@@ -123,13 +123,13 @@ def test_verification_answers_in_the_words_of_its_version(case: CaseContext) -> 
     case.expect("the codes", answer.codes, expected)
 
 
-def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, version: int) -> Response:
-    """AddPartitionsToTxn as a leader sends it to the coordinator to verify a batch; of one topic."""
+def verify(producer: ScriptedProducer, identity: Producer, *places: TopicPartition, version: int) -> Response:
+    """Send AddPartitionsToTxn for one topic, as a leader does to verify a batch."""
     topic = {"Name": places[0].topic, "Partitions": [at.partition for at in places]}
     transaction = {
         "TransactionalId": producer.transactional_id,
-        "ProducerId": who.id,
-        "ProducerEpoch": who.epoch,
+        "ProducerId": identity.id,
+        "ProducerEpoch": identity.epoch,
         "VerifyOnly": True,
         "Topics": [topic],
     }
@@ -142,7 +142,7 @@ def verify(producer: ScriptedProducer, who: Producer, *places: TopicPartition, v
 def _expect_transaction(
     case: CaseContext, producer: ScriptedProducer, state: str, places: tuple[TopicPartition, ...]
 ) -> None:
-    """Claim what the coordinator says of a transaction, where it can be asked."""
+    """Claim the state and partitions of a transaction, if they can be read."""
     assert producer.transactional_id is not None
     if case.since("3.0.0"):
         case.expect("the state", case.inspect.state(producer.transactional_id), state)

@@ -1,4 +1,4 @@
-"""TV2: transaction.version 2 (KIP-890 part 2), in which every transaction has an epoch of its own."""
+"""TV2: transaction.version 2 (KIP-890 part 2), in which every transaction has its own epoch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEATURE = "transaction.version"
 #: ApiVersions up to v3 leaves out features whose lowest level is 0 (KAFKA-17011).
 API_VERSIONS = 4
 GOES_ON_WITHIN_S = 5.0
-#: What a TV1 producer sends, whatever the broker offers.
+#: The versions that a TV1 producer sends, also to brokers that offer higher ones.
 PRODUCE_TV1, END_TV1 = AT_MOST[TransactionVersion.TV1]["Produce"], AT_MOST[TransactionVersion.TV1]["EndTxn"]
 
 
@@ -114,7 +114,7 @@ def test_a_transaction_begins_at_sequence_0(case: CaseContext) -> None:
 @requirement("TV2-14", "FENCE-07")
 @versions(TransactionVersion.TV2)
 def test_a_timed_out_transaction_is_not_committed(case: CaseContext) -> None:
-    """After a timeout the owner cannot commit, and goes on with the epoch that its abort is answered with."""
+    """After a timeout the owner cannot commit, and goes on with the epoch in the answer to its abort."""
     (at,) = case.topic()
     producer = short(case, "owner").writes(at)
     current = producer.now
@@ -230,7 +230,7 @@ def test_newer_requests_at_level_0_leave_the_id_usable(case: CaseContext) -> Non
             partial(ask, producers[api]), lambda seen: seen.code not in NOT_NOW, within_s=GOES_ON_WITHIN_S
         )
         case.expect_code(f"{api} v{answer.version}", answer, Code.NONE, Code.UNSUPPORTED_VERSION)
-    # Asked for in turns: where all three ids are stuck, that is waited for once.
+    # The three ids are asked in turn, so that the wait for stuck ids happens once.
     again = case.poll_until(
         lambda: [each.copy().init() for each in producers.values()],
         lambda seen: not any(each.code == Code.CONCURRENT_TRANSACTIONS for each in seen),
@@ -279,7 +279,7 @@ def test_the_level_changes_under_a_transaction(case: CaseContext) -> None:
 
 
 def _set_level(case: CaseContext, level: int, *, upgrade_type: int) -> None:
-    """Set up: finalize another level; 1 raises it, 2 lowers it where nothing is lost by that."""
+    """Set up: finalize another level; 1 raises it, 2 lowers it if that loses nothing."""
     update = {"Feature": FEATURE, "MaxVersionLevel": level, "UpgradeType": upgrade_type}
     case.require_code(f"UpdateFeatures to {level}", case.ask("UpdateFeatures", {"FeatureUpdates": [update]}))
     seen = case.poll_until(

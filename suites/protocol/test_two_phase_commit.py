@@ -1,4 +1,4 @@
-"""2PC: how far brokers implement KIP-939, in which somebody else decides a Kafka transaction."""
+"""2PC: how far brokers implement KIP-939, in which an external coordinator decides a Kafka transaction."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_prepared_transaction_waits_until_it_is_terminated(case: CaseContext) 
     patient = ScriptedProducer(case, f"{case.name}-patient", timeout_ms=TIMEOUT_MS)
     case.set_up("InitProducerId", lambda: patient.init(version=VERSION, Enable2Pc=True))
     patient.writes(here)
-    # An ordinary transaction that is opened later and has the same timeout tells when the other's has passed.
+    # An ordinary transaction with the same timeout is opened later; its abort shows that the timeout has passed.
     ordinary = ScriptedProducer(case, f"{case.name}-ordinary", timeout_ms=TIMEOUT_MS).ready().writes(there)
     markers = case.poll_until(lambda: case.inspect.markers(there), bool, within_s=SOON_S)
     told = [(kind, producer) for kind, producer, _ in markers]

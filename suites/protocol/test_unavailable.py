@@ -1,8 +1,7 @@
-"""COORD, ISO and GRP: what brokers answer while they cannot know yet, or cannot keep what they are told.
+"""COORD, ISO and GRP: answers of brokers that cannot know the answer yet, or cannot store a change.
 
-A transaction log without enough replicas, a leader that was just elected, a group coordinator that is still loading:
-each is held in that state by the Fetch requests of replicas that wait on their links, or by a log that takes long to
-load.
+The transaction log has too few replicas, a leader was just elected, or a group coordinator still loads. The cases keep
+brokers in these states: they hold the Fetch requests of replicas on their links, or make a log slow to load.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from wire.records import encode
 from wire.transaction_versions import TransactionVersion
 from wire.values import Isolation, TopicPartition
 
-#: A leader takes replica.lag.time.max.ms (3 s) to give a replica up, and looks every half of that.
+#: A leader gives up a replica after replica.lag.time.max.ms (3 s), and checks in half of that.
 SHRUNK_WITHIN_S = 20.0
-#: How often an id is initialised in vain.
+#: How often an initialisation must fail.
 ATTEMPTS = 3
 #: Ids are spread over three partitions by their hashes.
 NEIGHBOURS_TRIED = 40
@@ -55,7 +54,7 @@ def test_a_state_that_cannot_be_kept_is_not_taken(case: CaseContext) -> None:
     links = into(coordinator, asked, leader)
     with tampered(case, FrameFilter(api="Fetch"), Hold(), *links) as fetches:
         fetches.met("a Fetch of each follower", *links)
-        # A replica is given up only when it lacks something: this waits until the others have it.
+        # The leader gives up a replica only if it lacks a record, such as this one, which waits for replicas.
         waiting = _initialises(case, probe, coordinator)
         look = partial(replicas.in_sync, case, log)
         alone = case.poll_until(look, lambda seen: seen == [coordinator], within_s=SHRUNK_WITHIN_S)
@@ -89,7 +88,7 @@ def _neighbours(case: CaseContext, log: TopicPartition) -> list[ScriptedProducer
 
 
 def _initialises(case: CaseContext, producer: ScriptedProducer, coordinator: int) -> Sent:
-    """Ask for the producer's first epoch, and do not wait for the answer."""
+    """Send InitProducerId for the producer, without waiting for the answer."""
     connection = case.open_connection(coordinator)
     body = {"TransactionalId": producer.transactional_id, "TransactionTimeoutMs": producer.timeout_ms}
     return case.send(case.request("InitProducerId", body, connection=connection), connection=connection)
@@ -98,7 +97,7 @@ def _initialises(case: CaseContext, producer: ScriptedProducer, coordinator: int
 def latest(
     case: CaseContext, at: TopicPartition, *, version: int, timestamp: int = LATEST, isolation: int = 0
 ) -> Response:
-    """ListOffsets of the partition's leader, asked once."""
+    """Send one ListOffsets to the partition's leader."""
     place = {"PartitionIndex": at.partition, "CurrentLeaderEpoch": -1, "Timestamp": timestamp}
     body = {"ReplicaId": -1, "IsolationLevel": isolation, "Topics": [{"Name": at.topic, "Partitions": [place]}]}
     return case.ask("ListOffsets", body, broker=case.leader(at), version=version)
@@ -116,16 +115,16 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(case: CaseContext) -> No
     links = (_link(far, old), _link(old, new), _link(far, new))
     with tampered(case, FrameFilter(api="Fetch"), Hold(), *links) as fetches:
         fetches.met("a Fetch of the follower that lags", links[0])
-        nobody = ScriptedProducer(case, None)
-        batch = nobody.batch(at, ["b"], sequence=-1)
-        case.require_code("a record that two replicas have", nobody.send_batch(at, batch, Acks=1))
+        without_id = ScriptedProducer(case, None)
+        batch = without_id.batch(at, ["b"], sequence=-1)
+        case.require_code("a record that two replicas have", without_id.send_batch(at, batch, Acks=1))
         known = case.poll_until(lambda: _size(case, at, new), lambda seen: seen == _size(case, at, old), within_s=10)
         case.require("bytes of the log at the next leader", known, _size(case, at, old))
         told = latest(case, at, version=5)
         case.require_code("ListOffsets before the election", told)
         case.require("the latest offset before the election", told["Topics"][0]["Partitions"][0]["Offset"], 1)
         replicas.elected(case, at, new)
-        # Metadata names it before it knows: asked too soon it says, lawfully, that it is not the leader.
+        # Metadata may name it before it knows that itself. Until then it answers that it is not the leader, as expected.
         known = case.poll_until(
             lambda: latest(case, at, version=5, timestamp=EARLIEST).code,
             lambda code: code != Code.NOT_LEADER_OR_FOLLOWER,
@@ -133,7 +132,7 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(case: CaseContext) -> No
         )
         case.require("the next leader knows that it leads", known != Code.NOT_LEADER_OR_FOLLOWER, True)
         answers = _too_early(case, at)
-        # Once it has given up both followers, its high watermark is where its log ends, and it may name that.
+        # Once it has given up both followers, its high watermark is the end of its log, and it may answer with that.
         case.require("replicas in sync meanwhile", len(replicas.in_sync(case, at)), 2, Relation.AT_LEAST)
         for what, answer, code in answers:
             case.expect_code(what, answer, code)
@@ -146,7 +145,7 @@ def test_a_new_leader_does_not_guess_where_the_log_ends(case: CaseContext) -> No
 
 
 def _too_early(case: CaseContext, at: TopicPartition) -> list[tuple[str, Response, Code]]:
-    """What a leader that does not know yet where its log ends is asked, what it answers, and the lawful code."""
+    """Requests to a leader that cannot know yet where its log ends: name, answer and expected code."""
     unknown = ((5, Code.OFFSET_NOT_AVAILABLE), (4, Code.LEADER_NOT_AVAILABLE))
     asked = [
         (
@@ -165,18 +164,18 @@ def _link(source: int, target: int) -> Link:
 
 
 def _size(case: CaseContext, at: TopicPartition, broker: int) -> int:
-    """How long a replica's log is, in bytes."""
+    """The length of a replica's log in bytes."""
     body = {"Topics": [{"Topic": at.topic, "Partitions": [at.partition]}]}
     found = case.client.call("DescribeLogDirs", body, broker=broker)["Results"][0]["Topics"]
     return int(found[0]["Partitions"][0]["PartitionSize"]) if found else 0
 
 
-#: Committed offsets that a coordinator has to load, which takes it about half a second, the next cases' ones as well.
+#: Committed offsets that a coordinator must load, which takes about half a second, also in later cases.
 LOADED, PER_BATCH = 300_000, 20_000
-#: Enough to meet it while it loads.
+#: Enough for some requests to arrive while it loads.
 MOVES = 4
 TAKEN_WITHIN_S = 60.0
-#: Brokers take records for internal topics from clients of this name only.
+#: Brokers accept records for internal topics only from clients with this name.
 ADMINISTRATOR = "__admin_client"
 
 
@@ -184,7 +183,7 @@ ADMINISTRATOR = "__admin_client"
 @needs(THREE)
 @versions(TransactionVersion.TV1)
 def test_a_group_coordinator_that_loads_says_so(case: CaseContext) -> None:
-    """While a group coordinator loads, TxnOffsetCommit is answered with what its version declares retriable."""
+    """While a group coordinator loads, TxnOffsetCommit gets a code that its version declares retriable."""
     (at,) = case.topic()
     group = f"{case.name}-group"
     count = len(case.client.metadata([GROUPS_TOPIC]).topics[GROUPS_TOPIC].partitions) or _made(case, group)
@@ -217,7 +216,7 @@ def test_a_group_coordinator_that_loads_says_so(case: CaseContext) -> None:
 def _taken(
     owner: ScriptedProducer, group: str, at: TopicPartition, connection: BrokerConnection, met: dict[int, set[int]]
 ) -> None:
-    """Commit an offset at one broker in all versions until it is taken; remember what else was answered as its leader."""
+    """Commit an offset at one broker in all versions until it succeeds; collects the codes before that in `met`."""
     case = owner.case
     topic = {"Name": at.topic, "Partitions": [{"PartitionIndex": at.partition, "CommittedOffset": 7}]}
     identity = {"ProducerId": owner.now.id, "ProducerEpoch": owner.now.epoch}
@@ -236,13 +235,13 @@ def _taken(
 
 
 def _made(case: CaseContext, group: str) -> int:
-    """The number of partitions of the coordinators' topic, once there is one."""
+    """The number of partitions of the group coordinators' topic, once it exists."""
     case.group_coordinator(group)
     return len(case.client.metadata([GROUPS_TOPIC]).topics[GROUPS_TOPIC].partitions)
 
 
 def _fill(case: CaseContext, log: TopicPartition, at: TopicPartition) -> None:
-    """Write committed offsets into a coordinator's log, as a long life would."""
+    """Write committed offsets into a coordinator's log, as after long use."""
     group, topic = b"of-long-ago", at.topic.encode()
     # OffsetCommitKey v1: group, topic, partition. OffsetCommitValue v1: offset, metadata, times of commit and expiry.
     key = struct.pack(f">hh{len(group)}sh{len(topic)}si", 1, len(group), group, len(topic), topic, at.partition)

@@ -125,7 +125,7 @@ class CaseContext:
 
     def open_connection(self, broker: int) -> BrokerConnection:
         """Open one more connection to a broker, for the script only."""
-        name = f"broker {broker}, connection {len(self._others) + 2}"
+        name = f"broker {broker}, connection {len(self._own_connections) + 2}"
         connection = BrokerConnection(broker=broker, name=name, wire=self._open(broker))
         self._own_connections.append(connection)
         return connection
