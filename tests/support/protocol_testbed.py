@@ -1,4 +1,4 @@
-"""Sweeps and their plugin without a cluster: what is planned, leased and performed is the test's own."""
+"""Case runners and their plugin without a cluster: the test supplies plans, clusters and cases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolP
         options=(),
     )
     plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), StopRequests())
-    plugin.record.machine = {"processors": "2"}  # what is found here is no part of these tests
+    plugin.record.machine = {"processors": "2"}  # the real machine is no part of these tests
     plugin.record.narrowed_by = keyword
     plugin.record.plan(planned_of(case_of(each)) for each in planned)
     return plugin
@@ -59,7 +59,7 @@ def case_of(script: Script) -> ProtocolCase:
 
 
 def bare_runner(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> CaseRunner:
-    """A sweep without clusters: good for all that is decided before one is started."""
+    """A case runner without clusters, for decisions before one starts."""
     runner = object.__new__(CaseRunner)
     runner.directory, runner.release, runner._runtime, runner._catalogue = directory, release, runtime, load()
     runner._clients = OpenClients()
@@ -67,7 +67,7 @@ def bare_runner(directory: Path, *, release: str = "4.3.1", runtime: str = "loca
 
 
 def served_runner(directory: Path, monkeypatch: pytest.MonkeyPatch) -> CaseRunner:
-    """A sweep whose cases find a cluster, of which nothing can be asked."""
+    """A case runner with a cluster that answers nothing."""
     runner, client = bare_runner(directory), MagicMock()
     client.__enter__.return_value = client
     client.connection.return_value = SimpleNamespace(features={})

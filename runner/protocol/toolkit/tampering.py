@@ -1,8 +1,12 @@
 """Tampers with frames between brokers: holds them, drops them, or answers them in place of the target.
 
-Requests between brokers about transactions travel on links: the markers of a coordinator to the leaders
-(WriteTxnMarkers), the question of a leader to the coordinator whether a partition was added (AddPartitionsToTxn v4+), and
-the Fetch of a replica. While the markers of a transaction are held, it provably stays in Prepare.
+Requests between brokers about transactions travel on links:
+
+- WriteTxnMarkers: the markers of a coordinator to the leaders
+- AddPartitionsToTxn v4+: the question of a leader to the coordinator whether a partition was added
+- Fetch of a replica
+
+While the markers of a transaction are held, it provably stays in Prepare.
 
 Only the named links are led through frame-aware links. This closes their connections, at the begin and at the end, and
 brokers connect again at once. A broker has no link to itself, so a script places coordinator and leaders apart.

@@ -1,4 +1,4 @@
-"""Cases that share an outage: whose verdict is whose, and what is performed again when the outage does not come off."""
+"""Cases that share an outage: each gets its own verdict, and is performed again alone if the outage fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wire.transaction_versions import TransactionVersion
 def test_cases_that_share_an_outage_answer_for_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, returns: bool
 ) -> None:
-    """Each has the verdict of its own script; what an outage broke that did not come off is performed again, alone."""
+    """Each has the verdict of its own script; a case that a failed outage broke is performed again, alone."""
     brokers: list[str] = []
 
     def outage() -> None:
@@ -52,7 +52,7 @@ def test_cases_that_share_an_outage_answer_for_themselves(
         )
         for observed in (48, 0)
     ]
-    # Another one of them is not for this release, and takes no part.
+    # One more case does not apply to this release, and takes no part.
     cases.append(replace(cases[0], key="other", needs=Needs(level=1), transaction_version=TransactionVersion.TV2))
     runner.release = "3.9.2"
     ended = runner.perform_together(cases)
@@ -69,7 +69,7 @@ def test_cases_that_share_an_outage_answer_for_themselves(
 
 @pytest.mark.parametrize("shares", ["stopped", "crashed"])
 def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: str) -> None:
-    """What was seen before an outage that did not come off stands, even if it is not seen again; the others begin anew."""
+    """A violation before a failed outage counts, even if it does not appear again; the others are performed again."""
     runner, seen, fates = served_runner(tmp_path, monkeypatch), iter((0, 48)), iter((False, True, True))
 
     def outage() -> None:
@@ -100,8 +100,8 @@ def test_a_violation_is_not_performed_away(tmp_path: Path, monkeypatch: pytest.M
     assert next(seen) == 48, "it was performed again"
 
 
-def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Path) -> None:
-    """Of cases that share their outages those that do not apply stay so."""
+def test_a_cluster_that_does_not_start_changes_no_inapplicable_case(tmp_path: Path) -> None:
+    """Of cases that share their outages, those that do not apply stay NOT APPLICABLE."""
 
     def lease(_: object) -> None:
         raise ClusterUnhealthyError("Broker 1 does not start.")
@@ -119,7 +119,7 @@ def test_a_cluster_that_does_not_start_is_no_news_to_who_needs_none(tmp_path: Pa
 
 
 def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
-    """A pass at the second attempt has a line that tells of the first."""
+    """A pass at the second attempt has a line about the first."""
     plugin = plugin_of(tmp_path, PASSED)
     outcome = CaseResult(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
     plugin._workers = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
@@ -132,8 +132,8 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shares", [("stoped",), ("crashed", "stopped"), ()])
-def test_an_outage_that_nobody_goes_through_is_refused(shares: tuple[str, ...]) -> None:
-    """Nobody would begin a case that shares it, or the outages in another order."""
+def test_an_unknown_outage_is_refused(shares: tuple[str, ...]) -> None:
+    """A case that shares it, or outages in another order, would never begin."""
     item = MagicMock()
     item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Whoever asks a cluster that is taken away learns of it at once, whichever of several clients it asks with."""
+"""When a cluster is taken away, each of its clients fails at once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from runner.protocol.open_clients import OpenClients
 from tests.support.wire_definitions import definitions
 from wire.errors import AbandonedError, ConnectError
 
-NOBODY = "127.0.0.1:1"
+UNREACHABLE = "127.0.0.1:1"
 
 
 def test_every_client_is_abandoned_also_one_that_comes_late() -> None:
-    """Two that are open, and one that is opened afterwards, try no broker any more; one that has ended is forgotten."""
+    """Two open clients, and one that is opened later, try no broker any more; a closed client is not abandoned."""
     clients = OpenClients()
-    with clients.opened(NOBODY, definitions()) as ended:
+    with clients.opened(UNREACHABLE, definitions()) as ended:
         pass
-    with clients.opened(NOBODY, definitions()) as one, clients.opened(NOBODY, definitions()) as two:
+    with clients.opened(UNREACHABLE, definitions()) as one, clients.opened(UNREACHABLE, definitions()) as two:
         clients.abandon()
-        with clients.opened(NOBODY, definitions()) as late:
+        with clients.opened(UNREACHABLE, definitions()) as late:
             for client in (one, two, late):
                 with pytest.raises(AbandonedError):
                     client.pool.at(client.pool.bootstrap[0], client.deadline())

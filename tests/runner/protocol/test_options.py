@@ -1,4 +1,4 @@
-"""`pytest suites/protocol`: what it lists and refuses, and that scenarios and cases do not mix."""
+"""`pytest suites/protocol`: its listing, the options that it refuses, and that scenarios and cases do not mix."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_cases_are_no_scenarios(tmp_path: Path) -> None:
     ],
 )
 def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], sentence: str, tmp_path: Path) -> None:
-    """What cannot be is refused before anything starts."""
+    """A wrong option is refused before anything starts."""
     done = pytest_of("suites/protocol", *options, directory=tmp_path)
     assert sentence in done.stdout + done.stderr
     assert done.returncode == 4
@@ -67,8 +67,8 @@ def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], senten
 
 
 def test_a_selection_of_nothing_is_inconclusive(tmp_path: Path) -> None:
-    """Zero cases is not a pass. Nothing follows the closing line, such as a complaint about a file that nobody closed."""
-    # As tox asks for it; what that plugin of pytest keeps alive is never complained about.
+    """Zero cases is not a PASS. Nothing follows the closing line, such as a warning about a file that was not closed."""
+    # As in tox. That plugin of pytest keeps files open, and then there would never be a warning.
     options = ("-p", "no:hypothesispytest", "-k", "no_such_case")
     done = pytest_of("suites/protocol", *options, directory=tmp_path)
     assert done.returncode == 2, done.stdout

@@ -1,4 +1,4 @@
-"""Cases that share the outages of their brokers: one at a time, one outage for all, and each answers for itself."""
+"""Cases that share the outages of their brokers: one case runs at a time, one outage serves all, each has its own end."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from suites.protocol import test_expiry as expiry
 
 
 @dataclass
-class Broker:
-    """Remembers what happened, in order; the event named `refuses` fails."""
+class FakeBroker:
+    """Remembers the events and the steps of cases, in order; the event named `refuses` fails."""
 
     seen: list[str] = field(default_factory=list)
     refuses: str = ""
@@ -67,14 +67,14 @@ def participant(play: Callable[[OnOutage], str], *shares: str, time_critical: bo
 
 def test_a_case_alone_goes_through_its_own_outages() -> None:
     """Without other cases, each event happens at once."""
-    broker = Broker()
+    broker = FakeBroker()
     assert broker.case("a", "stop")(at_once) == "a"
     assert broker.seen == ["a before", "stop", "a in stop", "return", "a after stop"]
 
 
 def test_an_outage_is_shared_and_cases_take_turns() -> None:
     """The broker goes once and comes back once; a time-critical case begins last and goes on first."""
-    broker = Broker()
+    broker = FakeBroker()
     participants = [
         participant(broker.case("a", "stop"), "stopped", time_critical=True),
         participant(broker.case("b", "stop"), "stopped"),
@@ -96,7 +96,7 @@ def test_an_outage_is_shared_and_cases_take_turns() -> None:
 
 def test_a_case_that_shares_a_later_outage_begins_after_the_earlier_ones() -> None:
     """A broker that is to be killed was not stopped since the case began, for no other case either."""
-    broker = Broker()
+    broker = FakeBroker()
     participants = [
         participant(broker.case("crash", "kill"), "crashed"),
         participant(broker.case("both", "stop", "kill"), "stopped", "crashed"),
@@ -112,7 +112,7 @@ def test_a_case_that_shares_a_later_outage_begins_after_the_earlier_ones() -> No
 
 def test_a_case_that_breaks_keeps_no_other_from_going_on() -> None:
     """The broker comes back for the others after one case broke while it was away. A case may end without an outage."""
-    broker = Broker()
+    broker = FakeBroker()
     participants = [
         participant(broker.case("breaks", "stop", breaks="mine"), "stopped"),
         participant(broker.case("sound", "stop"), "stopped"),
@@ -129,7 +129,7 @@ def test_a_case_that_breaks_keeps_no_other_from_going_on() -> None:
 @pytest.mark.parametrize("refused", ["stop", "return"])
 def test_an_outage_that_fails_fails_for_all(refused: str) -> None:
     """Each case that shares it gets the reason, and is marked: another case may have caused the failure."""
-    broker = Broker(refuses=refused)
+    broker = FakeBroker(refuses=refused)
     participants = [participant(broker.case(name, "stop"), "stopped") for name in ("a", "b")]
     perform(participants)
     assert all(each.outage_failed for each in participants)
@@ -142,7 +142,7 @@ def test_an_outage_that_fails_fails_for_all(refused: str) -> None:
 @pytest.mark.parametrize("refused", ["stop", "return"])
 def test_no_case_begins_or_goes_on_after_an_outage_failed(refused: str) -> None:
     """A claim on a cluster that is not whole would be a false alarm. A case that had ended before keeps its end."""
-    broker = Broker(refuses=refused)
+    broker = FakeBroker(refuses=refused)
     participants = [
         participant(broker.case("ends early"), "stopped"),
         participant(broker.case("stop", "stop"), "stopped"),
@@ -159,7 +159,7 @@ def test_no_case_begins_or_goes_on_after_an_outage_failed(refused: str) -> None:
 
 def test_different_outages_are_never_taken_for_one() -> None:
     """If participants wait for different brokers, no event happens, and all of them fail."""
-    broker = Broker()
+    broker = FakeBroker()
     participants = [
         participant(broker.case("a", "stop 1"), "stopped"),
         participant(broker.case("b", "stop 2"), "stopped"),
@@ -174,7 +174,7 @@ def test_different_outages_are_never_taken_for_one() -> None:
 
 def test_a_case_goes_alone_through_an_outage_that_it_does_not_share() -> None:
     """A case that goes through more outages than it shares goes through the others alone."""
-    broker = Broker()
+    broker = FakeBroker()
     participants = [
         participant(broker.case("a", "stop", "stop"), "stopped"),
         participant(broker.case("b", "stop"), "stopped"),

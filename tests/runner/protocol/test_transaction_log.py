@@ -1,4 +1,4 @@
-"""States of transactional ids on releases that cannot be asked: what the transaction log says, in the same words."""
+"""States of transactional ids on releases without DescribeTransactions: the transaction log has the same fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER = b"\x00\x00\x00\x05other"
 
 
 class OldBrokers:
-    """What a client of brokers before 2.8 can do: read a transaction log of one partition, and ask nobody."""
+    """A client of brokers before 2.8: it can read a transaction log of one partition, and describe nothing."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *records: tuple[bytes, bytes | None]) -> None:
         self.definitions = definitions()
@@ -55,7 +55,7 @@ class OldBrokers:
 
 
 def test_the_last_record_of_an_id_is_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """State, producer, start and partitions are told as DescribeTransactions tells them; a tombstone is nobody."""
+    """State, producer, start and partitions are as in DescribeTransactions; an id with a tombstone is unknown."""
     brokers: Any = OldBrokers(monkeypatch, (KEY, value(0, TransactionStatus=1)), (OTHER, value(0)), (KEY, value(0)))
     log = CoordinatorLog(brokers)
     assert log.described("shop") == {
@@ -67,14 +67,14 @@ def test_the_last_record_of_an_id_is_its_state(monkeypatch: pytest.MonkeyPatch) 
         "ProducerEpoch": 3,
         "Topics": [{"Topic": "bills", "Partitions": [1]}, {"Topic": "orders", "Partitions": [0, 2]}],
     }
-    assert log.described("nobody") is None
+    assert log.described("unknown") is None
     brokers.records.append((KEY, None))
     assert log.described("shop") is None
-    assert brokers.read_from == [0, 3, 3], "what was read is not read again"
+    assert brokers.read_from == [0, 3, 3], "a record is read once"
 
 
 def test_a_release_without_definitions_of_the_log_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 2.8 no state is known: neither a look nor a claim applies, and who waits for an end must ask for it again."""
+    """Before 2.8 no state is known: no inspection and no claim applies, and a script sends EndTxn again to wait for it."""
     brokers: Any = OldBrokers(monkeypatch, (KEY, value(0)))
     brokers.definitions = SimpleNamespace(versions=lambda _: [])
     inspect = Inspector(brokers)
@@ -87,7 +87,7 @@ def test_a_release_without_definitions_of_the_log_is_not_guessed_at(monkeypatch:
 
 
 def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:
-    """What `complete` says where nobody can be asked would convict every release before 2.8."""
+    """The None of `complete` for an unknown state would be a false violation on every release before 2.8."""
     claims = [
         f"{path.name}:{node.lineno}"
         for path in Path(runner.protocol.toolkit.inspector.__file__).parent.glob("*.py")
@@ -99,11 +99,11 @@ def test_no_claim_is_made_on_a_state_that_may_be_unknown() -> None:
 
 
 def test_looks_at_old_releases_end_in_the_log_or_do_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state is found before 3.0 too; what a leader remembers is nowhere to be read before 2.8."""
+    """A state is found before 3.0 too; a leader's state of producers cannot be read before 2.8."""
     brokers: Any = OldBrokers(monkeypatch, (KEY, value(0, TransactionStatus=1)))
     inspect = Inspector(brokers)
     assert inspect.state("shop") == "Ongoing"
-    assert inspect.state("nobody") is None
+    assert inspect.state("unknown") is None
     assert inspect.places("shop") == ["bills-1", "orders-0", "orders-2"]
     with pytest.raises(NotApplicableError, match=r"before 2\.8"):
         inspect.open_at(TopicPartition("orders", 0))

@@ -1,4 +1,4 @@
-"""What a sweep of protocol cases ends with, and what an answer that never came is worth."""
+"""The end of a protocol run: exit code, report and record; and the verdict of a case without an answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wire.transaction_versions import TransactionVersion
 
 
 def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
-    """The exit code of a sweep, and its closing lines."""
+    """The exit code of a protocol run, and its closing lines."""
     option = SimpleNamespace(collectonly=False)
     session: Any = SimpleNamespace(exitstatus=exitstatus, config=SimpleNamespace(option=option))
     plugin.pytest_sessionfinish(session, exitstatus)
@@ -47,7 +47,7 @@ def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tupl
 def ended(
     directory: Path, planned: tuple[Script, ...], performed: tuple[Script, ...], exitstatus: int = pytest.ExitCode.OK
 ) -> tuple[int, str]:
-    """The exit code of a sweep that planned these cases and performed those, and its closing lines."""
+    """The exit code and closing lines of a protocol run that planned some cases and performed others."""
     plugin = plugin_of(directory, *planned)
     directory.mkdir(parents=True, exist_ok=True)
     for each in performed:
@@ -57,7 +57,7 @@ def ended(
 
 
 def test_every_planned_case_needs_a_verdict(tmp_path: Path) -> None:
-    """A case that has none, for whatever reason, is named and is an error, not a pass."""
+    """A case without a verdict is named and is an ERROR, for every reason, and not a PASS."""
     code, said = ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,))
     assert code == 5
     assert f"runs/{BROKEN.case}: the planned case left no directory" in said
@@ -65,15 +65,15 @@ def test_every_planned_case_needs_a_verdict(tmp_path: Path) -> None:
     assert ended(tmp_path / "c", (PASSED,), (PASSED,))[0] == 0
 
 
-def test_a_sweep_that_decided_nothing_is_no_pass(tmp_path: Path) -> None:
-    """Nothing but cases that do not apply is inconclusive, as is no case at all."""
+def test_a_run_that_decided_nothing_is_no_pass(tmp_path: Path) -> None:
+    """A run is INCONCLUSIVE if all its cases do not apply, or if it has none."""
     assert ended(tmp_path / "a", (INAPPLICABLE,), (INAPPLICABLE,))[0] == 2
     assert ended(tmp_path / "b", (), ())[0] == 2
     assert ended(tmp_path / "c", (INAPPLICABLE, PASSED), (INAPPLICABLE, PASSED))[0] == 0
 
 
 def test_an_interruption_is_an_error_unless_something_was_proven(tmp_path: Path) -> None:
-    """What was proven before Ctrl-C stays proven; the report says `interrupted`."""
+    """A violation that was proven before Ctrl-C stays proven; the report says `interrupted`."""
     assert ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,), pytest.ExitCode.INTERRUPTED)[0] == 5
     assert json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))["interrupted"] is True
     assert ended(tmp_path / "b", (VIOLATED, PASSED), (VIOLATED,), pytest.ExitCode.INTERRUPTED)[0] == 1
@@ -86,8 +86,8 @@ def test_a_failure_of_the_harness_is_an_error(tmp_path: Path) -> None:
     assert "the harness failed" in said
 
 
-def test_a_sweep_that_cannot_begin_says_why_once(tmp_path: Path) -> None:
-    """One sentence instead of a table of cases that were not begun; the report is there all the same."""
+def test_a_run_that_cannot_begin_says_why_once(tmp_path: Path) -> None:
+    """One sentence replaces a table of cases that were not begun; the report is still written."""
     plugin = plugin_of(tmp_path / "run", PASSED, VIOLATED)
     plugin.record.refuse(OnceproofError("There is no Java."))
     code, said = finish(plugin)
@@ -98,8 +98,8 @@ def test_a_sweep_that_cannot_begin_says_why_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_sweep_leaves_every_face_and_its_record(tmp_path: Path) -> None:
-    """Page, results, junit, ctrf, summary, badge; and run.json says what was narrowed and how to repeat it."""
+def test_a_run_leaves_every_output_format_and_its_record(tmp_path: Path) -> None:
+    """Page, results, junit, ctrf, summary, badge; and run.json has the selection and the command to repeat it."""
     plugin = plugin_of(tmp_path, PASSED, keyword="gap")
     make_case(tmp_path / "runs" / PASSED.case, PASSED)
     plugin.record.end(Ended(key=PASSED.case, seconds=0.1))
@@ -115,8 +115,8 @@ def test_a_sweep_leaves_every_face_and_its_record(tmp_path: Path) -> None:
     assert record.seed is None
 
 
-def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps lie beside runs, are found through `latest`, and are deleted with them when they are too many."""
+def test_latest_points_at_the_last_protocol_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Protocol runs are stored next to other runs, `latest` points to them, and they are deleted with them."""
     monkeypatch.setattr("runner.report_files.OUT", tmp_path)
     for number in range(11):
         ended(tmp_path / f"2026112{number:02d}-protocol", (PASSED,), (PASSED,))
@@ -125,7 +125,7 @@ def test_latest_points_at_the_last_sweep(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy of old runs has one, links followed: the report is written, its code stands, and one line says what it is."""
+    """A copy of old runs that follows links has one: the report is written, its code stays, and one line names it."""
     monkeypatch.setattr("runner.report_files.OUT", tmp_path)
     (tmp_path / "latest").mkdir()
     plugin = plugin_of(tmp_path / "20261121-protocol", PASSED)
@@ -140,7 +140,7 @@ def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatc
 
 
 def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
-    """Exchanges, statements, features and what broke it off are in the script; the verdict is that of the file."""
+    """The script has exchanges, statements, features and the error that broke the case; the verdict is that of the file."""
     runner = object.__new__(CaseRunner)
     runner.directory, runner.release = tmp_path, "4.3.1"
     recording = ScriptRecorder()
@@ -168,7 +168,7 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     [("4.3.1", "docker", "clusters in containers"), ("2.8.2", "local", "there is a metadata quorum")],
 )
 def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, runtime: str, missing: str) -> None:
-    """A case that needs a listener which is not started here is inconclusive, and its requirements with it."""
+    """A case that needs a listener which cannot start here is INCONCLUSIVE, and so are its requirements."""
     case = replace(case_of(PASSED), needs=SECURED)
     verdict = bare_runner(tmp_path, release=release, runtime=runtime).perform(case)
     assert verdict.verdict is Verdict.INCONCLUSIVE
@@ -176,14 +176,14 @@ def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, r
     assert [(each.id, each.verdict) for each in verdict.requirements] == [("IDEMP-07", Verdict.INCONCLUSIVE)]
 
 
-def test_what_the_release_lacks_does_not_ask_for_equipment(tmp_path: Path) -> None:
-    """TV2 begins with 4.0: such a case does not apply to 2.8.2, whatever listener it would need."""
+def test_a_case_that_does_not_apply_needs_no_listener(tmp_path: Path) -> None:
+    """TV2 begins with 4.0: such a case does not apply to 2.8.2, even if it needs a secured listener."""
     case = replace(case_of(PASSED), needs=SECURED, transaction_version=TransactionVersion.TV2)
     assert bare_runner(tmp_path, release="2.8.2").perform(case).verdict is Verdict.NOT_APPLICABLE
 
 
-def test_frames_that_cannot_be_held_here_are_a_missing_ground() -> None:
-    """On a cluster whose links cannot be led through the harness a case about held requests is inconclusive."""
+def test_links_that_cannot_hold_frames_are_an_unmet_precondition() -> None:
+    """On a cluster whose links cannot be led through the harness, a case about held requests is INCONCLUSIVE."""
     recording = ScriptRecorder()
     case = object.__new__(CaseContext)
     case.recording, case.cluster = recording, MagicMock()
@@ -211,17 +211,17 @@ def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, mo
 def test_what_was_violated_before_a_case_proves_inapplicable_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, observed: int, verdict: Verdict
 ) -> None:
-    """A case may find out on the way that the release lacks what it is about; what it saw until then is kept."""
+    """A case may find during its script that the release lacks its subject; earlier statements are kept."""
 
     def play(case: Any) -> None:
         case.recording.state("a late batch", observed, Relation.EQUALS, 48, required=False)
-        raise NotApplicableError("nobody can be asked before 3.0")
+        raise NotApplicableError("the state cannot be read before 3.0")
 
     runner = served_runner(tmp_path, monkeypatch)
     case = replace(case_of(PASSED), transaction_version=TransactionVersion.TV1, play=play)
     assert runner.perform(case).verdict is verdict
     written = read_script(tmp_path / "runs" / PASSED.case / "script.json")
-    assert (written.inapplicable, len(written.statements)) == ("nobody can be asked before 3.0", 1)
+    assert (written.inapplicable, len(written.statements)) == ("the state cannot be read before 3.0", 1)
 
 
 def test_an_answer_that_never_came_decides_nothing() -> None:
@@ -232,8 +232,8 @@ def test_an_answer_that_never_came_decides_nothing() -> None:
             look()
 
 
-def test_codes_are_told_by_their_place() -> None:
-    """An answer about partitions has a code for each; its own counts when something is wrong as a whole."""
+def test_codes_are_found_by_their_place() -> None:
+    """An answer about partitions has a code for each; its own code counts if it is an error."""
     topics = [{"Name": "orders", "Partitions": [{"PartitionIndex": 0, "ErrorCode": 48}]}]
     told = Response(exchange=1, api="TxnOffsetCommit", version=4, body={"ErrorCode": 0, "Topics": topics})
     assert (told.codes, told.code) == ({"orders-0": 48}, 48)
@@ -241,7 +241,7 @@ def test_codes_are_told_by_their_place() -> None:
 
 
 def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:
-    """Brokers learn of a topic one after the other; where there is only one, its leader has answered by then."""
+    """Brokers get a new topic one after the other. A single broker is not asked, because its leader has answered by then."""
     asked: list[int] = []
     unheard = {1: 0, 2: 2}
 

@@ -39,8 +39,8 @@ def passed(key: str) -> ScriptVerdict:
 
 
 @dataclass
-class Recorder:
-    """Performs by remembering; what `reactions` has for a key happens instead."""
+class FakePerformer:
+    """Remembers the cases; a case whose key is in `reactions` also calls or raises that."""
 
     reactions: dict[str, Any] = field(default_factory=dict)
     performed: list[str] = field(default_factory=list)
@@ -80,19 +80,19 @@ def test_cases_of_one_cluster_stay_together() -> None:
 
 
 def test_cases_that_share_an_outage_are_taken_together_and_first() -> None:
-    """Who shares one with somebody who shares one with a third is in one company with both; who has one alone follows."""
+    """Cases that share outages through a third case form one group with it; a case with an outage alone follows."""
     cases = [case("a"), case("b", None, "stopped"), case("c", None, "crashed"), case("d"), case("g", None, "isolated")]
     cases += [case("e", None, "stopped", "crashed"), case("f", THREE, "stopped")]
     taken = [[each.key for each in together] for queue in queues(cases) for together in queue.left]
     assert taken == [["f"], ["b", "c", "e"], ["g"], ["a"], ["d"]]
 
 
-def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
-    """One lane begins each kind of cluster; a second one begins it too only while that is worth a start."""
+def test_a_worker_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
+    """One worker begins each kind of cluster; a second one begins it only if enough cases are left."""
     few = [case(f"few-{number}", THREE) for number in range(2)]
     many = [case(f"many-{number}") for number in range(HELPED_FROM + 2)]
     helped = threading.Event()
-    first, second = Recorder(), Recorder()
+    first, second = FakePerformer(), FakePerformer()
     reactions: dict[str, Any] = {"many-0": lambda: helped.wait(WITHIN_S), "many-1": helped.set}
     first.reactions = second.reactions = reactions
     workers = WorkerPool([*few, *many], [first, second].__getitem__, workers=2)
@@ -104,11 +104,11 @@ def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
     assert {"few-0", "few-1"} <= set(first.performed) or {"few-0", "few-1"} <= set(second.performed)
 
 
-def test_a_lane_ends_its_cluster_while_others_go_on() -> None:
-    """What ending it raises is told in the end, like that of the others."""
+def test_a_worker_ends_its_cluster_while_others_go_on() -> None:
+    """`close` raises its error in the end, as for the others."""
     ended = threading.Event()
 
-    class Failing(Recorder):
+    class Failing(FakePerformer):
         def close(self) -> None:
             super().close()
             if self.performed[:1] == ["short"] and not ended.is_set():
@@ -127,11 +127,11 @@ def test_a_lane_ends_its_cluster_while_others_go_on() -> None:
     assert all(each.closed for each in recorders)
 
 
-def test_nobody_helps_with_what_is_soon_done() -> None:
-    """A queue that is begun and not long is left to the lane that has its cluster."""
+def test_no_worker_helps_with_a_short_queue() -> None:
+    """A short queue is left to the worker that has begun it."""
     cases = [case(f"few-{number}") for number in range(HELPED_FROM - 1)]
     idle = threading.Event()
-    recorders = [Recorder(), Recorder()]
+    recorders = [FakePerformer(), FakePerformer()]
     for each in recorders:
         each.reactions = {"few-0": lambda: idle.wait(WITHIN_S)}
     workers = WorkerPool(cases, recorders.__getitem__, workers=2)
@@ -142,7 +142,7 @@ def test_nobody_helps_with_what_is_soon_done() -> None:
 
 
 def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
-    """Who needs transaction.version 2 follows the others on a new cluster; who needs another one has it formatted."""
+    """A case that needs transaction.version 2 shares an ordinary cluster; another level is formatted."""
     found = queues([case("any"), case("two", Needs(level=2)), case("one", Needs(level=1))])
     assert [len(queue.cases) for queue in found] == [2, 1]
     assert Needs(level=2).spec("4.3.1") == Needs().spec("4.3.1")
@@ -152,9 +152,9 @@ def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
 
 
 def test_every_case_has_its_outcome() -> None:
-    """Whoever asks gets the verdict of that case, in whatever order cases end."""
+    """`outcome` returns the verdict of its case, independent of the order in which cases end."""
     cases = [case(f"case-{number}", Needs(brokers=number % 3 + 1)) for number in range(12)]
-    recorders = [Recorder(), Recorder(), Recorder()]
+    recorders = [FakePerformer(), FakePerformer(), FakePerformer()]
     workers = WorkerPool(cases, recorders.__getitem__, workers=3)
     outcomes = {each.key: workers.outcome(each) for each in reversed(cases)}
     workers.close()
@@ -163,18 +163,18 @@ def test_every_case_has_its_outcome() -> None:
     assert all(each.closed for each in recorders)
 
 
-def test_a_mistake_of_ours_reaches_whoever_waits() -> None:
-    """Nobody waits for ever for a case that raised what no case may raise."""
+def test_a_mistake_of_the_harness_ends_every_wait() -> None:
+    """`outcome` raises an unexpected error of a performer, and does not wait for ever."""
     cases = [case("mistaken")]
-    workers = WorkerPool(cases, lambda _: Recorder({"mistaken": ZeroDivisionError("ours")}))
+    workers = WorkerPool(cases, lambda _: FakePerformer({"mistaken": ZeroDivisionError("ours")}))
     with pytest.raises(ZeroDivisionError, match="ours"):
         workers.outcome(cases[0])
     workers.close()
 
 
 def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
-    """Every cluster is ended, whatever ending another one raises: by its lane, and twice more; the first error is told."""
-    recorders = [Recorder(), Recorder()]
+    """Every cluster is ended after an error of another: by its worker, and twice more. The first error is raised."""
+    recorders = [FakePerformer(), FakePerformer()]
 
     def refuse() -> None:
         recorders[0].closed += 1
@@ -189,15 +189,15 @@ def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
     assert [each.closed for each in recorders] == [3, 3]
 
 
-def test_an_end_lets_no_case_begin_and_forgets_the_one_that_was_interrupted() -> None:
-    """After an interruption there is nothing of the running case, and nothing of those behind it."""
+def test_close_lets_no_case_begin_and_discards_the_interrupted_one() -> None:
+    """After an interruption there are no files of the running case, nor of those after it."""
     running, go_on = threading.Event(), threading.Event()
 
     def linger() -> None:
         running.set()
         assert go_on.wait(WITHIN_S)
 
-    recorder = Recorder({"second": linger})
+    recorder = FakePerformer({"second": linger})
     recorder_close = recorder.close
 
     def close() -> None:
