@@ -23,7 +23,7 @@ from wire.values import TopicPartition
 #: transaction.abort.timed.out.transaction.cleanup.interval.ms of the harness, and five seconds for a busy machine.
 CHECK_MS, BUSY_MS = 1000, 5000
 #: producer.id.expiration.ms of brokers with short expiries. One producer becomes idle this much earlier than the others, and
-#: its expiry shows that the time has passed. The others then still have most of theirs left for a slow answer.
+#: its expiry shows that the time has passed. It is most of the time, so that the others have as much left for slow answers.
 EXPIRE_AFTER_S, IDLE_BEFORE_S = int(EXPIRING.settings["producer.id.expiration.ms"]) / 1000, 1.2
 #: transaction.max.timeout.ms, which the harness leaves alone.
 MAX_TIMEOUT_MS = 900_000

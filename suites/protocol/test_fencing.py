@@ -252,12 +252,12 @@ def aborted(case: CaseContext, at: TopicPartition, zombie: ScriptedProducer) -> 
 
 def keyed(word: str, producer: ScriptedProducer | None, *, sequence: int = 0, timestamp_ms: int | None = None) -> bytes:
     """A batch with one record that has a key, as a compacted topic requires; its value is the same."""
-    who = UNKNOWN if producer is None else producer.now
+    identity = UNKNOWN if producer is None else producer.now
     return encode(
         [(word.encode(), word.encode())],
         timestamp_ms=timestamp_ms,
-        producer_id=who.id,
-        producer_epoch=who.epoch,
+        producer_id=identity.id,
+        producer_epoch=identity.epoch,
         base_sequence=-1 if producer is None else sequence,
         transactional=producer is not None,
     )

@@ -63,7 +63,7 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
             case.inspect.completed(producer.transactional_id),
             result(commit=commit),
         )
-        own = [kind for kind, who, _ in case.inspect.markers(far) if who == producer.now.id]
+        own = [kind for kind, id_, _ in case.inspect.markers(far) if id_ == producer.now.id]
         # There are several if the coordinator gave up the first after request.timeout.ms (5 s).
         case.expect("the markers of the far one", sorted(set(own)), ["commit" if commit else "abort"])
         case.expect("its last stable offset", case.inspect.stable(far), case.inspect.end(far))

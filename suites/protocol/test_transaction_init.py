@@ -108,7 +108,7 @@ def test_a_producer_continues_with_the_next_epoch(case: CaseContext) -> None:
         for turn in ("first", "again"):
             answer = producer.init(continues=current)
             case.expect_code(f"InitProducerId of {current} after {before}, {turn}", answer, Code.NONE)
-            case.expect("its id and epoch", _told(answer), following)
+            case.expect("its id and epoch", _identity_in(answer), following)
         case.expect_code("InitProducerId of what it got", producer.init(continues=following), Code.NONE)
         expect_fenced(case, f"InitProducerId of {current}, two epochs ago", producer.copy().init(continues=current))
 
@@ -138,7 +138,7 @@ def _continues_during_a_transaction(case: CaseContext) -> None:
     answer = no_longer_busy(case, producer, continues=current)
     if case.level == 2 and case.since("4.0.1"):
         case.expect_code("InitProducerId afterwards", answer, Code.NONE)
-        case.expect("its id and epoch", _told(answer), Producer(id=current.id, epoch=current.epoch + 1))
+        case.expect("its id and epoch", _identity_in(answer), Producer(id=current.id, epoch=current.epoch + 1))
     else:
         expect_fenced(case, "InitProducerId afterwards", answer)
     case.expect("the markers", case.inspect.markers(at), [("abort", current.id, current.epoch + 1)])
@@ -217,7 +217,7 @@ def test_the_end_in_the_last_epoch_answers_with_another_id(case: CaseContext) ->
     case.require("the state", case.inspect.complete(producer.transactional_id), "CompleteCommit")
     answer = older.copy().end(commit=True)
     case.expect_code("the same EndTxn again", answer, Code.NONE)
-    case.expect("what it answers with", _told(answer), producer.now)
+    case.expect("what it answers with", _identity_in(answer), producer.now)
     # The leader has the older epoch, and since KAFKA-18042 checks it before it asks the coordinator.
     refused = Code.INVALID_PRODUCER_EPOCH if case.since("4.1.0") else Code.INVALID_PRODUCER_ID_MAPPING
     case.expect_code("a batch with the old id", older.produce(at, ["x"]), refused)
@@ -278,5 +278,5 @@ def test_a_timeout_beyond_the_bounds_is_refused(case: CaseContext) -> None:
         case.expect("the timeout that is kept", seen.get("TransactionTimeoutMs"), MAX_TIMEOUT_MS)
 
 
-def _told(answer: Response) -> Producer | None:
+def _identity_in(answer: Response) -> Producer | None:
     return None if answer.code != Code.NONE else Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])

@@ -227,10 +227,10 @@ class CaseContext:
         name = f"{self.name}-{self._topics}"
         configs = {key.replace("_", "."): value for key, value in settings.items()}
         self.client.create_topics({name: partitions}, configs=configs)
-        self.heard_of(name)
+        self.await_topic(name)
         return tuple(TopicPartition(name, index) for index in range(partitions))
 
-    def heard_of(self, topic: str) -> None:
+    def await_topic(self, topic: str) -> None:
         """Wait until every broker knows a new topic. Its leaders know it already.
 
         A broker that does not know it refuses to add its partitions, even before it says that it does not coordinate.
@@ -238,11 +238,11 @@ class CaseContext:
         brokers = self.brokers
         for broker in brokers if len(brokers) > 1 else ():
             code = self.poll_until(
-                partial(self.told_of, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S
+                partial(self.topic_code, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S
             )
             self.require(f"what broker {broker} says of {topic}", code, 0)
 
-    def told_of(self, topic: str, broker: int) -> int:
+    def topic_code(self, topic: str, broker: int) -> int:
         """The code with which a broker names a topic."""
         body = {"Topics": [{"Name": topic}], "AllowAutoTopicCreation": False}
         return int(self.client.call("Metadata", body, broker=broker)["Topics"][0]["ErrorCode"])

@@ -40,7 +40,7 @@ def placed(case: CaseContext, *replicas: Sequence[int], **settings: str) -> tupl
     check(answer["Topics"][0]["ErrorCode"], f"CreateTopics of {name}")
     places = tuple(TopicPartition(name, index) for index in range(len(replicas)))
     case.client.list_offsets(places)
-    case.heard_of(name)
+    case.await_topic(name)
     return places
 
 
@@ -54,7 +54,7 @@ def deleted(case: CaseContext, topic: str) -> None:
     case.client.delete_topics([topic])
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     for broker in case.brokers:
-        code = case.poll_until(partial(case.told_of, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
+        code = case.poll_until(partial(case.topic_code, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
         case.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
 
 

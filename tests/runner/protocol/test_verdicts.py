@@ -240,7 +240,7 @@ def test_codes_are_found_by_their_place() -> None:
     assert Response(exchange=1, api="EndTxn", version=4, body={"ErrorCode": 90}).codes == {"": 90}
 
 
-def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:
+def test_a_new_topic_is_waited_for_at_every_broker() -> None:
     """Brokers get a new topic one after the other. A single broker is not asked, because its leader has answered by then."""
     asked: list[int] = []
     unheard = {1: 0, 2: 2}
@@ -254,9 +254,9 @@ def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for() -> None:
     case = object.__new__(CaseContext)
     case.recording = ScriptRecorder()
     case.client = SimpleNamespace(metadata=lambda _: SimpleNamespace(brokers=unheard), call=call)  # type: ignore[assignment]
-    case.heard_of("orders")
+    case.await_topic("orders")
     assert asked == [1, 2, 2, 2]
     assert [(each.required, each.holds) for each in case.recording.statements] == [(True, True)] * 2
     del unheard[2]
-    case.heard_of("orders")
+    case.await_topic("orders")
     assert asked == [1, 2, 2, 2]
