@@ -94,8 +94,8 @@ class CaseRunner:
     def perform(self, case: ProtocolCase) -> ScriptVerdict:
         """Perform one case, write its script, and judge it. Raises the errors of a cluster that does not start.
 
-        It decides those of its requirements that apply to the release. A case that names none is performed on every
-        release.
+        It decides those of its requirements that apply to the release. The caller chooses the releases of a case that
+        names none.
         """
         ready = self._ready(case)
         if isinstance(ready, ProtocolCase):

@@ -12,7 +12,7 @@ from wire.values import TopicPartition
 @needs(HASTY)
 @versions(*BOTH)
 def test_cleaning_follows_the_transactions(case: CaseContext) -> None:
-    """Aborted records are removed with any key, the last committed one stays, and all beyond the stable offset stay."""
+    """Aborted records are removed. The last committed record of a key and all beyond the stable offset stay."""
     log = CompactedLog(case)
     producer, opener = transactional(case, "ends"), transactional(case, "open")
     log.sentinel()

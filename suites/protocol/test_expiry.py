@@ -121,7 +121,7 @@ def test_after_a_timeout_the_owner_is_fenced(case: CaseContext) -> None:
 
 @requirement("EXP-04")
 def test_timeouts_have_a_maximum(case: CaseContext) -> None:
-    """An initialisation with a timeout above transaction.max.timeout.ms, or of 0, is refused and fences no instance."""
+    """A timeout above transaction.max.timeout.ms, or below 1 ms, is refused at initialisation and fences no instance."""
     (at,) = case.topic()
     owner = ScriptedProducer(case, f"{case.name}-owner", timeout_ms=MAX_TIMEOUT_MS)
     case.set_up("the maximum itself", owner.init)

@@ -243,7 +243,10 @@ def test_the_cleaner_keeps_the_epoch(case: CaseContext) -> None:
 
 
 def aborted(case: CaseContext, at: TopicPartition, zombie: ScriptedProducer) -> int:
-    """Precondition: the zombie's transaction was aborted once, in a newer epoch, which is returned (see also TXN-03)."""
+    """Precondition: the zombie's transaction was aborted once, in a newer epoch, which is returned.
+
+    Other cases claim by how much it is newer (TXN-03).
+    """
     markers = case.inspect.markers(at)
     case.require("the markers and their ids", [each[:2] for each in markers], [("abort", zombie.now.id)])
     case.require("the epoch of the marker", markers[0][2], zombie.now.epoch + 1, Relation.AT_LEAST)

@@ -115,30 +115,30 @@ def test_a_worker_ends_its_cluster_while_others_go_on() -> None:
                 ended.set()
                 raise EnvironmentProblemError("it does not end", hint="")
 
-    recorders = [Failing(), Failing()]
-    for each in recorders:
+    performers = [Failing(), Failing()]
+    for each in performers:
         each.reactions = {"long": lambda: ended.wait(WITHIN_S)}
     cases = [case("long", THREE), case("short")]
-    workers = WorkerPool(cases, recorders.__getitem__, workers=2)
+    workers = WorkerPool(cases, performers.__getitem__, workers=2)
     assert all(workers.outcome(each).verdict is not None for each in cases)
     assert ended.is_set()
     with pytest.raises(EnvironmentProblemError, match="it does not end"):
         workers.close()
-    assert all(each.closed for each in recorders)
+    assert all(each.closed for each in performers)
 
 
 def test_no_worker_helps_with_a_short_queue() -> None:
     """A short queue is left to the worker that has begun it."""
     cases = [case(f"few-{number}") for number in range(HELPED_FROM - 1)]
     idle = threading.Event()
-    recorders = [FakePerformer(), FakePerformer()]
-    for each in recorders:
+    performers = [FakePerformer(), FakePerformer()]
+    for each in performers:
         each.reactions = {"few-0": lambda: idle.wait(WITHIN_S)}
-    workers = WorkerPool(cases, recorders.__getitem__, workers=2)
+    workers = WorkerPool(cases, performers.__getitem__, workers=2)
     idle.set()
     assert all(workers.outcome(each).verdict is not None for each in cases)
     workers.close()
-    assert sorted(len(each.performed) for each in recorders) == [0, len(cases)]
+    assert sorted(len(each.performed) for each in performers) == [0, len(cases)]
 
 
 def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
@@ -154,13 +154,13 @@ def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
 def test_every_case_has_its_outcome() -> None:
     """`outcome` returns the verdict of its case, independent of the order in which cases end."""
     cases = [case(f"case-{number}", Needs(brokers=number % 3 + 1)) for number in range(12)]
-    recorders = [FakePerformer(), FakePerformer(), FakePerformer()]
-    workers = WorkerPool(cases, recorders.__getitem__, workers=3)
+    performers = [FakePerformer(), FakePerformer(), FakePerformer()]
+    workers = WorkerPool(cases, performers.__getitem__, workers=3)
     outcomes = {each.key: workers.outcome(each) for each in reversed(cases)}
     workers.close()
     assert all(outcome.verdict is not None and outcome.verdict.case == key for key, outcome in outcomes.items())
-    assert sorted(key for each in recorders for key in each.performed) == sorted(outcomes)
-    assert all(each.closed for each in recorders)
+    assert sorted(key for each in performers for key in each.performed) == sorted(outcomes)
+    assert all(each.closed for each in performers)
 
 
 def test_a_mistake_of_the_harness_ends_every_wait() -> None:
@@ -174,19 +174,19 @@ def test_a_mistake_of_the_harness_ends_every_wait() -> None:
 
 def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
     """Every cluster is ended after an error of another: by its worker, and twice more. The first error is raised."""
-    recorders = [FakePerformer(), FakePerformer()]
+    performers = [FakePerformer(), FakePerformer()]
 
     def refuse() -> None:
-        recorders[0].closed += 1
-        raise EnvironmentProblemError(f"attempt {recorders[0].closed}")
+        performers[0].closed += 1
+        raise EnvironmentProblemError(f"attempt {performers[0].closed}")
 
-    recorders[0].close = refuse  # type: ignore[method-assign]
+    performers[0].close = refuse  # type: ignore[method-assign]
     cases = [case("small"), case("large", THREE)]
-    workers = WorkerPool(cases, recorders.__getitem__, workers=2)
+    workers = WorkerPool(cases, performers.__getitem__, workers=2)
     assert all(workers.outcome(each).verdict is not None for each in cases)
     with pytest.raises(EnvironmentProblemError, match="attempt 1"):
         workers.close()
-    assert [each.closed for each in recorders] == [3, 3]
+    assert [each.closed for each in performers] == [3, 3]
 
 
 def test_close_lets_no_case_begin_and_discards_the_interrupted_one() -> None:
@@ -197,18 +197,18 @@ def test_close_lets_no_case_begin_and_discards_the_interrupted_one() -> None:
         running.set()
         assert go_on.wait(WITHIN_S)
 
-    recorder = FakePerformer({"second": linger})
-    recorder_close = recorder.close
+    performer = FakePerformer({"second": linger})
+    performer_close = performer.close
 
     def close() -> None:
-        recorder_close()
+        performer_close()
         go_on.set()
 
-    recorder.close = close  # type: ignore[method-assign]
+    performer.close = close  # type: ignore[method-assign]
     cases = [case("first"), case("second"), case("third")]
-    workers = WorkerPool(cases, lambda _: recorder, workers=1)
+    workers = WorkerPool(cases, lambda _: performer, workers=1)
     assert workers.outcome(cases[0]).verdict is not None
     assert running.wait(WITHIN_S)
     workers.close()
-    assert recorder.performed == ["first", "second"]
-    assert recorder.discarded == ["second"]
+    assert performer.performed == ["first", "second"]
+    assert performer.discarded == ["second"]
