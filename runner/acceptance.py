@@ -1,12 +1,13 @@
 """`tox -e acceptance`: whole conformance runs over releases, runtimes, clients and seeds, and the table of them.
 
-Each cell of the matrix is one `tox -e conformance` in a process of its own with its own run directory. What has been
-run is kept as one JSON line per cell, so that a matrix that was stopped goes on where it stopped;
-`docs/generated/acceptance.md` is rendered from those lines after every cell. A cell is acceptable when every control
-was convicted, nothing was inconclusive or an error, every violation carries the name of a known bug of that release,
-and the run's own exit code and decision say the same. One that was not is run again only when the product has changed:
-at the same commit its answer stands. An acceptable one stands at whatever commit it was run; the table names those of
-earlier commits. A line goes when its cell has been run again, never before.
+Each cell of the matrix is one `tox -e conformance` in a process of its own, with its own run directory. Results are
+kept as one JSON line per cell, so a matrix that was stopped goes on where it stopped. After every cell
+`docs/generated/acceptance.md` is rendered from those lines.
+
+A run is acceptable when every control was detected and nothing was inconclusive or an error. Every violation must have
+the name of a known bug of that release, and the run's exit code and decision must agree with that. A result that is not
+acceptable stays valid at the same commit only. An acceptable one stays valid at any commit; the table names those of
+earlier commits. A line is replaced only after its run has been repeated.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from fixtures.errors import OnceproofError
 from runner import checkout
 from runner.config import ROOT
 from runner.pytest_process import OverdueRunError, run_pytest
+from runner.resumable_matrix import CellStore, add_rerun_option, markdown_table
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
 from verification.known_bugs.catalogue import KnownBug, affects
@@ -35,13 +37,13 @@ TABLE = ROOT / "docs" / "generated" / "acceptance.md"
 RUN_WITHIN_S = 3_000.0
 
 
-class CellError(OnceproofError):
-    """A run of the matrix did not come about."""
+class AcceptanceError(OnceproofError):
+    """A run of the matrix left no results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One run of the matrix."""
+class AcceptanceRun:
+    """One run of the matrix: its options."""
 
     release: str
     runtime: str
@@ -50,46 +52,48 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The directory's name."""
+        """The name of its directory."""
         return f"acceptance-{self.release}-{self.runtime}-{self.client}-{self.seed}"
 
 
-MATRIX: tuple[Cell, ...] = (
-    Cell(release="4.3.1", runtime="local", client="confluent", seed=1),
-    Cell(release="4.3.1", runtime="local", client="confluent", seed=2),
-    Cell(release="4.3.1", runtime="local", client="confluent", seed=3),
-    Cell(release="4.3.1", runtime="docker", client="confluent", seed=1),
-    Cell(release="4.3.1", runtime="local", client="java", seed=1),
-    Cell(release="4.4.0", runtime="local", client="confluent", seed=1),
-    Cell(release="4.2.1", runtime="local", client="confluent", seed=1),
-    Cell(release="3.9.2", runtime="local", client="confluent", seed=1),
+#: The lines of results, one for each run that was made.
+Stored = CellStore[AcceptanceRun, dict[str, Any]]
+MATRIX: tuple[AcceptanceRun, ...] = (
+    AcceptanceRun(release="4.3.1", runtime="local", client="confluent", seed=1),
+    AcceptanceRun(release="4.3.1", runtime="local", client="confluent", seed=2),
+    AcceptanceRun(release="4.3.1", runtime="local", client="confluent", seed=3),
+    AcceptanceRun(release="4.3.1", runtime="docker", client="confluent", seed=1),
+    AcceptanceRun(release="4.3.1", runtime="local", client="java", seed=1),
+    AcceptanceRun(release="4.4.0", runtime="local", client="confluent", seed=1),
+    AcceptanceRun(release="4.2.1", runtime="local", client="confluent", seed=1),
+    AcceptanceRun(release="3.9.2", runtime="local", client="confluent", seed=1),
 )
 
 
-#: How an acceptable run ends: nothing was found, or known bugs were. Whatever else means that something was not decided.
+#: How an acceptable run ends: without a finding, or with known bugs. Any other end leaves something undecided.
 ENDS = {int(ExitCode.CONFORMANT): str(Decision.GO), int(ExitCode.VIOLATION): str(Decision.NO_GO)}
 
 
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """Run one cell and return its line; raises CellError when the run left no results."""
-    directory = LINES.parent / f"{cell.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
-    options = [f"--{name}={value}" for name, value in (("kafka", cell.release), ("runtime", cell.runtime))]
-    options += [f"--client={cell.client}", f"--seed={cell.seed}", f"--run-dir={directory}"]
+def perform(run: AcceptanceRun) -> dict[str, Any]:
+    """Perform one run and return its line. Raises AcceptanceError when it left no results."""
+    directory = LINES.parent / f"{run.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    options = [f"--{name}={value}" for name, value in (("kafka", run.release), ("runtime", run.runtime))]
+    options += [f"--client={run.client}", f"--seed={run.seed}", f"--run-dir={directory}"]
     began = time.monotonic()
     try:
         code = run_pytest(["suites", *options], within_s=RUN_WITHIN_S)
     except OverdueRunError as error:
-        raise CellError(
-            f"{cell.name} did not end within {RUN_WITHIN_S:.0f} s; its evidence is in {directory}."
+        raise AcceptanceError(
+            f"{run.name} did not end within {RUN_WITHIN_S:.0f} s; its evidence is in {directory}."
         ) from error
     written = directory / "results.json"
     if not written.is_file():
-        raise CellError(f"{cell.name} ended with exit code {code} and left no results; what it printed says why.")
+        raise AcceptanceError(f"{run.name} ended with exit code {code} and left no results; its output says why.")
     results = json.loads(written.read_text(encoding="utf-8"))
     if results["interrupted"]:
         raise KeyboardInterrupt
     return {
-        **asdict(cell),
+        **asdict(run),
         "commit": checkout.commit(),
         "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
         "exit_code": code,
@@ -101,9 +105,9 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 
 
 def objections(line: dict[str, Any]) -> list[str]:
-    """Why a cell is not acceptable; empty when it is."""
+    """The reasons why a run is not acceptable; empty when it is."""
     bugs = load_known_bugs()
-    found = [f"control {each['key']} was not convicted" for each in line["controls"] if not each["convicted"]]
+    found = [f"control {each['key']} was not detected" for each in line["controls"] if not each["convicted"]]
     for each in line["scenarios"]:
         found += [f"{each['key']} is named {bug}, which no known bug is called" for bug in _unknown(each, bugs)]
         unnamed = [bug for bug in each["known_bugs"] if not _explains(bugs.get(bug), line["release"])]
@@ -118,7 +122,7 @@ def objections(line: dict[str, Any]) -> list[str]:
 
 
 def _unknown(row: dict[str, Any], bugs: Mapping[str, KnownBug]) -> list[str]:
-    """Names that were given when a line was written and that nothing has any more."""
+    """Names of known bugs in a line that have left the list since."""
     return [bug for bug in dict.fromkeys(row["known_bugs"]) if bug and bug not in bugs]
 
 
@@ -126,14 +130,14 @@ def _explains(bug: KnownBug | None, release: str) -> bool:
     return bug is not None and affects(bug, release)
 
 
-def render(lines: list[dict[str, Any]]) -> str:
-    """The table of everything that was run."""
+def render(lines: Sequence[dict[str, Any]]) -> str:
+    """The page: a table of scenarios and controls for each run."""
     text = [
         "# Acceptance",
         "",
         "Whole runs of the quick profile, written by `tox -e acceptance`. Violations are named by the known bug whose",
         "signature is in the evidence.",
-        *_of_what(lines),
+        *_other_commits_and_missing(lines),
     ]
     for line in lines:
         text += [
@@ -143,59 +147,61 @@ def render(lines: list[dict[str, Any]]) -> str:
             f"commit {line['commit']}, {line['date']}: **{line['decision']}**, exit code {line['exit_code']}, "
             f"{line['seconds']} s. {'; '.join(objections(line)) or 'Acceptable'}.",
             "",
-            "| scenario or control | verdict | known bugs | s |",
-            "|---|---|---|---|",
+            *markdown_table(
+                ["scenario or control", "verdict", "known bugs", "s"],
+                map(_table_row, [*line["scenarios"], *line["controls"]]),
+            ),
         ]
-        for each in [*line["scenarios"], *line["controls"]]:
-            word = {True: "detected", False: "MISSED", None: each["verdict"]}[each["convicted"]]
-            # What a control is convicted of is planted, and no bug of anybody's.
-            bugs = "" if each["convicted"] else ", ".join(bug or "unnamed" for bug in dict.fromkeys(each["known_bugs"]))
-            text.append(f"| {each['key']} | {word} | {bugs} | {each['seconds']:.0f} |")
     return "\n".join(text) + "\n"
 
 
-def _of_what(lines: list[dict[str, Any]]) -> list[str]:
-    """Which rows are of another commit than the newest one, and which cells were never run."""
-    told = []
-    # Lines stand in the order in which they were run.
+def _table_row(row: dict[str, Any]) -> list[str]:
+    word = {True: "detected", False: "MISSED", None: row["verdict"]}[row["convicted"]]
+    # The violation of a control is planted; it has no known bug.
+    bugs = "" if row["convicted"] else ", ".join(bug or "unnamed" for bug in dict.fromkeys(row["known_bugs"]))
+    return [row["key"], word, bugs, f"{row['seconds']:.0f}"]
+
+
+def _other_commits_and_missing(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """The runs that are of another commit than the newest one, and those that are missing."""
+    notes = []
+    # Lines stand in the order in which the runs were made.
     newest = lines[-1]["commit"] if lines else ""
     if older := [f"{_titled(line)} ({line['commit']})" for line in lines if line["commit"] != newest]:
-        told += ["", f"The newest row is of commit {newest}. Of other commits: {'; '.join(older)}."]
+        notes += ["", f"The newest row is of commit {newest}. Of other commits: {'; '.join(older)}."]
     if missing := never_run(lines):
-        told += ["", f"Not run yet: {'; '.join(_titled(asdict(cell)) for cell in missing)}."]
-    return told
+        notes += ["", f"Not run yet: {'; '.join(_titled(asdict(run)) for run in missing)}."]
+    return notes
 
 
-def _titled(cell: dict[str, Any]) -> str:
-    return f"Kafka {cell['release']}, {cell['runtime']}, {cell['client']}, seed {cell['seed']}"
+def _titled(run: dict[str, Any]) -> str:
+    return f"Kafka {run['release']}, {run['runtime']}, {run['client']}, seed {run['seed']}"
 
 
-def never_run(lines: list[dict[str, Any]]) -> list[Cell]:
-    """The cells of the matrix that have no line at all."""
-    return [cell for cell in MATRIX if not any(_is_of(line, cell) for line in lines)]
+def never_run(lines: Sequence[dict[str, Any]]) -> list[AcceptanceRun]:
+    """The runs of the matrix that have no line."""
+    done = set(map(_run_of, lines))
+    return [run for run in MATRIX if run not in done]
 
 
-def wanted(lines: list[dict[str, Any]], commit: str, *, again: bool, only: str) -> list[Cell]:
-    """The cells to run now: those without an answer, or with `again` all of them, whose name contains a text."""
-    cells = list(MATRIX) if again else outstanding(lines, commit)
-    return [cell for cell in cells if only in cell.name]
+def outstanding(stored: Stored, commit: str, *, rerun: bool = False, only: str = "") -> list[AcceptanceRun]:
+    """The runs to make now, whose names contain `only`; valid are acceptable results, and all of the same commit."""
+    return stored.outstanding(
+        [run for run in MATRIX if only in run.name],
+        valid=lambda line: line["commit"] == commit or not objections(line),
+        rerun=rerun,
+    )
 
 
-def exit_of(lines: list[dict[str, Any]]) -> ExitCode:
-    """The exit code of the whole matrix: any objection is a violation, a cell that was never run is inconclusive."""
+def exit_of(lines: Sequence[dict[str, Any]]) -> ExitCode:
+    """The exit code of the whole matrix: any objection is a violation, a run that is missing is inconclusive."""
     if any(map(objections, lines)):
         return ExitCode.VIOLATION
     return ExitCode.INCONCLUSIVE if never_run(lines) else ExitCode.CONFORMANT
 
 
-def outstanding(lines: list[dict[str, Any]], commit: str) -> list[Cell]:
-    """The cells without an answer: never run, or not acceptable and the product has changed since."""
-    settled = [line for line in lines if line["commit"] == commit or not objections(line)]
-    return [cell for cell in MATRIX if not any(_is_of(line, cell) for line in settled)]
-
-
-def _is_of(line: dict[str, Any], cell: Cell) -> bool:
-    return {**line, **asdict(cell)} == line
+def _run_of(line: dict[str, Any]) -> AcceptanceRun:
+    return AcceptanceRun(**{each.name: line[each.name] for each in fields(AcceptanceRun)})
 
 
 def _row(result: dict[str, Any]) -> dict[str, Any]:
@@ -208,35 +214,35 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _done() -> list[dict[str, Any]]:
-    if not LINES.is_file():
-        return []
-    return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+def read() -> Stored:
+    """The stored results; each one that is put rewrites them and the page."""
+    text = LINES.read_text(encoding="utf-8") if LINES.is_file() else ""
+    return CellStore(map(json.loads, text.splitlines()), key=_run_of, save=_write)
+
+
+def _write(lines: Sequence[dict[str, Any]]) -> None:
+    LINES.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
+    atomic_write(TABLE, render(lines))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what has no answer yet; exit code 1 when any cell has objections, 2 when one is missing, 5 when one broke."""
+    """Make the runs without a valid result; exit code 1 for any objection, 2 for a missing run, 5 for a broken one."""
     parser = Parser(prog="python -m runner.acceptance", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--rerun", "--again", action="store_true", help="run all cells again, also those with a stored result"
-    )
+    add_rerun_option(parser)
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
-    lines = _done()
-    for cell in wanted(lines, checkout.commit(), again=options.rerun, only=options.only):
+    stored = read()
+    for run in outstanding(stored, checkout.commit(), rerun=options.rerun, only=options.only):
         try:
-            ran = run_cell(cell)
-        except CellError as error:
+            stored.put(perform(run))
+        except AcceptanceError as error:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
-            return int(ExitCode.ENVIRONMENT)
-        lines = [line for line in lines if not _is_of(line, cell)] + [ran]
-        LINES.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
-        atomic_write(TABLE, render(lines))
-    for cell in never_run(lines):
-        print(f"{cell.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
-    return int(exit_of(lines))
+            return int(error.exit_code)
+    for run in never_run(stored.cells):
+        print(f"{run.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
+    return int(exit_of(stored.cells))
 
 
 if __name__ == "__main__":
-    end_with(main, program="python -m runner.acceptance", kept=f"what has been run is in {LINES.relative_to(ROOT)}")
+    end_with(main, program="python -m runner.acceptance", kept=f"the results so far are in {LINES.relative_to(ROOT)}")

@@ -21,7 +21,7 @@ from reports.formats.write import write_all
 from reports.loading.merge import merge
 from reports.loading.run import BASELINE, load_run
 from runner.regressions import matrix
-from runner.regressions.track_record import rows
+from runner.regressions.track_record import reproductions
 from tests.reports.test_report_files import hostile_run
 from tests.support.browser import needs_chromium, told
 from tests.support.page_tools import AXE, faults_of, file_of
@@ -74,7 +74,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     write_all(load_run(sweep), sweep)
     write_all(merge([run, sweep, root / "missing"], root / "merged"), root / "merged")
     track = root / "track-record.html"
-    track.write_text(track_record_page.render(matrix.told(matrix.read(), rows())), encoding="utf-8")
+    track.write_text(track_record_page.render(matrix.as_track_record(matrix.read(), reproductions())), encoding="utf-8")
     return Pages(
         scenarios=run / "report.html",
         hostile=hostile_run(root / "hostile")[1] / "report.html",

@@ -12,11 +12,11 @@ import pytest
 
 from fixtures.clusters.locks.releases import default_release
 from runner import acceptance
-from runner.acceptance import MATRIX, Cell, main, objections, outstanding, render
+from runner.acceptance import MATRIX, AcceptanceRun, main, objections, outstanding, render
 from runner.pytest_process import OverdueRunError
 from verification.vocabulary.verdict import ExitCode
 
-CELL = Cell(release="4.3.1", runtime="local", client="confluent", seed=1)
+RUN = AcceptanceRun(release="4.3.1", runtime="local", client="confluent", seed=1)
 
 
 def row(verdict: str, *known_bugs: str, convicted: bool | None = None) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def row(verdict: str, *known_bugs: str, convicted: bool | None = None) -> dict[s
 def line(
     *scenarios: dict[str, Any],
     control: dict[str, Any] | None = None,
-    cell: Cell = CELL,
+    cell: AcceptanceRun = RUN,
     commit: str = "c0ffee",
     end: tuple[int, str] = (1, "NO-GO"),
 ) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def line(
         (line(row("FAIL", "KB-06")), "a fails without a known bug of 4.3.1"),
         (line(row("INCONCLUSIVE")), "a is INCONCLUSIVE"),
         (line(row("ERROR")), "a is ERROR"),
-        (line(control=row("PASS", convicted=False)), "control a was not convicted"),
+        (line(control=row("PASS", convicted=False)), "control a was not detected"),
         (line(end=(0, "GO")), None),
         (line(end=(0, "UNDECIDED")), "the run ended with exit code 0 and UNDECIDED"),
         (line(end=(5, "UNDECIDED")), "the run ended with exit code 5 and UNDECIDED"),
@@ -77,13 +77,19 @@ def test_a_name_that_no_bug_has_any_more_is_a_sentence() -> None:
     ]
 
 
-def test_what_has_an_answer_is_not_run_again() -> None:
-    """Acceptable cells stand; others only at the commit at which they were run."""
-    assert outstanding([], "c0ffee") == list(MATRIX)
-    rest = [cell for cell in MATRIX if cell != CELL]
-    assert outstanding([line(commit="0ld")], "c0ffee") == rest
-    assert outstanding([line(row("ERROR"))], "c0ffee") == rest
-    assert outstanding([line(row("ERROR"), commit="0ld")], "c0ffee") == list(MATRIX)
+def test_what_has_an_answer_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Acceptable results stay valid; others only at the commit of their run."""
+    monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
+
+    def left(*lines: dict[str, Any]) -> list[AcceptanceRun]:
+        acceptance.LINES.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+        return outstanding(acceptance.read(), "c0ffee")
+
+    assert outstanding(acceptance.read(), "c0ffee") == list(MATRIX)
+    rest = [run for run in MATRIX if run != RUN]
+    assert left(line(commit="0ld")) == rest
+    assert left(line(row("ERROR"))) == rest
+    assert left(line(row("ERROR"), commit="0ld")) == list(MATRIX)
 
 
 def test_the_table_says_which_rows_are_of_other_commits_and_which_are_missing() -> None:
@@ -103,17 +109,17 @@ def test_the_default_release_is_in_the_matrix() -> None:
 
 
 @pytest.fixture
-def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[AcceptanceRun]:
     """The cells that are run from here on; files lie in a directory of the test, at commit c0ffee."""
-    cells: list[Cell] = []
+    cells: list[AcceptanceRun] = []
 
-    def run(cell: Cell) -> dict[str, Any]:
+    def run(cell: AcceptanceRun) -> dict[str, Any]:
         cells.append(cell)
         return line(cell=cell)
 
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr(acceptance, "TABLE", tmp_path / "acceptance.md")
-    monkeypatch.setattr(acceptance, "run_cell", run)
+    monkeypatch.setattr(acceptance, "perform", run)
     monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
     return cells
 
@@ -129,22 +135,22 @@ def test_a_run_that_hangs_is_no_violation(
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
     monkeypatch.setattr("runner.acceptance.run_pytest", hang)
-    assert main(["--only", CELL.name]) == ExitCode.ENVIRONMENT
-    assert f"{CELL.name} did not end within 3000 s" in capsys.readouterr().err
+    assert main(["--only", RUN.name]) == ExitCode.ENVIRONMENT
+    assert f"{RUN.name} did not end within 3000 s" in capsys.readouterr().err
 
 
-def test_running_one_cell_again_keeps_the_others(ran: list[Cell]) -> None:
+def test_running_one_cell_again_keeps_the_others(ran: list[AcceptanceRun]) -> None:
     """`--rerun --only X` replaces what is of X; the table still has every other cell."""
     kept = [line(cell=cell, commit="0ld") for cell in MATRIX]
     acceptance.LINES.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
-    assert main(["--rerun", "--only", CELL.name]) == ExitCode.CONFORMANT
-    assert ran == [CELL]
+    assert main(["--rerun", "--only", RUN.name]) == ExitCode.CONFORMANT
+    assert ran == [RUN]
     lines = [json.loads(each) for each in acceptance.LINES.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == len(MATRIX)
     assert [each["commit"] for each in lines].count("0ld") == len(MATRIX) - 1
 
 
-def test_lines_are_written_as_a_whole(ran: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_written_as_a_whole(ran: list[AcceptanceRun], monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full leaves what had been run before, not half of it."""
     before = json.dumps(line(commit="0ld")) + "\n"
     acceptance.LINES.write_text(before, encoding="utf-8")
@@ -156,14 +162,14 @@ def test_lines_are_written_as_a_whole(ran: list[Cell], monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
-        main(["--rerun", "--only", CELL.name])
+        main(["--rerun", "--only", RUN.name])
     assert acceptance.LINES.read_text(encoding="utf-8") == before
 
 
-def test_a_matrix_with_holes_is_not_accepted(ran: list[Cell], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_matrix_with_holes_is_not_accepted(ran: list[AcceptanceRun], capsys: pytest.CaptureFixture[str]) -> None:
     """A cell that was never run is named, and the exit code is that of nothing known about it."""
-    assert main(["--only", CELL.name]) == ExitCode.INCONCLUSIVE
-    assert ran == [CELL]
+    assert main(["--only", RUN.name]) == ExitCode.INCONCLUSIVE
+    assert ran == [RUN]
     assert f"{MATRIX[1].name} was never run" in capsys.readouterr().err
     assert main([]) == ExitCode.CONFORMANT
     assert ran == list(MATRIX)

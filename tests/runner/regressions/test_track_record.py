@@ -17,15 +17,16 @@ from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.script_recorder import ScriptRecorder, UnmetError
 from runner.regressions import matrix, track_record
-from runner.regressions.matrix import Cell, UnfitRecordError
+from runner.regressions.matrix import ReproductionResult
 from runner.regressions.reproduction import Reproduction, Result, decide
-from runner.regressions.track_record import RELEASES, Plan, Record, conclude, plans, rows
+from runner.regressions.track_record import RELEASES, ReleasePlan, TrackRecordRun, conclude, plans, reproductions
+from runner.resumable_matrix import UnfitMatrixError
 from tests.support.paths import ROOT
 from verification.known_bugs.catalogue import KnownBugId, affects, load
 from verification.vocabulary.verdict import ExitCode
 
 
-def row(**fields: object) -> Reproduction:
+def reproduction(**fields: object) -> Reproduction:
     ordinary = Reproduction(
         bug=KnownBugId("KB-05"),
         variant="",
@@ -42,8 +43,10 @@ def row(**fields: object) -> Reproduction:
     return dataclasses.replace(ordinary, **fields)  # type: ignore[arg-type]
 
 
-def cell(release: str, seen: Result = Result.HELD, **fields: object) -> Cell:
-    ordinary = Cell(row="KB-05", release=release, seen=seen, seconds=1.0, note="", evidence="", commit="abc")
+def cell(release: str, seen: Result = Result.HELD, **fields: object) -> ReproductionResult:
+    ordinary = ReproductionResult(
+        row="KB-05", release=release, seen=seen, seconds=1.0, note="", evidence="", commit="abc"
+    )
     return dataclasses.replace(ordinary, **fields)  # type: ignore[arg-type]
 
 
@@ -61,22 +64,22 @@ def cell(release: str, seen: Result = Result.HELD, **fields: object) -> Cell:
 def test_ranges_are_strict_both_ways(release: str, expected: Result) -> None:
     """Either verdict is a surprise where the other one is expected, and only there."""
     other = Result.HELD if expected is Result.VIOLATED else Result.VIOLATED
-    assert row().expected(release) is expected
-    assert row().mismatch(release, expected) == ""
-    assert f"is {other} on {release}, where it must be {expected}" in row().mismatch(release, other)
+    assert reproduction().expected(release) is expected
+    assert reproduction().mismatch(release, expected) == ""
+    assert f"is {other} on {release}, where it must be {expected}" in reproduction().mismatch(release, other)
 
 
 @pytest.mark.parametrize("seen", [Result.VIOLATED, Result.HELD])
 def test_a_race_is_never_a_surprise(seen: Result) -> None:
     """Nothing is demanded of a race, neither to be won nor to be lost."""
-    assert row(race=True).mismatch("3.7.0", seen) == ""
-    assert row(race=True).mismatch("3.8.1", seen) == ""
+    assert reproduction(race=True).mismatch("3.7.0", seen) == ""
+    assert reproduction(race=True).mismatch("3.8.1", seen) == ""
 
 
 def test_what_decides_nothing_is_no_surprise_and_no_pass() -> None:
     """A cell without an answer, and one that was never performed, keep the record from being conformant."""
-    chosen = [Plan(release="3.8.1", rows=(row(),))]
-    assert row().mismatch("3.8.1", Result.INCONCLUSIVE) == ""
+    chosen = [ReleasePlan(release="3.8.1", reproductions=(reproduction(),))]
+    assert reproduction().mismatch("3.8.1", Result.INCONCLUSIVE) == ""
     assert conclude(chosen, [cell("3.8.1", Result.INCONCLUSIVE)]) is ExitCode.INCONCLUSIVE
     assert conclude(chosen, [cell("3.8.1", Result.ERROR)]) is ExitCode.ENVIRONMENT
     assert conclude(chosen, []) is ExitCode.ENVIRONMENT
@@ -85,7 +88,7 @@ def test_what_decides_nothing_is_no_surprise_and_no_pass() -> None:
 
 def test_the_exit_code_follows_from_surprises() -> None:
     """What was expected is 0, a false alarm and a missed bug are 1; cells that were not asked for do not count."""
-    chosen = [Plan(release="3.7.0", rows=(row(),)), Plan(release="3.8.1", rows=(row(),))]
+    chosen = [ReleasePlan(release=each, reproductions=(reproduction(),)) for each in ("3.7.0", "3.8.1")]
     bad, good = cell("3.7.0", Result.VIOLATED), cell("3.8.1", Result.HELD)
     assert conclude(chosen, [bad, good, cell("4.2.0", Result.VIOLATED)]) is ExitCode.CONFORMANT
     assert conclude(chosen, [bad, cell("3.8.1", Result.VIOLATED)]) is ExitCode.VIOLATION
@@ -94,7 +97,7 @@ def test_the_exit_code_follows_from_surprises() -> None:
 
 def test_a_row_is_for_its_releases_only() -> None:
     """`since` and `until` bound a row, and `only` names the releases of one that costs too much for all."""
-    bounded, few = row(since="2.5.0", until="2.8"), row(only=("3.9.2",))
+    bounded, few = reproduction(since="2.5.0", until="2.8"), reproduction(only=("3.9.2",))
     releases = ("2.4.1", "2.5.0", "2.8.2", "3.9.2")
     assert [bounded.is_for(each) for each in releases] == [False, True, True, False]
     assert [few.is_for(each) for each in releases] == [False, False, False, True]
@@ -126,7 +129,7 @@ def test_only_the_bug_itself_is_a_violation(code: int, end: bool) -> None:
 
 def test_the_rows_are_the_known_bugs() -> None:
     """There are at least 18 rows with a claim each, their names are unique, and their ids are known bugs."""
-    known, bugs = rows(), load()
+    known, bugs = reproductions(), load()
     assert len(known) >= 18
     assert len({each.key for each in known}) == len(known)
     assert all(each.claim.endswith(".") and each.bug in bugs for each in known)
@@ -138,7 +141,7 @@ def test_the_rows_and_the_list_of_known_bugs_agree() -> None:
     """What a row must show on a release is what the list says of the bug, unless the row is a variant by setting."""
     bugs = load()
     by_setting = {"KB-01/verification-off", "KB-03/TV2", "KB-04/TV2", "KB-09/v1", "KB-13/clean", "KB-18/level-1"}
-    for each in rows():
+    for each in reproductions():
         if each.race or each.name in by_setting:
             continue
         for release in filter(each.is_for, RELEASES):
@@ -161,22 +164,22 @@ def test_rows_with_one_cluster_follow_each_other() -> None:
     found = plans(RELEASES, ())
     assert [plan.release for plan in found] == list(RELEASES)
     for plan in found:
-        clusters = [each.needs.describe() for each in plan.rows]
+        clusters = [each.needs.describe() for each in plan.reproductions]
         changes = sum(this != following for this, following in itertools.pairwise(clusters))
         assert changes == len(set(clusters)) - 1
 
 
 def test_bugs_are_chosen_by_id_or_by_name() -> None:
     """An id chooses every variant, a name one of them, and a name that is none is refused with those that are."""
-    assert {each.name for each in plans(["4.3.1"], ["KB-03"])[0].rows} == {"KB-03/TV1", "KB-03/TV2"}
-    assert [each.name for each in plans(["4.3.1"], ["KB-03/TV2"])[0].rows] == ["KB-03/TV2"]
+    assert {each.name for each in plans(["4.3.1"], ["KB-03"])[0].reproductions} == {"KB-03/TV1", "KB-03/TV2"}
+    assert [each.name for each in plans(["4.3.1"], ["KB-03/TV2"])[0].reproductions] == ["KB-03/TV2"]
     with pytest.raises(ValueError, match="KB-99 is no row; there are KB-01"):
         plans(["4.3.1"], ["KB-99"])
 
 
 def test_the_matrix_shows_every_cell_and_names_surprises() -> None:
     """Rows by releases in the order of versions, with signs, a race's count, the seconds, and surprises in words."""
-    race = row(bug="KB-15", race=True)
+    race = reproduction(bug="KB-15", race=True)
     cells = [
         cell("3.10.0", Result.VIOLATED, seconds=2.0),
         cell("3.9.2", Result.HELD),
@@ -184,12 +187,12 @@ def test_the_matrix_shows_every_cell_and_names_surprises() -> None:
         cell("2.6.0", Result.ERROR, note="no port"),
         cell("2.5.0", Result.VIOLATED, row="KB-15", note="2/1500", seconds=8.0),
     ]
-    lines = matrix.render(cells, [row(), race]).splitlines()
+    lines = matrix.render(cells, [reproduction(), race]).splitlines()
     assert "| row | 2.5.0 | 2.6.0 | 3.9.2 | 3.10.0 | s |" in lines
     assert "| KB-05 | V | E | · | **V!** | 1.0 |" in lines
     assert "| KB-15 | V 2/1500 |   |   |   | 8.0 |" in lines
     assert "| s | 9 | 1 | 1 | 2 | 13 |" in lines
-    assert "2 rows, 5 cells, 1 surprises, 1 undecided." in lines
+    assert "2 rows, 5 cells, 1 mismatches, 1 undecided." in lines
     assert "* KB-05 is VIOLATED on 3.10.0, where it must be HELD." in lines
     assert "* KB-05 on 2.6.0: no port." in lines
 
@@ -200,8 +203,8 @@ def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
     table.write_text(f"by hand\n{matrix.BEGIN}\nold\n{matrix.END}\nby hand too\n", encoding="utf-8")
     written = [cell("3.9.2"), cell("2.5.0", Result.VIOLATED)]
     for _ in range(2):
-        matrix.write(written, [row()], cells, table, page)
-    assert page.read_text(encoding="utf-8") == render(matrix.told(written, [row()]))
+        matrix.write(written, [reproduction()], cells, table, page)
+    assert page.read_text(encoding="utf-8") == render(matrix.as_track_record(written, [reproduction()]))
     text = table.read_text(encoding="utf-8")
     assert text.startswith(f"by hand\n{matrix.BEGIN}\n")
     assert text.endswith(f"{matrix.END}\nby hand too\n")
@@ -209,8 +212,8 @@ def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
     assert "old" not in text
     assert matrix.read(cells) == sorted(written, key=lambda each: each.release)
     table.write_text("by hand\n", encoding="utf-8")
-    with pytest.raises(UnfitRecordError, match="has lost the lines"):
-        matrix.write(written, [row()], cells, table, page)
+    with pytest.raises(UnfitMatrixError, match="has lost the lines"):
+        matrix.write(written, [reproduction()], cells, table, page)
 
 
 def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
@@ -221,7 +224,8 @@ def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
         cell("3.8.1", Result.VIOLATED, note="taken again"),
         cell("2.5.0", Result.HELD, row="KB-15", note="0/384"),
     ]
-    text = render(matrix.told(cells, [row(), row(bug=KnownBugId("KB-15"), race=True), row(variant="/none")]))
+    race = reproduction(bug=KnownBugId("KB-15"), race=True)
+    text = render(matrix.as_track_record(cells, [reproduction(), race, reproduction(variant="/none")]))
     assert "1 SURPRISE" in text
     assert "3 cells: it is found" in text
     assert "1 cell: nothing is found" in text
@@ -230,8 +234,8 @@ def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
     assert "2.5.0, 2.6.0</th><td>taken &lt;b&gt;</td>" in text
     assert "</abbr> 0/384</td>" in text
     assert "KB-05/none" not in text
-    assert "AS EXPECTED" in render(matrix.told(cells[:2], [row()]))
-    assert "1 UNDECIDED" in render(matrix.told([cell("2.5.0", Result.ERROR)], [row()]))
+    assert "AS EXPECTED" in render(matrix.as_track_record(cells[:2], [reproduction()]))
+    assert "1 UNDECIDED" in render(matrix.as_track_record([cell("2.5.0", Result.ERROR)], [reproduction()]))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +245,7 @@ def test_a_foreign_record_is_one_sentence(tmp_path: Path, text: str) -> None:
     """A file that is no track record is refused by its name, not with a trace."""
     path = tmp_path / "track-record.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(UnfitRecordError, match=r"track-record\.json"):
+    with pytest.raises(UnfitMatrixError, match=r"track-record\.json"):
         matrix.read(path)
     assert matrix.read(tmp_path / "missing.json") == []
 
@@ -276,16 +280,24 @@ def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: 
         cell("3.7.0", evidence=str(tmp_path / "gone")),
     ]
     monkeypatch.setattr(matrix, "read", lambda: kept)
-    record = Record(tmp_path, "abc", again=False)
-    assert [record.has(row(), each.release) is not None for each in kept] == [True, False, False]
-    assert Record(tmp_path, "def", again=False).has(row(), "3.9.2") is None
-    assert Record(tmp_path, "abc", again=True).has(row(), "3.9.2") is None
+
+    def outstanding(commit: str, *, rerun: bool = False) -> list[bool]:
+        run = TrackRecordRun(tmp_path, commit, rerun=rerun)
+        found = [run.outstanding(ReleasePlan(release=each.release, reproductions=(reproduction(),))) for each in kept]
+        assert all(each in ([], [reproduction()]) for each in found)
+        return [bool(each) for each in found]
+
+    assert outstanding("abc") == [False, True, True]
+    assert outstanding("def") == [True, True, True]
+    assert outstanding("abc", rerun=True) == [True, True, True]
     for unclear in ("abc-dirty", "unknown"):
         monkeypatch.setattr(matrix, "read", lambda unclear=unclear: [dataclasses.replace(kept[0], commit=unclear)])
-        assert Record(tmp_path, unclear, again=False).has(row(), "3.9.2") is None
+        assert outstanding(unclear)[0]
+    monkeypatch.setattr(matrix, "read", lambda: kept)
+    run = TrackRecordRun(tmp_path, "abc", rerun=False)
     # With everything answered nothing is started: no equipment, no cluster.
     monkeypatch.setattr(track_record, "find_java", lambda **_: pytest.fail("something was started"))
-    track_record.perform(Plan(release="3.9.2", rows=(row(),)), record)
+    track_record.perform(ReleasePlan(release="3.9.2", reproductions=(reproduction(),)), run)
 
 
 @pytest.mark.parametrize(
