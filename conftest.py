@@ -14,7 +14,7 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
@@ -30,6 +30,9 @@ from runner.config import SUITES, add_options, from_options
 from runner.console import Console
 from runner.signals import StopRequests
 from runner.waivers import acceptances
+
+if TYPE_CHECKING:
+    from runner.run_plugin import RunPlugin
 
 pytest_plugins = ["runner.scenarios.fixture"]
 PROTOCOL = SUITES / "protocol"
@@ -65,17 +68,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if scripted:
         from runner.protocol.plugin import ProtocolPlugin
 
-        sweep = ProtocolPlugin(run, console, requests, accepted)
-        sweep.listing = config.option.list_scenarios
-        config.pluginmanager.register(sweep, "onceproof")
-        return
-    from runner.scenarios.plugin import SESSION, ConformancePlugin
-    from runner.scenarios.session import ConformanceSession
+        plugin: RunPlugin = ProtocolPlugin(run, console, requests, accepted)
+    else:
+        from runner.scenarios.plugin import SESSION, ConformancePlugin
+        from runner.scenarios.session import ConformanceSession
 
-    session = ConformanceSession(run, console, accepted)
-    session.listing = config.option.list_scenarios
-    config.stash[SESSION] = session
-    config.pluginmanager.register(ConformancePlugin(session, requests), "onceproof")
+        session = config.stash[SESSION] = ConformanceSession(run, console, accepted)
+        plugin = ConformancePlugin(session, requests)
+    config.pluginmanager.register(plugin, "onceproof")
 
 
 def _console(config: pytest.Config) -> Console:

@@ -32,9 +32,9 @@ def narrowed_by(config: pytest.Config, room: Path, deselected: int, noun: str) -
     return ", ".join(told)
 
 
-def only_lists(config: pytest.Config, *, listing: bool) -> bool:
+def only_lists(config: pytest.Config) -> bool:
     """Whether nothing is started: `--list`, or pytest's `--collect-only`."""
-    return listing or bool(config.option.collectonly)
+    return bool(config.option.list_scenarios or config.option.collectonly)
 
 
 def code_of_listing(exitstatus: int) -> ExitCode:

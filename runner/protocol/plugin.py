@@ -16,14 +16,14 @@ from reports.model.run_record import Ended, Planned
 from runner.config import SUITES, RunConfig
 from runner.console import Console
 from runner.environment import Environment
-from runner.errors import ENVIRONMENT_ERRORS
 from runner.protocol.case_runner import CaseRunner, ProtocolCase
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.workers import WorkerPool, queues
+from runner.run_plugin import RunPlugin
 from runner.run_record_writer import RunRecordWriter
-from runner.selection import code_of_listing, narrowed_by, only_lists
-from runner.signals import DeferredSignals, StopRequests, deferred
+from runner.selection import narrowed_by, only_lists
+from runner.signals import StopRequests
 from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import TransactionVersion
 
@@ -36,7 +36,7 @@ PROFILE = "protocol"
 _CASES = SUITES / "protocol"
 
 
-class ProtocolPlugin:
+class ProtocolPlugin(RunPlugin):
     """Registered when pytest is asked to run `suites/protocol`."""
 
     def __init__(
@@ -50,12 +50,11 @@ class ProtocolPlugin:
         self.console = console
         narrowed = f' -k "{config.keyword}"' if config.keyword else ""
         command = f"tox -e protocol -- --kafka {config.release.version} --runtime {config.runtime}{narrowed}"
-        self.record = RunRecordWriter(config, console, acceptances, profile=PROFILE, command=command, seed=None)
-        self.listing = False
-        self._requests = requests
+        super().__init__(
+            RunRecordWriter(config, console, acceptances, profile=PROFILE, command=command, seed=None), requests
+        )
         self._deselected = 0
         self._workers: WorkerPool | None = None
-        self._closing: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
         """The configuration, before anything starts."""
@@ -98,7 +97,7 @@ class ProtocolPlugin:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Get everything that the run needs, or name the missing thing in one sentence."""
-        if only_lists(session.config, listing=self.listing):
+        if only_lists(session.config):
             self._list(session.items)
             return True
         if session.testsfailed or not session.items:
@@ -125,8 +124,7 @@ class ProtocolPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
         """Perform the case; its verdict is pytest's outcome."""
-        if self._requests.count:
-            raise KeyboardInterrupt
+        self.raise_if_stopped()
         assert self._workers is not None, "cases are performed after the run has everything that they need"
         case = case_of(pyfuncitem, self.config)
         outcome = self._workers.outcome(case)
@@ -144,33 +142,11 @@ class ProtocolPlugin:
             pytest.fail(f"{word}: {reason}", pytrace=False)
         return True
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """End the cluster, write the report, and leave with its exit code."""
-        if only_lists(session.config, listing=self.listing):
-            session.exitstatus = code_of_listing(exitstatus)
-            return
-        before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
-        with deferred(asked=int(before)) as interrupts:
-            self._finish(session, exitstatus, interrupts)
-
-    def _finish(self, session: pytest.Session, exitstatus: int, interrupts: DeferredSignals) -> None:
-        try:
-            if self._workers is not None:
-                self._workers.close()
-        except ENVIRONMENT_ERRORS as error:
-            self.record.broken(f"closing down: {error}")
-        if exitstatus == pytest.ExitCode.USAGE_ERROR:
-            return
-        if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-            self.record.broken("the harness failed; see its traceback above")
-        code, self._closing = self.record.finish(interrupted=interrupts.asked > 0)
-        session.exitstatus = int(code)
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """The decision, the table, the path of the report."""
-        for line in self._closing:
-            terminalreporter.write_line(line)
+    def close(self, *, interrupted: bool) -> None:
+        """End the workers and their clusters."""
+        del interrupted  # they end in the same way
+        if self._workers is not None:
+            self._workers.close()
 
 
 def _needs(item: pytest.Item) -> Needs:

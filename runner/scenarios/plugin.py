@@ -1,11 +1,8 @@
-"""pytest hooks of a conformance run: options, variants, the deferred verdict, the report, the exit code.
+"""pytest hooks of a conformance run: variants of scenarios, their order, and the deferred verdict.
 
-A scenario's verdict comes from the judge, which works on its evidence while the next scenario runs. pytest's own order
-(run, then report) is kept for each item, only the reporting of an item waits for its verdict. So pytest's counts tell
-the truth, and nothing is shown as passed that was not judged.
-
-Exit codes are those of `verification.vocabulary.verdict`; pytest's own are mapped: its usage error is 4 too, no tests is 2,
-an internal error or an interruption is 5, unless a violation was proven before.
+The judge works on the evidence of one scenario while the next one runs. For each item pytest's own order (run, then
+report) is kept; only the report of an item waits for its verdict. So pytest counts verdicts, and shows nothing as
+passed that was not judged.
 """
 
 from __future__ import annotations
@@ -19,15 +16,16 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from runner.config import SUITES
-from runner.scenarios.planning import in_order, in_profile
+from runner.run_plugin import RunPlugin
+from runner.scenarios.planning import in_order, in_profile, summed_up
 from runner.scenarios.planning import variants as variants_of
 from runner.scenarios.session import ConformanceSession
-from runner.selection import code_of_listing, narrowed_by, only_lists
-from runner.signals import StopRequests, deferred
+from runner.selection import narrowed_by, only_lists
+from runner.signals import StopRequests
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 SESSION = pytest.StashKey[ConformanceSession]()
 JUDGEMENT = pytest.StashKey[Future[ScenarioVerdict]]()
@@ -43,18 +41,18 @@ WORDS = {
 
 @dataclass
 class Awaiting:
-    """An item that ran, and its reports, until the judge has spoken."""
+    """An item that ran, and its reports, until its verdict is there."""
 
     item: pytest.Item
     reports: list[pytest.TestReport] = field(default_factory=list)
 
 
-class ConformancePlugin:
+class ConformancePlugin(RunPlugin):
     """Registered when pytest is asked to run `suites`."""
 
     def __init__(self, session: ConformanceSession, requests: StopRequests) -> None:
+        super().__init__(session.record, requests)
         self.session = session
-        self._requests = requests
         self._outside: list[pytest.Item] = []
         self._deselected = 0
 
@@ -71,7 +69,7 @@ class ConformancePlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item], config: pytest.Config) -> None:
-        """Keep what the profile runs; a run that is narrowed afterwards is PARTIAL."""
+        """Keep the scenarios of the profile; a run that is narrowed afterwards is PARTIAL."""
         kept = [item for item in items if in_profile(self.session.config, {mark.name for mark in item.iter_markers()})]
         dropped = [item for item in items if item not in kept]
         self._outside = dropped
@@ -80,31 +78,31 @@ class ConformancePlugin:
         items[:] = in_order(kept)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Whatever leaves scenarios of the profile out (`-k`, `-m`, `--deselect`) makes the run PARTIAL."""
+        """Count the scenarios of the profile that an option (`-k`, `-m`, `--deselect`) leaves out: the run is PARTIAL."""
         self._deselected += sum(1 for item in items if item not in self._outside)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """What is left after `-k` is what this run means to execute."""
-        self.session.record.narrowed_by = narrowed_by(session.config, SUITES, self._deselected, "scenarios")
+        """Plan the scenarios that are left after `-k`."""
+        self.record.narrowed_by = narrowed_by(session.config, SUITES, self._deselected, "scenarios")
         self.session.plan(session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run each item; log it when its verdict is there."""
-        if only_lists(session.config, listing=self.session.listing):
+        """Run each item; report it when its verdict is there."""
+        if only_lists(session.config):
             self.session.list_scenarios(session.items)
             return True
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors while collecting scenarios")
-        if session.items and not self.session.record.equip():
+        if session.items:
+            self.session.console.say(summed_up(self.record.planned.values()))
+        if session.items and not self.record.equip():
             return True
         waiting: deque[Awaiting] = deque()
         items = [item for item in session.items if not self.session.passes_over(item)]
         try:
             for number, item in enumerate(items):
-                if self._requests.count:
-                    # Whoever asked is still waiting: the exception was dropped on its way.
-                    raise KeyboardInterrupt
+                self.raise_if_stopped()
                 following = items[number + 1] if number + 1 < len(items) else None
                 waiting.append(Awaiting(item))
                 waiting[-1].reports = runtestprotocol(item, log=False, nextitem=following)
@@ -133,22 +131,13 @@ class ConformancePlugin:
         words = dict(report.user_properties).get("verdict")
         if report.when == "call" and isinstance(words, str):
             return words, "", ""
-        # What the environment broke was said in a sentence by the console; a traceback would say less.
+        # The console printed one sentence about a problem of the environment; a traceback would say less.
         return ("" if report.passed else "broken"), "", ""
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Iterator[None]:
-        """After every fixture is torn down and before the terminal's summary: write the report, set the exit code."""
-        if only_lists(session.config, listing=self.session.listing):
-            yield
-            session.exitstatus = code_of_listing(exitstatus)
-            return
-        before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
-        with deferred(asked=int(before), again=self.session.hurry) as interrupts:
-            yield
-            session.exitstatus = self.session.finish(exitstatus, interrupts)
+    def close(self, *, interrupted: bool) -> None:
+        """End clusters, Spark and the judge."""
+        self.session.finish(interrupted=interrupted)
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """The decision, the table, the path of the report."""
-        for line in self.session.closing_lines():
-            terminalreporter.write_line(line)
+    def hurry(self) -> None:
+        """Do not wait for a judgement: its evidence is kept and can be judged again."""
+        self.session.hurry()

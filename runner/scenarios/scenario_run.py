@@ -1,7 +1,7 @@
-"""A trial: one scenario in execution, with everything that its phases share.
+"""One scenario being run: how each phase is carried out, and everything that the phases share.
 
-The trial owns what must be given back (clients, recorder, lease) and knows how each phase is carried out; the order of
-the phases is the runner's.
+It owns the clients, the recorder and the lease of a cluster, and ends all of them. The order of the phases is in
+`runner/scenarios/phases.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
@@ -25,11 +25,12 @@ from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
 from fixtures.recording.transaction_log_reader import TransactionLogReader
-from fixtures.workloads import names, observers, topics
+from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
-from verification.evidence import readme_file, transaction_log_file
+from runner.scenarios import description
+from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
-from verification.vocabulary.experiment import FEATURE, Experiment, Topic, TopicRole
+from verification.vocabulary.experiment import Experiment, Topic, TopicRole
 from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from wire.errors import WireError
@@ -44,7 +45,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ScenarioRun:
-    """One scenario, being executed."""
+    """One scenario being run."""
 
     def __init__(self, scenario: Scenario, resources: RunResources) -> None:
         self.scenario = scenario
@@ -62,27 +63,27 @@ class ScenarioRun:
         self._sampler: Sampler | None = None
         self._unsampled: SamplingError | None = None
         self._workload: RunningWorkload | None = None
-        self._rest: Quiescence | None = None
-        self._written_log: TransactionLogReader | None = None
+        self._quiescence: Quiescence | None = None
+        self._log_reader: TransactionLogReader | None = None
         self._features: dict[str, int] = {}
 
     @property
     def recorder(self) -> Recorder:
-        """The writer of this trial's history."""
-        assert self._recorder is not None, "the recorder exists once the trial is set up"
+        """The writer of the run's history."""
+        assert self._recorder is not None, "the recorder exists once the run is set up"
         return self._recorder
 
     @property
-    def rest(self) -> Quiescence:
-        """Asks the subject how far it has come to rest."""
-        assert self._rest is not None, "the subject can be asked once the trial is set up"
-        return self._rest
+    def quiescence(self) -> Quiescence:
+        """Asks the subject how far it is from quiescence."""
+        assert self._quiescence is not None, "the subject can be asked once the run is set up"
+        return self._quiescence
 
     # -- the phases --------------------------------------------------------------------------------------------
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Name what is being done, in the live line, in the history and in errors."""
+        """Name the phase in the live line, in the history and in errors."""
         self.phase_name = name
         LOG.info("%s: %s begins", self.directory.root.name, name)
         began_ns = time.monotonic_ns()
@@ -100,14 +101,14 @@ class ScenarioRun:
                 self._recorder.record(Phase(name=name, began_ns=began_ns, ended_ns=ended_ns, note=note))
 
     def set_up(self) -> None:
-        """Lease a healthy cluster, create the topics, say what will be tried."""
+        """Lease a healthy cluster, create the topics and describe the run."""
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
         self.cluster = self.resources.clusters.lease(self.spec())
-        self._rest = Quiescence(self.cluster, *self.resources.environment.witness_definitions)
-        self._features = self._rest.features()
-        self._rest.create_topics(self.topics(), self.scenario.topic_settings)
-        self._written_log = self._rest.written_log()
+        self._quiescence = Quiescence(self.cluster, *self.resources.environment.witness_definitions)
+        self._features = self._quiescence.features()
+        self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
+        self._log_reader = self._quiescence.written_log()
         self.write_experiment()
 
     def start_workload(self) -> None:
@@ -137,17 +138,17 @@ class ScenarioRun:
         self.recorder.record(FaultRecord(**asdict(applied)))
 
     def recover(self, *, timeout_s: float) -> None:
-        """Wait until every broker is back, every link open and every replica in sync; clients go on working.
+        """Wait until every broker is back, every link open and every replica in sync, while clients go on working.
 
-        They do so at a fraction of their rate: on two cores, a broker that starts beside the full load takes 20 s.
+        Clients work at a fraction of their rate: on two cores, a broker that starts under the full load takes 20 s.
         """
         with self.workload.eased():
             await_healthy(self.cluster, timeout_s=timeout_s, idle=False)
 
     def settle(self, *, before_fencing: bool) -> None:
-        """Wait for LSO = high watermark within its bound and record, for each partition, whether it got there."""
+        """Wait for LSO = high watermark within its bound, and record for each partition whether it was reached."""
         timeout_s = self.scenario.workload.transaction_timeout_s if before_fencing else 0.0
-        for settled in self.rest.settle(
+        for settled in self.quiescence.settle(
             self.partitions(),
             transactional_ids=self.workload.transactional_ids,
             timeout_s=timeout_s,
@@ -156,8 +157,8 @@ class ScenarioRun:
             self.recorder.record(settled)
 
     def fence(self) -> None:
-        """Initialise a successor of every transactional id; record what only this released."""
-        self.rest.fence(self.workload.transactional_ids)
+        """Initialise a successor of every transactional id; record the partitions that only this released."""
+        self.quiescence.fence(self.workload.transactional_ids)
         if self._stuck():
             self.settle(before_fencing=False)
 
@@ -169,7 +170,7 @@ class ScenarioRun:
             timeout_s=timeout_s,
         )
         if behind:
-            # The judge finds it in the evidence (`observers_at_end`); whoever watches should know who it was.
+            # The judge finds it in the evidence (`observers_at_end`); the console names the observers.
             self.tell(f"did not read to the end: {'; '.join(f'{name} at {where}' for name, where in behind.items())}")
         self.workload.close()
         self._stop_sampler()
@@ -179,8 +180,8 @@ class ScenarioRun:
             raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
 
     def pin(self) -> None:
-        """Pin the ends, ask the coordinators, and write down what only they can say."""
-        self.captures = self.rest.pin(
+        """Pin the ends, ask the coordinators, and write their answers down."""
+        self.captures = self.quiescence.pin(
             self.partitions(),
             transactional_ids=self.workload.transactional_ids,
             group=self.scenario.workload.group(self.run),
@@ -190,13 +191,13 @@ class ScenarioRun:
         self.write_experiment()
 
     def keep_transaction_log(self) -> None:
-        """Write down what coordinators wrote meanwhile; no producer of the run is left that could make them go on."""
-        assert self._written_log is not None, "the log is pinned when the trial is set up"
-        log = self._written_log.read(self.run, self.workload.transactional_ids)
+        """Write down the coordinators' log; no producer of the run is left that could make them go on writing."""
+        assert self._log_reader is not None, "the log is pinned when the run is set up"
+        log = self._log_reader.read(self.run, self.workload.transactional_ids)
         transaction_log_file.write(self.directory.transaction_log, log)
 
     def capture_arguments(self) -> dict[str, Any]:
-        """What the capture needs besides a session and a directory."""
+        """The arguments of the capture besides a session and a directory."""
         return {
             "bootstrap": self.cluster.witness_bootstrap,
             "captures": self.captures,
@@ -205,18 +206,18 @@ class ScenarioRun:
         }
 
     def clear(self) -> None:
-        """Delete the topics: what hangs in them must not fail the next scenario, and brokers restart faster without.
+        """Delete the topics: a transaction that hangs must not fail the next scenario, and brokers restart faster.
 
-        Not when the user wants the brokers' data. What cannot be deleted is for the next health check to judge.
+        Topics stay when the user keeps the brokers' data. The next health check judges a topic that cannot be deleted.
         """
-        if self._rest is not None and not self.resources.config.keep:
+        if self._quiescence is not None and not self.resources.config.keep:
             with suppress(WireError):
-                self._rest.delete_topics(self.topics())
+                self._quiescence.delete_topics(self.topics())
 
     def close(self) -> None:
-        """End clients, heal links, seal the evidence. Never raises for what is already gone.
+        """End clients, heal links, seal the evidence. Parts that are already gone are no error.
 
-        Each of them is done whatever becomes of the others; then the last error is raised.
+        An error of one step does not keep the others from being done; then the last error is raised.
         """
         cluster = getattr(self, "cluster", None)
         with ExitStack() as last_first:
@@ -225,33 +226,33 @@ class ScenarioRun:
             if cluster is not None:
                 last_first.callback(self._keep_broker_logs)
                 last_first.callback(cluster.links.heal)
-            if self._rest is not None:
-                last_first.callback(self._rest.close)
+            if self._quiescence is not None:
+                last_first.callback(self._quiescence.close)
             if self._workload is not None:
                 last_first.callback(self._workload.close)
             last_first.callback(self._stop_sampler)
 
-    # -- what the phases ask -----------------------------------------------------------------------------------
+    # -- asked by the phases -----------------------------------------------------------------------------------
 
     def floor(self, name: str) -> int:
-        """How much of something the scenario needs; 0 when it has no such floor."""
+        """The least number that the scenario needs; 0 when it has no such floor."""
         return next((floor.need for floor in self.scenario.floors if floor.name == name), 0)
 
     def ends(self) -> tuple[PartitionEnd, ...]:
-        """Where every partition ends now."""
-        return self.rest.ends(self.partitions())
+        """The end of every partition now."""
+        return self.quiescence.ends(self.partitions())
 
     def input_ends(self) -> tuple[PartitionEnd, ...]:
-        """Where the inputs of copiers end now; nothing where nobody copies, or is expected to go on."""
+        """The ends of the copiers' inputs now; none without copiers, or when copiers are not expected to go on."""
         inputs = {topic.name for topic in self.topics() if topic.role is TopicRole.INPUT}
         if not inputs or not self.scenario.copies_on:
             return ()
-        return self.rest.ends(tuple(at for at in self.partitions() if at.topic in inputs))
+        return self.quiescence.ends(tuple(at for at in self.partitions() if at.topic in inputs))
 
     def input_lag(self, marks: tuple[PartitionEnd, ...]) -> int:
-        """How far the copiers' committed offsets are behind these ends."""
+        """The records from the copiers' committed offsets to these ends."""
         group = self.scenario.workload.group(self.run)
-        return self.rest.lag(group, marks) if group is not None and marks else 0
+        return self.quiescence.lag(group, marks) if group is not None and marks else 0
 
     def spec(self) -> ClusterSpec:
         """The cluster that the scenario asks for, of the release under test."""
@@ -264,60 +265,26 @@ class ScenarioRun:
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """Every partition of the run's topics."""
-        return tuple(
-            TopicPartition(topic=topic.name, partition=partition)
-            for topic in self.topics()
-            for partition in range(topic.partitions)
-        )
+        return description.partitions_of(self.topics())
 
     def experiment(self) -> Experiment:
-        """The record of what is tried, with the protocols that clients really spoke once they are known."""
-        config, scenario = self.resources.config, self.scenario
-        workload = scenario.workload
-        return Experiment(
+        """The description of the run, with the protocols that clients speak once they are known."""
+        spoken = {} if self._workload is None else self._workload.spoken
+        return description.experiment_of(
+            self.scenario,
+            self.resources,
             run=self.run,
-            scenario=scenario.name,
-            claim=scenario.claim,
-            requirements=scenario.requirements,
-            seed=scenario.seed,
-            started=config.started,
-            release=config.release.version,
-            runtime=self.resources.environment.runtime,
-            client=scenario.client,
             topics=self.topics(),
-            observers=observers(workload),
-            floors=scenario.floors,
-            order_claimed=workload.order_claimed,
-            survival_claimed=scenario.survives,
-            group=workload.group(self.run),
-            fan_out=workload.fan_out,
-            control_expects=scenario.expects,
-            workload=workload.describe(),
-            schedule=tuple(step.describe() for step in scenario.schedule),
-            cluster=self.resources.environment.describe(self.spec()),
-            transaction_timeout_s=workload.transaction_timeout_s,
-            replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
-            versions=self.versions(),
+            cluster=self.spec(),
+            versions=description.versions_of(self.scenario.client, spoken=spoken, features=self._features),
         )
 
     def write_experiment(self) -> None:
-        """Say what is tried, for the judge and for people."""
-        experiment = self.experiment()
-        experiment.write(self.directory.experiment)
-        readme_file.write(self.directory, experiment)
-
-    def versions(self) -> dict[str, str]:
-        """What took part; what the client says of itself and the protocol that it really spoke, once it runs."""
-        spoken = {} if self._workload is None else self._workload.spoken
-        client = self.scenario.client
-        said = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
-        # KIP-890's second protocol is what transaction.version 2 stands for; its requirements apply to who speaks it.
-        said |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
-        said |= {f"{FEATURE}{name}": str(level) for name, level in self._features.items()}
-        return {**self.resources.environment.versions, **{name: value for name, value in said.items() if value}}
+        """Write the description of the run, for the judge and for people."""
+        description.write(self.experiment(), self.directory)
 
     def tell(self, text: str) -> None:
-        """Show one sentence of the nemesis."""
+        """Show one sentence, of the nemesis or of a phase."""
         self.fault_text = text
         self.resources.console.detail(text)
 

@@ -1,7 +1,7 @@
-"""A conformance run from its first line to its last: what is planned, what ended how, and the report.
+"""A conformance run: plans its scenarios, runs each of them, and prints each verdict.
 
-The session keeps `run.json` current, so that a run that is killed still says what it had planned. It opens the
-laboratory when the first scenario needs it and closes it before the report is written.
+It opens the resources that scenarios share (clusters, Spark, the judge) when the first scenario needs them, and closes
+them before the report is written.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from runner.errors import ENVIRONMENT_ERRORS
 from runner.resources import RunResources
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios.phases import run_scenario
-from runner.scenarios.planning import LOCAL_ONLY, listed, planned_of, scenario_of, summed_up
+from runner.scenarios.planning import LOCAL_ONLY, listed, planned_of, scenario_of
 from runner.scenarios.scenario import Scenario
-from verification.vocabulary.verdict import ExitCode, ScenarioVerdict
+from verification.vocabulary.verdict import ScenarioVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from runner.signals import DeferredSignals
 
 LOG = logging.getLogger(__name__)
 #: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
@@ -44,21 +42,17 @@ class ConformanceSession:
         self.record = RunRecordWriter(
             config, console, acceptances, profile=config.profile, command=config.replay, seed=config.seed
         )
-        self.listing = False
         self._scenarios: dict[str, Scenario] = {}
         self._broken: dict[str, str] = {}
-        self._laboratory: RunResources | None = None
-        self._closing: list[str] = []
+        self._resources: RunResources | None = None
 
     # -- planning ----------------------------------------------------------------------------------------------
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
-        """Remember every scenario that this run means to execute; raises pytest.UsageError for a wrong one."""
+        """Read and record every planned scenario; raises pytest.UsageError for a wrong one."""
         planned = [planned_of(item, self.config) for item in items]
         self.record.plan(planned)
         self._scenarios = {each.key: scenario_of(item, self.config) for each, item in zip(planned, items, strict=True)}
-        if planned and not self.listing:
-            self.console.say(summed_up(planned))
 
     def list_scenarios(self, items: Sequence[pytest.Item]) -> None:
         """Print ids, requirements, claims and estimates; start nothing."""
@@ -66,7 +60,7 @@ class ConformanceSession:
             self.console.say(line)
 
     def header(self) -> list[str]:
-        """What is about to be done; what the machine has is looked at when the scenarios are known."""
+        """The configuration of the run. The machine is looked at later, when the scenarios are known."""
         config = self.config
         return [
             f"onceproof: Kafka {config.release.version}, runtime {config.runtime}, client {config.client}, "
@@ -79,9 +73,9 @@ class ConformanceSession:
     def run(self, item: pytest.Item) -> Future[ScenarioVerdict]:
         """Run the scenario that a test describes and hand its evidence to the judge."""
         key = planned_of(item, self.config).key
-        return self._conduct(key, self._scenarios[key])
+        return self._run(key, self._scenarios[key])
 
-    def _conduct(self, key: str, scenario: Scenario) -> Future[ScenarioVerdict]:
+    def _run(self, key: str, scenario: Scenario) -> Future[ScenarioVerdict]:
         from runner.scenarios.mock_run import MockScenarioRun
         from runner.scenarios.scenario_run import ScenarioRun
 
@@ -99,7 +93,7 @@ class ConformanceSession:
             directory = run_scenario(scenario_run)
             return resources.judge_later(directory)
         except ENVIRONMENT_ERRORS as problem:
-            where = scenario_run.phase_name if scenario_run else "opening the laboratory"
+            where = scenario_run.phase_name if scenario_run else "opening the resources"
             error = "; ".join([f"{where}: {problem}", *getattr(problem, "__notes__", ())])
             self._broken[key] = error
             LOG.exception("%s broke", key)
@@ -112,7 +106,7 @@ class ConformanceSession:
             self.record.end(Ended(key=key, seconds=time.monotonic() - began, error=error))
 
     def passes_over(self, item: pytest.Item) -> bool:
-        """Whether a scenario cannot be tried on the runtime of this run; that is said, and is in the report."""
+        """Whether a scenario cannot be run on this runtime; if so, that is printed and recorded."""
         equipped = self.record.environment
         if equipped is None or equipped.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
             return False
@@ -123,30 +117,30 @@ class ConformanceSession:
         return True
 
     def _open(self) -> RunResources:
-        if self._laboratory is None:
+        if self._resources is None:
             environment = self.record.environment
-            assert environment is not None, "scenarios are run once everything that they need is there"
-            self._laboratory = RunResources(self.config, self.console, environment=environment)
-        return self._laboratory
+            assert environment is not None, "the environment is prepared before the first scenario"
+            self._resources = RunResources(self.config, self.console, environment=environment)
+        return self._resources
 
     def judge_now(self) -> None:
-        """Judge what is left: no scenario follows."""
-        if self._laboratory is not None:
-            self._laboratory.judge_now()
+        """Judge the scenarios that are left: no other follows."""
+        if self._resources is not None:
+            self._resources.judge_now()
 
     def conclude(
         self, item: pytest.Item, reports: Sequence[pytest.TestReport], judgement: Future[ScenarioVerdict] | None
     ) -> ScenarioVerdict | None:
-        """Say how a scenario ended; None when it has no verdict because the environment broke it."""
+        """Print and return the verdict of a scenario; None when the environment or the judge failed."""
         planned = planned_of(item, self.config)
         if judgement is None or judgement.cancelled():
             reason = self._broken.get(planned.key) or _failure(reports)
             self.console.say(f"ERROR         {planned.key}: {reason}")
             return None
         if not wait([judgement], timeout=JUDGED_WITHIN_S).done:
-            assert self._laboratory is not None, "somebody judges"
-            self._laboratory.abandon_judge()
-            log = self._laboratory.spark_log
+            assert self._resources is not None, "the scenario was handed to the judge"
+            self._resources.abandon_judge()
+            log = self._resources.spark_log
             self._unjudged(planned.key, f"it did not end within {JUDGED_WITHIN_S:.0f} s; {log} may say why")
             return None
         error = judgement.exception()
@@ -160,43 +154,30 @@ class ConformanceSession:
         return verdict
 
     def _unjudged(self, key: str, reason: str) -> None:
-        """There is no verdict, and the report says why."""
+        """Record why there is no verdict."""
         self.record.ended[key] = replace(self.record.ended[key], error=f"judge: {reason}")
         self.console.say(f"ERROR         {key}: the judge failed: {reason}")
 
     # -- ending ------------------------------------------------------------------------------------------------
 
     def hurry(self) -> None:
-        """Somebody asked twice: what is being judged is not waited for; clusters and clients are ended all the same."""
-        if self._laboratory is not None:
-            self._laboratory.hurry()
+        """Do not wait for a judgement; clusters and clients are still ended."""
+        if self._resources is not None:
+            self._resources.hurry()
 
     def close(self, *, in_peace: bool = False) -> None:
-        """End clusters, Spark and the judge; `in_peace` says that there is time for what the next run profits from."""
-        if self._laboratory is not None:
-            self._laboratory.close()
+        """End clusters, Spark and the judge; `in_peace` says that there is time to speed up the next run's start."""
+        if self._resources is not None:
+            self._resources.close()
             if in_peace:
-                self._laboratory.keep_classes()
-            self._laboratory = None
+                self._resources.keep_classes()
+            self._resources = None
 
-    def finish(self, exitstatus: int, interrupts: DeferredSignals) -> int:
-        """Close everything, write the report in every format, and return the exit code."""
-        if interrupts.asked and self._laboratory is not None:
+    def finish(self, *, interrupted: bool) -> None:
+        """Close everything; after an interruption say so, because a judgement in flight is finished first."""
+        if interrupted and self._resources is not None:
             self.console.say("Interrupted: finishing the current judgement, then stopping the brokers")
-        try:
-            self.close(in_peace=not interrupts.asked)
-        except ENVIRONMENT_ERRORS as error:
-            self.record.broken(f"closing down: {error}")
-        if exitstatus == pytest.ExitCode.USAGE_ERROR:
-            return ExitCode.USAGE
-        if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-            self.record.broken("the harness failed; its traceback stands above")
-        code, self._closing = self.record.finish(interrupted=interrupts.asked > 0)
-        return code
-
-    def closing_lines(self) -> list[str]:
-        """What is printed last."""
-        return self._closing
+        self.close(in_peace=not interrupted)
 
 
 def _failure(reports: Sequence[pytest.TestReport]) -> str:

@@ -36,9 +36,10 @@ from wire.transaction_versions import TransactionVersion
 
 def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
     """The exit code of a protocol run, and its closing lines."""
-    option = SimpleNamespace(collectonly=False)
+    option = SimpleNamespace(collectonly=False, list_scenarios=False)
     session: Any = SimpleNamespace(exitstatus=exitstatus, config=SimpleNamespace(option=option))
-    plugin.pytest_sessionfinish(session, exitstatus)
+    for _ in plugin.pytest_sessionfinish(session, exitstatus):
+        pass
     said: list[str] = []
     plugin.pytest_terminal_summary(SimpleNamespace(write_line=said.append))  # type: ignore[arg-type]
     return session.exitstatus, "\n".join(said)

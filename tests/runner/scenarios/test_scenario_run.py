@@ -31,7 +31,7 @@ class Part:
     heal = stop = close
 
 
-def trial_of(directory: Path, done: list[str], **errors: Exception) -> MockScenarioRun:
+def run_of(directory: Path, done: list[str], **errors: Exception) -> MockScenarioRun:
     """A trial whose parts are told to end; those that are named refuse."""
     scenario_run = object.__new__(MockScenarioRun)
     scenario_run.directory = RunDirectory(directory / "run")
@@ -41,7 +41,7 @@ def trial_of(directory: Path, done: list[str], **errors: Exception) -> MockScena
     parts: dict[str, Any] = {
         name: Part(name, done, errors.get(name)) for name in ("sampler", "workload", "rest", "links", "mock")
     }
-    scenario_run._sampler, scenario_run._workload, scenario_run._rest, scenario_run.mock = (
+    scenario_run._sampler, scenario_run._workload, scenario_run._quiescence, scenario_run.mock = (
         parts[name] for name in ("sampler", "workload", "rest", "mock")
     )
     scenario_run.cluster = SimpleNamespace(links=parts["links"], directory=directory / "cluster")
@@ -60,7 +60,7 @@ def trial_of(directory: Path, done: list[str], **errors: Exception) -> MockScena
 def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: dict[str, Exception]) -> None:
     """Links are healed, brokers' logs kept, the history sealed and the mock ended; then the error is told."""
     done: list[str] = []
-    scenario_run = trial_of(tmp_path, done, **errors)
+    scenario_run = run_of(tmp_path, done, **errors)
     with pytest.raises(type(list(errors.values())[-1])):
         scenario_run.close()
     assert done == ["sampler", "workload", "rest", "links", "mock"]
@@ -70,7 +70,7 @@ def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: 
 
 def test_what_went_wrong_first_is_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error while closing does not replace the one before it: it is a note on it."""
-    scenario_run = trial_of(tmp_path, [], links=LinkError("links are not healed after 30 s"))
+    scenario_run = run_of(tmp_path, [], links=LinkError("links are not healed after 30 s"))
 
     def set_up(_: ScenarioRun) -> None:
         raise DriverSilentError("driver 3 does not answer")

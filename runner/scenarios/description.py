@@ -1,0 +1,83 @@
+"""Describes a run in its experiment file and its README: what is tried, with which versions, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chaos.cluster import TopicPartition
+from fixtures.workloads import observers
+from verification.evidence import readme_file
+from verification.vocabulary.experiment import FEATURE, Experiment, Topic
+
+if TYPE_CHECKING:
+    from fixtures.clusters.spec import ClusterSpec
+    from runner.resources import RunResources
+    from runner.scenarios.scenario import Scenario
+    from verification.evidence.run_directory import RunDirectory
+
+
+def experiment_of(
+    scenario: Scenario,
+    resources: RunResources,
+    *,
+    run: str,
+    topics: tuple[Topic, ...],
+    cluster: ClusterSpec,
+    versions: Mapping[str, str],
+) -> Experiment:
+    """The description of a run of a scenario."""
+    config, environment, workload = resources.config, resources.environment, scenario.workload
+    return Experiment(
+        run=run,
+        scenario=scenario.name,
+        claim=scenario.claim,
+        requirements=scenario.requirements,
+        seed=scenario.seed,
+        started=config.started,
+        release=config.release.version,
+        runtime=environment.runtime,
+        client=scenario.client,
+        topics=topics,
+        observers=observers(workload),
+        floors=scenario.floors,
+        order_claimed=workload.order_claimed,
+        survival_claimed=scenario.survives,
+        group=workload.group(run),
+        fan_out=workload.fan_out,
+        control_expects=scenario.expects,
+        workload=workload.describe(),
+        schedule=tuple(step.describe() for step in scenario.schedule),
+        cluster=environment.describe(cluster),
+        transaction_timeout_s=workload.transaction_timeout_s,
+        replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
+        versions={**environment.versions, **versions},
+    )
+
+
+def versions_of(client: str, *, spoken: Mapping[str, str], features: Mapping[str, int]) -> dict[str, str]:
+    """The versions of client and cluster that only a run shows: library, transaction protocol, finalized features.
+
+    `spoken` is empty until the client runs.
+    """
+    found = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
+    # transaction.version 2 is the second protocol of KIP-890; its requirements apply to clients that speak it.
+    found |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
+    found |= {f"{FEATURE}{name}": str(level) for name, level in features.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def partitions_of(topics: Iterable[Topic]) -> tuple[TopicPartition, ...]:
+    """Every partition of these topics."""
+    return tuple(
+        TopicPartition(topic=topic.name, partition=partition)
+        for topic in topics
+        for partition in range(topic.partitions)
+    )
+
+
+def write(experiment: Experiment, directory: RunDirectory) -> None:
+    """Write the experiment for the judge, and the README for people."""
+    experiment.write(directory.experiment)
+    readme_file.write(directory, experiment)
