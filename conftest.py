@@ -1,7 +1,7 @@
 """Composition root: pytest's options become one frozen configuration, and the plugins are named.
 
 `pytest tests` runs the tests of the tool; `pytest suites` is a conformance run. Both load this file, so it imports
-nothing heavy before it knows which of the two was asked for.
+heavy modules only when it knows which of the two it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
-# Read by testcontainers when it is first imported: we sweep containers by label ourselves, and inside a container
+# Read by testcontainers when it is first imported. We remove containers by label ourselves; and inside a container
 # published ports are reached at the Docker host's address, not at a bridge's.
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set up a conformance run when scenarios were asked for, a sweep when protocol cases were."""
+    """Set up a conformance run when scenarios are selected, a protocol run when only protocol cases are."""
     asked = _asked(config)
     if not any(_within(path, SUITES) for path in asked):
         return
@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         accepted = acceptances(run.accepted, run.waivers)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
-    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without healing anything.
+    # A shell ignores SIGINT for background jobs, and SIGTERM would end the run without healing anything.
     requests = StopRequests()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, requests)
@@ -79,9 +79,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _console(config: pytest.Config) -> Console:
-    """Where a run speaks: pytest redirects file descriptors while a test runs, this writes to a copy made before that.
+    """The console of a run. It writes to a copy of stdout, because pytest redirects file descriptors while a test runs.
 
-    What pytest itself prints must not wait in a buffer until then, or a log shows the configuration last.
+    pytest's own lines must not wait in a buffer meanwhile, or a log would show the configuration last.
     """
     if isinstance(sys.__stdout__, io.TextIOWrapper):
         sys.__stdout__.reconfigure(line_buffering=True)
@@ -93,13 +93,13 @@ def _console(config: pytest.Config) -> Console:
 
 
 def _close(out: TextIO) -> None:
-    # What a reader that has gone was not told any more must not become the exit code of the run.
+    # The reader of a pipe may have gone; that must not change the exit code of the run.
     with contextlib.suppress(OSError):
         out.close()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Protocol cases are no scenarios: they are collected only when they are asked for. Known bugs never are."""
+    """Collect protocol cases only when they are selected, and reproductions of known bugs never."""
     asked_for = any(_within(path, PROTOCOL) for path in _asked(config))
     apart = _within(collection_path, REGRESSIONS) or (_within(collection_path, PROTOCOL) and not asked_for)
     return True if apart else None

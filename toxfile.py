@@ -1,8 +1,8 @@
 """Lets several tox environments share one directory.
 
-tox writes an environment's name into its directory and rebuilds the directory when another name finds it, which would
-install pyspark (0.5 GB) anew at every switch. Releasing the name when an environment is done lets the next one adopt
-the directory; tox still compares interpreter and dependencies, and rebuilds when those differ.
+tox writes an environment's name into its directory, and rebuilds the directory for an environment of another name. That
+would install pyspark (0.5 GB) again at every switch. Removing the name at the end of an environment lets the next one
+use the directory. tox still compares interpreter and dependencies, and rebuilds when those differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of the checkout that runs: recorded with figures and verdicts, so that they can be repeated."""
+"""The commit of this checkout, stored with figures and verdicts so that they can be repeated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ UNKNOWN, DIRTY = "unknown", "-dirty"
 
 
 def commit(root: Path = ROOT) -> str:
-    """The commit of the checkout, marked when anything but its documents differs from that; unknown outside of one."""
+    """The commit of the checkout, marked `-dirty` when files outside of docs differ; `unknown` outside of a checkout."""
     found = _git(root, "rev-parse", "--short", "HEAD").strip()
-    # Programs write their pages among the documents, and read the commit after that too.
+    # Programs write their pages into docs, and may read the commit after that.
     changed = _git(root, "status", "--porcelain", "--", ".", ":(exclude)docs")
     return f"{found}{DIRTY if changed else ''}" if found else UNKNOWN
 

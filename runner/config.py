@@ -1,4 +1,4 @@
-"""Options of a conformance run → one frozen value, echoed in the report."""
+"""Turns the options of a conformance run into one frozen value, which the report repeats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NIGHTLY_SEEDS = 3
 
 
 class Profile(StrEnum):
-    """How much is run: one scenario and one control, everything once, or everything × 3 seeds × both clients."""
+    """The scenarios that run: one and one control, all once, or all × 3 seeds × both clients."""
 
     SMOKE = "smoke"
     QUICK = "quick"
@@ -87,7 +87,7 @@ class RunConfig:
 
 
 def unreported(release: Release, directory: Path, *, runtime: Runtime) -> RunConfig:
-    """A run that prepares a machine like any other and is never reported: the default client, one seed."""
+    """The configuration of a run without a report, which prepares the environment like any other."""
     return RunConfig(
         release=release,
         runtime=runtime,
@@ -123,7 +123,9 @@ def add_options(parser: pytest.Parser) -> None:
         help="known bug or requirement whose violation does not fail the run",
     )
     group.addoption("--waivers", metavar="FILE", help="TOML file of accepted ids with reason and end date")
-    group.addoption("--baseline", metavar="FILE", help="results.json of an earlier run; what got worse is exit code 3")
+    group.addoption(
+        "--baseline", metavar="FILE", help="results.json of an earlier run; exit code 3 when a result got worse"
+    )
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list scenarios and start nothing")
 
@@ -131,9 +133,9 @@ def add_options(parser: pytest.Parser) -> None:
 def from_options(
     config: pytest.Config, *, clients: Sequence[str], oldest: Release = OLDEST, label: str = ""
 ) -> RunConfig:
-    """Build the configuration; raises pytest.UsageError with one sentence for what is wrong.
+    """Build the configuration; raises pytest.UsageError with one sentence for a wrong option.
 
-    `oldest` is the oldest release that can be asked for; `label` names the directory of what has no seed.
+    `oldest` is the oldest release that is accepted; `label` names the directory of a run without a seed.
     """
     options = config.option
     try:
@@ -174,7 +176,7 @@ def from_options(
 
 
 def _baseline(option: str | None) -> Path | None:
-    """The file to compare with, read once now: an hour later is too late to learn that it is none."""
+    """The file to compare with. It is read now, so that a wrong file is refused before the run and not after it."""
     if option is None:
         return None
     path = Path(option).resolve()

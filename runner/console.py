@@ -1,7 +1,7 @@
-"""What a person sees while a run goes on.
+"""Prints the progress of a run.
 
-On a terminal one live line per scenario is rewritten in place; elsewhere a heartbeat every 30 s keeps a CI log alive
-and shows that something still moves. Both say the same: scenario, phase, what clients were answered, elapsed time.
+On a terminal one live line per scenario is rewritten in place. Elsewhere a heartbeat every 30 s keeps a CI log alive and
+shows that the run still moves. Both show scenario, phase, outcomes of operations and elapsed time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Console:
             self.out.flush()
 
     def detail(self, text: str, *, indent: int = 4) -> None:
-        """Print a line of detail, only where no live line tells the same."""
+        """Print a line of detail, unless a live line shows the same."""
         LOG.info("%s", text)
         if not self.live:
             self._print(" " * indent + text)

@@ -1,8 +1,8 @@
-"""The equipment of a run: what is fetched or found on the machine, and how a cluster is launched from it.
+"""Prepares the environment of a run: Kafka's jars, Java, and Docker or local processes to run brokers.
 
-Everything is made ready before the first scenario, so that what is missing is said in one sentence before anything
-starts, and a second run on the same machine fetches nothing. Containers are preferred where a Docker engine answers;
-without one, and unless they were demanded, brokers are processes of this machine.
+Everything is fetched or found before the first scenario. So a missing part is reported in one sentence before anything
+starts, and a second run on the same machine fetches nothing. Brokers run in containers where a Docker engine answers.
+Without one, they are processes of this machine, unless `--runtime docker` was given.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Environment:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What took part, by name."""
+        """The versions of Kafka, the runtime and Python packages, by name."""
         packages = ("pyspark", "confluent-kafka", "toxiproxy-python", "testcontainers", "docker")
         return {
             "kafka": str(self.files.release),
@@ -72,7 +72,7 @@ class Environment:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Digests of what the brokers are made of: SHA-256 of every jar, and of images where there are any."""
+        """SHA-256 of every jar that brokers run, and digests of images where there are any."""
         return dict(self.brokers.digests)
 
     def describe(self, spec: ClusterSpec) -> str:
@@ -86,7 +86,7 @@ class Environment:
 
 
 def describe_machine(config: RunConfig, console: Console) -> dict[str, str]:
-    """What is on this machine, by name; printed before anything is fetched or started."""
+    """Print and return facts about this machine, by name; called before anything is fetched or started."""
     found = {fact.name: fact.value for fact in machine_report(config.release)}
     for name, value in found.items():
         console.say(f"{name}: {value}")
@@ -94,10 +94,10 @@ def describe_machine(config: RunConfig, console: Console) -> dict[str, str]:
 
 
 def prepare(config: RunConfig, console: Console) -> Environment:
-    """Fetch and find everything; raises fixtures.errors with one sentence for what cannot be had."""
+    """Fetch and find everything. Raises an error of fixtures.errors, one sentence, for a part that is not available."""
     check_machine(evidence=config.directory)
     downloads = Downloads(stream=console.out)
-    # Before anything is fetched: an engine that was demanded and does not answer ends the run.
+    # Before anything is fetched: without the engine that `--runtime docker` needs the run ends.
     engine = _engine(config.runtime, downloads)
     java = find_java(downloads=downloads)
     files = fetch_release(config.release, downloads=downloads)
@@ -120,9 +120,9 @@ def prepare(config: RunConfig, console: Console) -> Environment:
 
 
 def _engine(runtime: Runtime, downloads: Downloads) -> Engine | None:
-    """The Docker engine, when it is demanded, or when it answers and nothing else was demanded.
+    """Connect to the Docker engine; None with `--runtime local`, or when it does not answer.
 
-    Raises EngineError when it is demanded and does not answer.
+    Raises EngineError when it does not answer and `--runtime docker` was given.
     """
     if runtime is Runtime.LOCAL:
         return None
@@ -141,10 +141,10 @@ def _engine(runtime: Runtime, downloads: Downloads) -> Engine | None:
 def _containers(
     runtime: Runtime, engine: Engine | None, files: ReleaseFiles, downloads: Downloads
 ) -> ClusterRuntime | None:
-    """Containers on the engine; None without one, or when they are not to be had and were not demanded either.
+    """Prepare containers as brokers; None without an engine, or when they cannot be prepared.
 
-    An image is built of things that processes of this machine may not need, a Java runtime of its own first of all.
-    Raises EnvironmentProblemError (EngineError of the engine itself) when they are demanded and not to be had.
+    An image needs parts that local processes may not need, first of all a Java runtime of its own.
+    Raises EnvironmentProblemError (EngineError of the engine itself) when they fail and `--runtime docker` was given.
     """
     if engine is None:
         return None

@@ -1,4 +1,4 @@
-"""Errors that are about the machine, the network or us, and end one scenario or one case, not the run."""
+"""Errors of the machine, the network or the harness, which end one scenario or one case and not the run."""
 
 from __future__ import annotations
 

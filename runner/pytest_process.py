@@ -1,8 +1,8 @@
-"""A whole run of the suite in a process of its own, for commands that make several and read what each of them left.
+"""Runs pytest in a process of its own, for commands that make several runs and read their results.
 
-The run leads a session of its own, so that Ctrl-C at a terminal reaches the command alone. It passes the request on, each
-time that it is asked, and waits: the run still has faults to heal, a cluster to end and a report to write. Whoever kills
-it instead, as `subprocess.run` does after a quarter of a second, loses all that and leaves containers behind.
+The run is in a session of its own, so Ctrl-C at a terminal reaches the command alone. The command passes each Ctrl-C on
+and waits: the run still has to heal faults, end its cluster and write the report. Killing it, as `subprocess.run` does
+after a quarter of a second, would lose all that and leave containers behind.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from collections.abc import Sequence
 from fixtures.errors import EnvironmentProblemError
 from runner.config import ROOT
 
-#: How long a run may take to end once it was asked to: as long as `tox.ini` gives it.
+#: The time that a run has to end after a signal: as long as in `tox.ini`.
 ENDS_WITHIN_S = 120.0
 
 
 class OverdueRunError(EnvironmentProblemError):
-    """A run did not end in time; it was asked to, and is gone."""
+    """A run did not end in time; it was then ended or killed."""
 
 
 def run_pytest(arguments: Sequence[str], *, within_s: float) -> int:
     """Run pytest with these arguments to its end and return its exit code.
 
-    Raises OverdueRunError when that takes longer than `within_s`, and KeyboardInterrupt when it is asked to end. The run
-    is gone then.
+    Raises OverdueRunError when that takes longer than `within_s`, and KeyboardInterrupt after Ctrl-C. In both cases the
+    run has ended.
     """
     process = subprocess.Popen([sys.executable, "-m", "pytest", *arguments], cwd=ROOT, start_new_session=True)
     try:
@@ -44,7 +44,7 @@ def run_pytest(arguments: Sequence[str], *, within_s: float) -> int:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask a run to end, once more for each time that this process is asked meanwhile, and kill it when it does not."""
+    """Send SIGINT to a run, and once more for each further Ctrl-C; kill the run when it does not end in time."""
     until_s = time.monotonic() + ENDS_WITHIN_S
     process.send_signal(signal.SIGINT)
     while process.poll() is None and (left_s := until_s - time.monotonic()) > 0:

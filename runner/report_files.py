@@ -1,6 +1,6 @@
 """Writes the report in every format and removes old runs.
 
-Shared by the entry points, so that a sweep of protocol cases and a run of scenarios are found, kept and compared alike.
+Runs of scenarios and protocol runs use the same functions, so their reports are found, kept and compared alike.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
 
 
 def write_report(config: RunConfig, say: Callable[[str], None]) -> Report:
-    """Read the run's directory and write every face of its report into it; `latest` points there.
+    """Write the report of a run in every format into its directory, remove old runs, and point `latest` to this one.
 
-    The report is there before older runs are looked at: what is wrong with those is said, and is no error of this run.
+    The report is written first: a problem with older runs is printed and is no error of this run.
     Raises OSError when the directory cannot be written.
     """
     directory = config.directory
     report = load_run(directory)
     write_all(report, directory)
     if directory.parent == OUT:
-        with _told(say):
+        with _printed(say):
             retention.keep_last(OUT, config.retain, current=directory)
-        with _told(say):
+        with _printed(say):
             retention.point_latest(OUT, directory)
     return report
 
 
 @contextlib.contextmanager
-def _told(say: Callable[[str], None]) -> Iterator[None]:
-    """Say what went wrong beside the report that is written already."""
+def _printed(say: Callable[[str], None]) -> Iterator[None]:
+    """Print an error instead of raising it: the report is already written."""
     try:
         yield
     except (RetentionError, OSError) as error:
-        say(f"the report is written all the same: {error}")
+        say(f"the report is written anyway: {error}")
 
 
 def keep_baseline(config: RunConfig) -> None:
-    """Keep what the run is compared with in it: rendered again, it says the same, wherever the file went."""
+    """Copy the baseline into the run directory, so that the report can be rendered again without the original file."""
     if config.baseline is not None:
         shutil.copyfile(config.baseline, config.directory / BASELINE)
 
 
 @contextlib.contextmanager
 def written_to(directory: Path) -> Iterator[None]:
-    """Turn the system's refusal to write into a run's directory into RunDirectoryError."""
+    """Turn OSError while writing into a run directory into RunDirectoryError."""
     try:
         yield
     except OSError as error:
@@ -68,5 +68,5 @@ def written_to(directory: Path) -> Iterator[None]:
 
 
 def download(item: Downloaded) -> Download:
-    """A fetched file as the record of a run has it."""
+    """A downloaded file, in the form of `run.json`."""
     return Download(name=item.name, size_bytes=item.size_bytes, seconds=item.took_s)

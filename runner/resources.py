@@ -1,8 +1,7 @@
-"""The laboratory: what all scenarios of a run share.
+"""The resources that all scenarios of a run share: clusters, the Spark session and the judge.
 
-One pool of clusters, one Spark session that starts while the first cluster boots, one judge that works on the evidence
-of some scenarios while the next ones run, one directory, one console. Everything is given back when it closes, in the
-reverse order, also when closing one thing fails.
+Spark starts while the first cluster boots. The judge works on the evidence of some scenarios while the next ones run.
+Closing ends all resources in the reverse order, even when ending one of them fails.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 LOG = logging.getLogger(__name__)
-#: The judge works on the scenario before the one that runs, and must not take its brokers' time when a fault strikes.
+#: The judge works while the next scenario runs, and must not slow down its brokers when a fault strikes.
 JUDGE_NICENESS = 10
-#: A judgement is mostly planning, which does not grow with the scenarios: one alone took 12 s of processor time, each of
-#: three 5 s, each of four 4 s, each of six 3 s. More than four, and a verdict comes minutes after its scenario.
+#: A judgement is mostly query planning, whose time does not grow with the scenarios. One alone took 12 s of processor
+#: time, each of three 5 s, each of four 4 s, each of six 3 s. With more than four, a verdict comes minutes late.
 JUDGED_TOGETHER = 4
 
 
@@ -72,7 +71,7 @@ class RunResources:
             session.stop()
 
     def spark(self) -> Any:
-        """The session; waits for its start-up."""
+        """The Spark session; waits until it has started."""
         return self._spark.result()
 
     def judge_later(self, directory: RunDirectory) -> Future[ScenarioVerdict]:
@@ -84,7 +83,7 @@ class RunResources:
         return verdict
 
     def judge_now(self) -> None:
-        """Do not wait for more: nothing follows."""
+        """Judge the evidence so far: no other scenario follows."""
         batch, self._unjudged = self._unjudged, []
         if batch:
             self._background.submit(self._judge, batch)
@@ -95,7 +94,7 @@ class RunResources:
         began = time.monotonic()
         try:
             verdicts = judge(self.spark(), [directory for directory, _ in batch])
-        except Exception as error:  # noqa: BLE001 - whoever waits for a verdict must learn why there is none
+        except Exception as error:  # noqa: BLE001 - each scenario without a verdict needs the reason
             for _, verdict in batch:
                 verdict.set_exception(error)
             return
@@ -105,28 +104,29 @@ class RunResources:
             verdict.set_result(judged)
 
     def abandon_judge(self) -> None:
-        """The judge does not answer any more: end its JVM, so that whoever waits for it is told so."""
+        """End the JVM of a judge that does not answer, so that the wait for it ends with an error."""
         from verification.spark.session import kill
 
         self._abandoned = True
         kill(self.spark())
 
     def hurry(self) -> None:
-        """Do not wait for what is being judged: its evidence is kept and can be judged again."""
+        """Do not wait for a judgement: its evidence is kept and can be judged again."""
         if self._spark.done() and not self._spark.cancelled() and self._spark.exception() is None:
             self.abandon_judge()
 
     def close(self) -> None:
-        """End everything. What was handed to the judge is still judged: its evidence is complete, and it takes seconds."""
+        """End everything. A judgement that has begun is finished: its evidence is complete, and it takes seconds."""
         for _, verdict in self._unjudged:
             verdict.cancel()
         self._background.shutdown(wait=True)
         self._stack.close()
 
     def keep_classes(self) -> None:
-        """Let the next session start in half the time; for the end of a run, because it takes both processors for 25 s.
+        """Write Spark's class archive, which halves the start of the next session.
 
-        Not where `CI` is set: there the jars are unpacked anew for every run, and no archive fits them twice.
+        This is done at the end of a run, because it takes both processors for 25 s. It is not done where `CI` is set:
+        there the jars are unpacked again for every run, and an archive fits only the jars that it was made from.
         """
         from fixtures.tools.spark_class_archive import keep_classes
 

@@ -1,9 +1,9 @@
-"""`run.log`: everything that the harness did in a run, in order, for whoever must find out why a run went wrong.
+"""`run.log`: everything that the harness did in a run, in order, to find out why a run went wrong.
 
-Each module logs through its own logger (`logging.getLogger(__name__)`): phases, faults, processes that are started,
-waits that take longer than a look, protocol cases, and every line of the terminal. A case or scenario that breaks leaves
-its traceback here, where the terminal shows one sentence. Times are UTC; threads are named, because the judge and the
-lanes of protocol cases work at the same time. Nothing reads this file: verdicts rest on the evidence alone.
+Each module logs through its own logger (`logging.getLogger(__name__)`): phases, faults, started processes, long waits,
+protocol cases, and every line of the terminal. A case or scenario that breaks leaves its traceback here, where the
+terminal shows one sentence. Times are UTC. Threads are named, because the judge and the workers of protocol cases run
+at the same time. No program reads this file: verdicts depend on the evidence alone.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class RunLog:
         for logger in map(logging.getLogger, PACKAGES):
             logger.addHandler(self._handler)
             logger.setLevel(logging.INFO)
-            # pytest would print all of it again beneath each case that fails.
+            # pytest would print all of it again below each case that fails.
             logger.propagate = False
 
     def close(self) -> None:
-        """Write no more into it. May be called again."""
+        """Stop logging and close the file. May be called again."""
         for logger in map(logging.getLogger, PACKAGES):
             logger.removeHandler(self._handler)
             logger.setLevel(logging.NOTSET)

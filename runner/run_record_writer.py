@@ -1,7 +1,8 @@
-"""Keeps `run.json` current, and closes a run: the same for scenarios and for protocol cases.
+"""Writes `run.json` after each change, prepares the environment of a run, and ends it with the report.
 
-A run that is killed still says what it had planned, and whatever left no evidence is missed by name. What the run needs
-is looked for once, before its first scenario or case; when something is missing that is said once, and none is begun.
+Runs of scenarios and protocol runs use the same writer. After a run was killed, `run.json` still has the plan, so the
+report names every scenario or case that left no evidence. The environment is prepared once, before the first scenario
+or case. If that fails, one sentence says why, and none is begun.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class RunRecordWriter:
     """The record of one run, on disk after each change.
 
-    `profile`, `command` and `seed` are those of the run's report; `narrowed_by` says what left scenarios or cases out, and
-    is empty for a whole run.
+    `profile`, `command` and `seed` are shown in the report. `narrowed_by` names the arguments that left scenarios or
+    cases out, and is empty for a whole run.
     """
 
     def __init__(
@@ -53,22 +54,22 @@ class RunRecordWriter:
         self.ended: dict[str, Ended] = {}
         self._acceptances = acceptances
         self._profile, self._command, self._seed = profile, command, seed
-        self._unequipped: OnceproofError | None = None
+        self._refused: OnceproofError | None = None
         self._problems: list[str] = []
         self._log: RunLog | None = None
         self._began = time.monotonic()
 
     def plan(self, planned: Iterable[Planned]) -> None:
-        """Remember what this run means to execute; raises pytest.UsageError when two have one name."""
+        """Add the scenarios or cases of this run; raises pytest.UsageError when two have one name."""
         for each in planned:
             if each.key in self.planned:
                 raise pytest.UsageError(f"Two tests are called {each.key}; rename one of the functions.")
             self.planned[each.key] = each
 
-    def equip(self) -> bool:
-        """Have everything that the run needs before it begins; False when it cannot be had, which is then recorded.
+    def prepare_environment(self) -> bool:
+        """Fetch and find everything that the run needs. When that fails, record it and return False.
 
-        Raises pytest.UsageError for a request that cannot be met as it was written, which leaves no directory behind.
+        Raises pytest.UsageError for a request that cannot be met as it was written; then no directory is left behind.
         """
         directory = self.config.directory
         self.machine = describe_machine(self.config, self.console)
@@ -90,22 +91,22 @@ class RunRecordWriter:
         return True
 
     def refuse(self, error: OnceproofError) -> None:
-        """Nothing can be begun, and why."""
-        self._unequipped = error
+        """Record that nothing can be begun, and why."""
+        self._refused = error
         self.ended = {key: Ended(key=key, seconds=0.0, error=f"not run: {error}") for key in self.planned}
 
     def end(self, ended: Ended) -> None:
-        """A scenario or case has ended. Raises RunDirectoryError."""
+        """Record the end of a scenario or case. Raises RunDirectoryError."""
         self.ended[ended.key] = ended
         with written_to(self.config.directory):
             self._write(RunState.RUNNING)
 
     def broken(self, *problems: str) -> None:
-        """Something outside of any scenario or case went wrong."""
+        """Record problems outside of any scenario or case."""
         self._problems += problems
 
     def finish(self, *, interrupted: bool) -> tuple[ExitCode, list[str]]:
-        """Write the report in every format and close the log; the exit code, and the lines to print last."""
+        """Write the report in every format and close the log. Returns the exit code and the lines to print last."""
         try:
             return self._finish(interrupted=interrupted)
         finally:
@@ -114,9 +115,9 @@ class RunRecordWriter:
 
     def _finish(self, *, interrupted: bool) -> tuple[ExitCode, list[str]]:
         if not self.planned:
-            said = "Interrupted before anything was planned: nothing was started, there is no report."
+            line = "Interrupted before anything was planned: nothing was started, there is no report."
             code = ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE
-            return code, [said] if interrupted else []
+            return code, [line] if interrupted else []
         directory = self.config.directory
         try:
             with written_to(directory):
@@ -124,23 +125,23 @@ class RunRecordWriter:
                 self._write(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
                 report = write_report(self.config, self.console.say)
         except RunDirectoryError as error:
-            return ExitCode.ENVIRONMENT, [f"There is no report: {self._unequipped or error}"]
+            return ExitCode.ENVIRONMENT, [f"There is no report: {self._refused or error}"]
         page, code = directory / "report.html", report.judgement.exit_code
-        if self._unequipped is not None:
-            # The table of what was planned would bury the one sentence that matters.
-            return code, [f"Nothing was started (exit code {int(code)}): {self._unequipped}", f"report: {page}"]
+        if self._refused is not None:
+            # The table of planned scenarios would hide the one sentence that matters.
+            return code, [f"Nothing was started (exit code {int(code)}): {self._refused}", f"report: {page}"]
         colour = terminal.colour_wanted(self.console.out)
         return code, terminal.render(report, page=page, colour=colour).splitlines()
 
     def _write(self, state: RunState) -> None:
-        config, equipped = self.config, self.environment
+        config, environment = self.config, self.environment
         RunRecord(
             started=config.started,
             seed=self._seed,
             profile=self._profile,
             command=self._command,
             release=config.release.version,
-            runtime=config.runtime if equipped is None else equipped.runtime,
+            runtime=config.runtime if environment is None else environment.runtime,
             clients=tuple(sorted({each.client for each in self.planned.values() if each.client})),
             planned=tuple(self.planned.values()),
             state=state,
@@ -149,9 +150,9 @@ class RunRecordWriter:
             ended=tuple(self.ended.values()),
             problems=tuple(self._problems),
             machine=self.machine,
-            downloads=() if equipped is None else tuple(map(download, equipped.downloads)),
-            versions={} if equipped is None else equipped.versions,
-            digests={} if equipped is None else equipped.digests,
+            downloads=() if environment is None else tuple(map(download, environment.downloads)),
+            versions={} if environment is None else environment.versions,
+            digests={} if environment is None else environment.digests,
             expected_s=sum(each.expected_s for each in self.planned.values()),
             duration_s=time.monotonic() - self._began,
         ).write(config.directory / "run.json")

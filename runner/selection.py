@@ -1,4 +1,4 @@
-"""What of a room a command line selects, and what merely listing it ends with."""
+"""Says whether a command line selects a whole suite, and how a command ends that only lists it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from runner.config import ROOT
 from verification.vocabulary.verdict import ExitCode
 
-#: pytest's own codes for a listing. A room that cannot be collected is a mistake of ours, nothing listed is nothing run.
+#: pytest's own codes for a listing. An error while collecting is a mistake of ours; an empty list means nothing to run.
 _LISTED = {
     pytest.ExitCode.OK: ExitCode.CONFORMANT,
     pytest.ExitCode.NO_TESTS_COLLECTED: ExitCode.INCONCLUSIVE,
@@ -17,19 +17,19 @@ _LISTED = {
 }
 
 
-def narrowed_by(config: pytest.Config, room: Path, deselected: int, noun: str) -> str:
-    """What left something out of a room of this directory; empty when everything in it is run.
+def narrowed_by(config: pytest.Config, suite: Path, deselected: int, noun: str) -> str:
+    """The arguments that leave out a part of the suite in this directory; empty when all of it is run.
 
-    `deselected` is how many of its `noun` an option deselected, for instance `-k`, `-m` or `--deselect`.
+    `deselected` is the number of its `noun` that an option deselected, for instance `-k`, `-m` or `--deselect`.
     """
     options = config.option
-    whole = any(Path(each.partition("::")[0]).resolve() == room and "::" not in each for each in config.args)
-    told = [] if whole else [_told(each) for each in config.args]
-    told += [f"--ignore {_told(each)}" for each in options.ignore or ()]
-    told += [f"--ignore-glob {each}" for each in options.ignore_glob or ()]
+    whole = any(Path(each.partition("::")[0]).resolve() == suite and "::" not in each for each in config.args)
+    found = [] if whole else [_from_root(each) for each in config.args]
+    found += [f"--ignore {_from_root(each)}" for each in options.ignore or ()]
+    found += [f"--ignore-glob {each}" for each in options.ignore_glob or ()]
     if options.keyword or deselected:
-        told.append(options.keyword or f"{deselected} {noun} deselected")
-    return ", ".join(told)
+        found.append(options.keyword or f"{deselected} {noun} deselected")
+    return ", ".join(found)
 
 
 def only_lists(config: pytest.Config) -> bool:
@@ -42,7 +42,7 @@ def code_of_listing(exitstatus: int) -> ExitCode:
     return _LISTED.get(pytest.ExitCode(exitstatus), ExitCode.ENVIRONMENT)
 
 
-def _told(argument: str) -> str:
+def _from_root(argument: str) -> str:
     """An argument as it can be repeated from the root of the checkout."""
     place, colons, name = argument.partition("::")
     path = Path(place).resolve()

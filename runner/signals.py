@@ -1,8 +1,8 @@
-"""Ctrl-C while a run is ending: noted instead of raised.
+"""Handles Ctrl-C: it stops a run at once, and is only counted while the run is ending.
 
-A KeyboardInterrupt in the middle of closing clusters or writing the report would leave a stack trace, half of what was
-started, and no report. Ending is bounded, so it is finished; the exception is what may last, and whoever asks a second
-time does not want to wait for that. Should something hang all the same, insisting helps.
+A KeyboardInterrupt while clusters are closed or the report is written would leave a stack trace, running processes and
+no report. Ending is bounded, so it is finished. Only a judgement may take long: a second Ctrl-C skips it. If something
+hangs nevertheless, the fourth Ctrl-C is raised.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 
 class StopRequests:
-    """The signal handler of a run: counts how often it was asked to end, and raises KeyboardInterrupt.
+    """The signal handler of a run: counts the signals, and raises KeyboardInterrupt.
 
-    The exception alone can get lost: Python drops what a finalizer raises, and handlers run wherever the main thread is.
-    A run that was asked to end and does not know it would go on, and end as if it were complete.
+    The exception alone can get lost: a handler runs wherever the main thread is, and Python drops an exception inside
+    of a finalizer. Without the count, such a run would go on and end as if it were complete.
     """
 
     def __init__(self) -> None:
@@ -29,19 +29,19 @@ class StopRequests:
         raise KeyboardInterrupt
 
 
-#: Nobody presses Ctrl-C so often who can still wait.
+#: The Ctrl-C that ends the run at once, with a KeyboardInterrupt.
 OBEYED_AT = 4
 
 
 @dataclass
 class DeferredSignals:
-    """How often somebody asked the run to end; `again` is called each time but the first."""
+    """The number of signals so far; `again` is called at each of them but the first."""
 
     again: Callable[[], None]
     asked: int = 0
 
     def note(self, *_: object) -> None:
-        """A signal handler. It may not print: the interrupted code may be in the middle of doing so."""
+        """The signal handler. It may not print: the interrupted code may be printing."""
         self.asked += 1
         if self.asked >= OBEYED_AT:
             raise KeyboardInterrupt
@@ -51,7 +51,7 @@ class DeferredSignals:
 
 @contextmanager
 def deferred(*, asked: int = 0, again: Callable[[], None] = lambda: None) -> Iterator[DeferredSignals]:
-    """Note SIGINT and SIGTERM instead of raising KeyboardInterrupt; `asked` is how often that was done before."""
+    """Count SIGINT and SIGTERM instead of raising KeyboardInterrupt; `asked` is the number of signals before."""
     interrupts = DeferredSignals(again=again, asked=asked)
     handlers = {number: signal.signal(number, interrupts.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

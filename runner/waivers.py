@@ -1,4 +1,4 @@
-"""What the user accepts: `--accept ID`, or a waiver file with a reason and an end date for each id.
+"""Reads the violations that the user accepts: `--accept ID`, or a waiver file with a reason and an end date for each id.
 
 A waiver file is TOML:
 
@@ -7,8 +7,8 @@ A waiver file is TOML:
     reason = "no topic of ours has a single replica"
     until = 2027-03-31
 
-An accepted violation stays in the report and out of the exit code. A waiver without a reason or an end date is
-refused: what nobody has to renew is never looked at again.
+An accepted violation stays in the report and does not change the exit code. A waiver without a reason or an end date
+is refused: a waiver that need not be renewed would never be looked at again.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class ProtocolPlugin(RunPlugin):
             return True
         if session.testsfailed or not session.items:
             return None
-        if not self.record.equip():
+        if not self.record.prepare_environment():
             return True
         assert self.record.environment is not None, "`equip` set the environment"
         self._workers = WorkerPool(

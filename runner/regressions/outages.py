@@ -1,6 +1,6 @@
-"""Brokers that are taken away step by step, and what those that are left know of it: ground for a row.
+"""Takes brokers away step by step, and waits until the others know it, for reproductions that need a lost leader.
 
-Leaders are asked of the cluster's witness, which may get no answer while the metadata quorum is gone.
+The cluster's witness is asked for leaders; it may get no answer while the metadata quorum is gone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MISSED_WITHIN_S = 30.0
 
 @contextmanager
 def whole_afterwards(case: CaseContext) -> Iterator[None]:
-    """Brokers may be gone inside; behind it all of them run and the cluster is whole."""
+    """Allow brokers to be gone inside; afterwards start all of them and wait until the cluster is whole."""
     try:
         yield
     finally:
@@ -34,7 +34,7 @@ def whole_afterwards(case: CaseContext) -> Iterator[None]:
 
 
 def leader(case: CaseContext, at: TopicPartition) -> BrokerId | None:
-    """Who leads a partition, None when nobody does; -1 while nobody can be asked."""
+    """The leader of a partition, None when it has none; -1 while no broker can be asked."""
     with contextlib.suppress(ClusterError, KeyError):
         return _seen(case, at)
     return BrokerId(-1)
@@ -45,10 +45,10 @@ def _seen(case: CaseContext, at: TopicPartition) -> BrokerId | None:
 
 
 def await_leaderless(case: CaseContext, at: TopicPartition) -> None:
-    """Set up: the brokers know that a partition has no leader."""
+    """Wait until every broker knows that a partition has no leader; a precondition of the case."""
     seen = case.poll_until(lambda: leader(case, at), lambda each: each is None, within_s=MISSED_WITHIN_S)
     case.require(f"the leader of {at}", seen, None)
-    # Each broker has its own copy of the metadata; the one that was asked is not the one that matters.
+    # Each broker has its own copy of the metadata, and the case may ask another broker than this one.
     for broker in case.cluster.responsive():
         seen = case.poll_until(partial(_leader_to, case, at, broker), lambda each: each < 0, within_s=MISSED_WITHIN_S)
         case.require(f"the leader of {at} to broker {broker}", seen < 0, True)

@@ -1,4 +1,4 @@
-"""What rows of the track record look at besides a stage's own eyes: what stands for ever, and what is pending."""
+"""Observations for reproductions that the toolkit's inspector lacks: a last stable offset or commit that stays stuck."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runner.protocol.toolkit.producer import plain
 from wire.codes import ErrorCode
 from wire.values import TopicPartition
 
-#: "For ever" in a script: markers are written within milliseconds, and nothing that is asked again later is waited for.
+#: "For ever" in a script: markers are written within milliseconds.
 STANDS_S = 1.0
 OFFSETS_TOPIC = "__consumer_offsets"
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
@@ -37,7 +37,7 @@ def pending_partitions(case: CaseContext) -> list[TopicPartition]:
 
 
 def stable_offset(case: CaseContext, group: str, at: TopicPartition) -> int | str:
-    """What OffsetFetch with RequireStable answers once it is stable, or for a second."""
+    """The answer of OffsetFetch with RequireStable once it is stable, or its error after a second."""
     look = partial(case.inspect.offset, group, at, stable=True)
     found: int | str = case.poll_until(look, lambda seen: seen != UNSTABLE, within_s=STANDS_S)
     return found

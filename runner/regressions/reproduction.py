@@ -1,11 +1,12 @@
-"""What a row of the track record says about itself: the bug, its variant, and where it must and must not be seen.
+"""Declares a reproduction: a script that shows one known bug, and the releases on which the bug must be seen.
 
-A row is one script that shows one known bug in one variant: a generation of the transaction protocol, a setting, or a
-restart. It is VIOLATED where the bug is seen and HELD where the lawful answer is; `decide` makes everything else
-inconclusive, because a row that takes any trouble for the bug would find it everywhere.
+A reproduction shows the bug in one variant: a version of the transaction protocol, a setting, or a restart. Its result
+is VIOLATED where the bug is seen and HELD where the expected answer is. Everything else is inconclusive (`decide`): a
+reproduction that takes any trouble for the bug would find it everywhere.
 
-Expectations are ranges of releases and strict both ways: a bug that is not seen where it must be is as much a surprise
-as one that is seen where it must not. A race cannot be demanded of anybody: such a row tells how often it was seen.
+Expectations are ranges of releases and strict both ways: a bug that is missing where it must be seen is as much a
+mismatch as one that is seen where it must not be. A race is never expected; its reproduction counts how often it is
+seen.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ OLDEST = "2.4.0"
 
 
 class Result(StrEnum):
-    """What came of a row on a release."""
+    """The result of a reproduction on one release."""
 
     VIOLATED = "VIOLATED"
     HELD = "HELD"
@@ -41,7 +42,8 @@ class Reproduction:
     """A bug in one variant.
 
     `violated` are the releases (first, last) that have it, both included; a last one such as "4.4" means its whole
-    line. The row is for releases from `since` to `until`, or for those in `only`, where a run costs too much for all.
+    line. The reproduction is for releases from `since` to `until`. Where a run costs too much for all of them, it is for
+    those in `only`.
     """
 
     bug: KnownBugId
@@ -67,23 +69,23 @@ class Reproduction:
         return self.name.lower().replace("/", "-")
 
     def is_for(self, release: str) -> bool:
-        """Whether the row says anything about a release."""
+        """Whether the reproduction is to be performed on a release."""
         return release in self.only if self.only else within(release, self.since, self.until)
 
     def expected(self, release: str) -> Result:
-        """What must be seen on a release that the row is for."""
+        """The expected result on a release that the reproduction is for."""
         has_it = any(within(release, first, last) for first, last in self.violated)
         return Result.VIOLATED if has_it else Result.HELD
 
     def mismatch(self, release: str, seen: Result) -> str:
-        """What is surprising about a verdict, empty when nothing is. One that decides nothing is no surprise."""
+        """The mismatch of a result in words; empty when it is as expected, or undecided."""
         expected = self.expected(release)
         if self.race or seen not in (Result.VIOLATED, Result.HELD) or seen is expected:
             return ""
         return f"{self.name} is {seen} on {release}, where it must be {expected}"
 
 
-#: Every row, as the files of this package declare them.
+#: Every reproduction that the files of `suites/regressions` declare.
 REPRODUCTIONS: list[Reproduction] = []
 
 
@@ -99,10 +101,10 @@ def reproduces(
     generation: TransactionVersion | None = TransactionVersion.TV1,
     needs: Needs = HASTY,
 ) -> Callable[[Play], Play]:
-    """Declare a row above its script; several of them share a script that depends on the generation only."""
+    """Declare a reproduction above its script. A script has several when it depends on the transaction version only."""
 
     def declare(play: Play) -> Play:
-        row = Reproduction(
+        reproduction = Reproduction(
             bug=KnownBugId(bug),
             variant=variant,
             claim=" ".join((play.__doc__ or "").split()),
@@ -115,7 +117,7 @@ def reproduces(
             needs=needs,
             play=play,
         )
-        REPRODUCTIONS.append(row)
+        REPRODUCTIONS.append(reproduction)
         return play
 
     return declare
@@ -124,12 +126,12 @@ def reproduces(
 def decide(
     case: CaseContext, what: str, observed: Mapping[str, Any], *, held: Mapping[str, Any], violated: Mapping[str, Any]
 ) -> None:
-    """The claim of a row: what was observed is what is lawful. Where it is neither that nor the bug, nothing is said.
+    """Decide a reproduction: hold for the expected answer, violate for the bug, and end undecided for any other answer.
 
-    Both name only what they depend on; the script keeps all that was observed.
+    `held` and `violated` name only the observations that they depend on; the script keeps all of them.
     """
-    is_lawful, is_bug = (all(observed[name] == value for name, value in each.items()) for each in (held, violated))
-    seen = "the lawful answer" if is_lawful else "the bug" if is_bug else "neither"
+    is_expected, is_bug = (all(observed[name] == value for name, value in each.items()) for each in (held, violated))
+    seen = "the lawful answer" if is_expected else "the bug" if is_bug else "neither"
     case.require(
         f"{what}: {dict(observed)} is the lawful answer or the bug",
         seen,

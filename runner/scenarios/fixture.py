@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest, variant: Variant) -> RunScenario:
-    """Run the scenario that the test describes; the verdict follows when the judge has spoken."""
+    """Run the scenario that the test describes; its verdict follows when it has been judged."""
     del variant  # named so that pytest repeats the test for each client and seed
     from runner.scenarios.plugin import JUDGEMENT, SESSION
 
     def run_and_defer(**_: object) -> None:
-        # What the test says was read when it was collected.
+        # The description was read when the test was collected.
         request.node.stash[JUDGEMENT] = request.config.stash[SESSION].run(request.node)
 
     return run_and_defer

@@ -1,7 +1,7 @@
-"""Trials of librdkafka's mock cluster: a subject without links, brokers, control records or a coordinator to ask.
+"""Runs scenarios on librdkafka's mock cluster, which has no links, brokers, control records or coordinators to ask.
 
-The method of the experiment stays the same; phases that ask a cluster for what the mock does not have do nothing. What
-the mock delivers is judged against what clients were told, because it has no log worth the name (`has_log` is false).
+The phases of the experiment stay the same; a phase that the mock cannot take part in does nothing. The mock has no
+usable log (`has_log` is false), so the delivered records are judged against the answers to producers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 
 @dataclass(frozen=True, slots=True)
 class NoBrokerAccess:
-    """A subject of which nothing is known but its address; faults of clients are all that can be done to it."""
+    """A subject with nothing but an address; only its clients can suffer faults."""
 
     brokers: tuple[BrokerId, ...] = ()
     sites: tuple[Site, ...] = ()
     links: NoLinks = field(default_factory=NoLinks)
 
     def crash(self, *brokers: BrokerId) -> None:
-        """Refused, as everything that would touch a broker."""
+        """Refused: the subject has no broker of ours."""
         _refuse(f"touch brokers {', '.join(map(str, brokers))}")
 
     stop = pause = resume = start = crash
@@ -68,16 +68,16 @@ class NoBrokerAccess:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise InjectionError(f"an external subject has no brokers or links of ours: cannot {what}")
+    raise InjectionError(f"the mock cluster has no brokers or links of ours: cannot {what}")
 
 
 class MockScenarioRun(ScenarioRun):
-    """A trial of the mock cluster."""
+    """One scenario being run on the mock cluster."""
 
     mock: MockCluster | None = None
 
     def set_up(self) -> None:
-        """Start the mock, create the topics, say what will be tried."""
+        """Start the mock, create the topics and describe the run."""
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
         self.mock = MockCluster.start(self.directory.root)
@@ -119,19 +119,19 @@ class MockScenarioRun(ScenarioRun):
         self.experiment().write(self.directory.experiment)
 
     def capture_arguments(self) -> dict[str, object]:
-        """As for any cluster, with the mock's address."""
+        """The arguments for any cluster, with the mock's address."""
         assert self.mock is not None
         return {
             "bootstrap": self.mock.witness_bootstrap,
             "captures": self.captures,
             "experiment": self.experiment(),
             "definitions": [self.resources.environment.definitions],
-            # The mock's control batches carry no checksum; a reader that insists on one stops at the first of them.
+            # The mock's control batches carry no checksum; a reader that checks it would stop at the first of them.
             "settings": {"check.crcs": "false"},
         }
 
     def close(self) -> None:
-        """End clients, seal the evidence, then end the mock, whatever became of the others."""
+        """End clients, seal the evidence, then end the mock, even after an error."""
         try:
             super().close()
         finally:
@@ -140,12 +140,12 @@ class MockScenarioRun(ScenarioRun):
                 self.mock = None
 
     def ends(self) -> tuple[PartitionEnd, ...]:
-        """As a consumer is told them: the wire client and the mock do not understand each other."""
+        """The ends that a consumer receives: the wire client cannot speak with the mock."""
         assert self.mock is not None
         return self.mock.ends(self.partitions())
 
     def input_ends(self) -> tuple[PartitionEnd, ...]:
-        """Nobody copies."""
+        """None: scenarios on the mock have no copiers."""
         return ()
 
     def topics(self) -> tuple[Topic, ...]:
@@ -153,6 +153,6 @@ class MockScenarioRun(ScenarioRun):
         return topics(self.scenario.workload, self.run, replication=1, min_in_sync=1)
 
     def experiment(self) -> Experiment:
-        """What is tried; there is no log to judge by."""
+        """The description of the run, which says that there is no log."""
         library = "librdkafka mock cluster" if self.mock is None else self.mock.library
         return replace(super().experiment(), has_log=False, cluster=library, runtime="mock")

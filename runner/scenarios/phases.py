@@ -1,11 +1,11 @@
-"""The method of the experiment, top-down.
+"""Runs the phases of a scenario, top-down.
 
     set up → start the workload → await steady → nemesis runs the schedule and heals → await recovery → after-window
     → stop → await LSO = high watermark within its bound → fence → drain → capture
 
-Every phase has a name that log lines, the timeline and error messages share, and leaves an entry in the history.
-Nothing is judged here: the runner ends with evidence on disk, and the judge reads nothing else. Whatever goes wrong,
-faults are healed, clients end, and the evidence so far is sealed.
+Log lines, the timeline and error messages use the name of each phase, and each phase leaves an entry in the history.
+Nothing is judged here: a run ends with evidence on disk, and the judge reads nothing else. After any error faults are
+healed, clients end, and the evidence so far is sealed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 #: Clients connect, initialise and answer 50 operations within seconds; a minute is for a machine under heavy load.
 STEADY_WITHIN_S = 60.0
-#: After a heal: a broker restarts in 5 s, rejoins the in-sync set in 5 s more, loaded machines take several times that.
+#: After a heal a broker restarts in 5 s and rejoins the in-sync set in 5 s more. A loaded machine takes several times that.
 RECOVERY_WITHIN_S = 90.0
-#: Floors of operations and records are usually met within 10 s of recovery; an unmet floor is for the judge to say.
+#: Floors of operations and records are usually met within 10 s of recovery. The judge reports a floor that is not met.
 AFTER_WINDOW_WITHIN_S = 60.0
-#: The floor counts records of operations that ended ok; the live count has acknowledged ones of failed operations too.
+#: The floor counts records of ok operations; the live count also has acknowledged records of failed operations.
 ACKNOWLEDGED_PER_COUNTED = 1.1
 #: A client ends its operation in flight within its own deadline (15 s), then closes.
 STOP_WITHIN_S = 30.0
-#: Observers read what is left, a few thousand records.
+#: Observers read the remaining records, a few thousand.
 DRAIN_WITHIN_S = 30.0
 
 
@@ -53,13 +53,13 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
         with scenario_run.phase("after-window"):
             await_after_window(scenario_run)
         quiesce(scenario_run)
-        # Not while the next scenario begins: beside its load the first capture took 70 s instead of 15 s.
+        # Not while the next scenario begins: under its load the first capture took 70 s instead of 15 s.
         with scenario_run.phase("capture"):
             scenario_run.pin()
             capture(scenario_run.resources.spark(), scenario_run.directory, **scenario_run.capture_arguments())
             scenario_run.clear()
     except BaseException as error:
-        with _beside(error):
+        with _as_note_on(error):
             scenario_run.close()
         raise
     scenario_run.close()
@@ -67,16 +67,16 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
 
 
 @contextmanager
-def _beside(first: BaseException) -> Iterator[None]:
-    """Whatever goes wrong now, what went wrong first is what is told; this becomes a note on it."""
+def _as_note_on(first: BaseException) -> Iterator[None]:
+    """Turn a further error into a note on the first one, which is the one to report."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - nothing is swallowed: it is told with the first one
+    except Exception as error:  # noqa: BLE001 - nothing is swallowed: it is reported with the first one
         first.add_note(f"closing: {error}")
 
 
 def await_steady(scenario_run: ScenarioRun) -> None:
-    """Wait until clients work and the before-window is full, so that the fault strikes something that runs."""
+    """Wait until clients work and the before-window is full, so that the fault strikes running clients."""
     need = scenario_run.floor("ok_before")
     began = time.monotonic()
     await_until(
@@ -90,7 +90,7 @@ def await_steady(scenario_run: ScenarioRun) -> None:
 
 
 def inject_faults(scenario_run: ScenarioRun) -> None:
-    """Let the nemesis run the schedule; links are healed whatever happens."""
+    """Let the nemesis run the schedule; heal the links, even after an error."""
     nemesis = Nemesis(
         arena=scenario_run.arena,
         record=scenario_run.record_fault,
@@ -108,7 +108,7 @@ def inject_faults(scenario_run: ScenarioRun) -> None:
 
 
 def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
-    """End the writers, see whether readers are held back, fence, and let the observers read what is left."""
+    """End the writers, wait until readers are not held back, fence, and let the observers read to the end."""
     with scenario_run.phase("stop"):
         scenario_run.workload.stop(timeout_s=STOP_WITHIN_S)
     with scenario_run.phase("await LSO = high watermark"):
@@ -120,10 +120,9 @@ def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S
 
 
 def await_after_window(scenario_run: ScenarioRun) -> None:
-    """Run on until every floor is met, or the bound has passed: too little coverage is for the judge to say.
+    """Run on until every floor is met, or the bound has passed: the judge reports too little coverage.
 
-    Copiers must also have come past the inputs that stood there when the fault was healed: only then have successors
-    taken over every partition.
+    Copiers must also have copied all inputs from before the heal: only then have successors taken over every partition.
     """
     healed = scenario_run.workload.progress()
     began = time.monotonic()
@@ -139,5 +138,5 @@ def await_after_window(scenario_run: ScenarioRun) -> None:
             and not scenario_run.input_lag(marks)
         ):
             return
-        # The condition is looked at ten times a second; the loop is bounded above.
+        # The condition is checked ten times a second; the loop has a bound.
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Which scenarios a run executes, with which clients and seeds, and in which order."""
+"""Plans a run: which scenarios it has, with which clients and seeds, and in which order."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reports.model.run_record import Planned
 from runner.config import Profile, RunConfig
 from runner.scenarios.scenario import Scenario
 
-#: What one scenario takes on two cores with a warm cache, with its share of starting and judging: measured on runs of
-#: the quick profile. A client in a JVM of its own takes longer to start; controls need no java client and fewer phases.
+#: The seconds of one scenario on two cores with a warm cache, with its share of starting and judging: measured on runs
+#: of the quick profile. A client in a JVM of its own starts more slowly; controls need no java client and fewer phases.
 ESTIMATED_S = {"confluent": 25.0, "java": 38.0}
 CONTROL_S = 17.0
-#: The order in which families run, what everything else stands on first. Others follow, and then the controls, which
-#: say nothing about the subject.
+#: The order of families: first those that the others depend on. Other families follow, and then the controls, which say
+#: nothing about the subject.
 FAMILIES = (
     "smoke",
     "idempotence",
@@ -32,7 +32,7 @@ FAMILIES = (
 CONTROLS = "controls"
 #: The marker of scenarios whose faults need brokers that are processes of this machine.
 LOCAL_ONLY = "local_only"
-#: The client that scenarios about librdkafka itself are run with, whichever was asked for.
+#: The client of scenarios about librdkafka itself, whatever `--client` says.
 LIBRDKAFKA = "confluent"
 
 
@@ -70,14 +70,14 @@ def in_profile(config: RunConfig, marks: set[str]) -> bool:
 
 
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The floor first, then subjects, then controls."""
+    """Sort scenarios by family, controls last."""
     others = sorted({item.path.parent.name for item in items} - set(FAMILIES) - {CONTROLS})
     families = [*FAMILIES, *others, CONTROLS]
     return sorted(items, key=lambda item: families.index(item.path.parent.name))
 
 
 def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
-    """What a collected test promises."""
+    """The entry of a collected test in `run.json`."""
     assert isinstance(item, pytest.Function)
     variant = item.callspec.params["variant"]
     assert isinstance(variant, Variant)
@@ -123,7 +123,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
 
     try:
         item.function(run=describe)
-    # Whatever is wrong is wrong in the scenario's own lines, or in a plan or a fault that refused its arguments.
+    # The error is in the scenario's own lines, or in a plan or a fault that refused its arguments.
     except Exception as error:
         reason = str(error).replace(f"{Scenario.__name__}.__init__()", "run()")
         raise pytest.UsageError(f"{item.nodeid} does not describe a scenario: {reason}") from error

@@ -96,10 +96,10 @@ class ConformancePlugin(RunPlugin):
             raise session.Interrupted(f"{session.testsfailed} errors while collecting scenarios")
         if session.items:
             self.session.console.say(summed_up(self.record.planned.values()))
-        if session.items and not self.record.equip():
+        if session.items and not self.record.prepare_environment():
             return True
         waiting: deque[Awaiting] = deque()
-        items = [item for item in session.items if not self.session.passes_over(item)]
+        items = [item for item in session.items if not self.session.skips(item)]
         try:
             for number, item in enumerate(items):
                 self.raise_if_stopped()

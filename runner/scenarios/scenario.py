@@ -1,9 +1,9 @@
 """A scenario: a claim about a subject under an attack, as one value.
 
-A test function below `suites/<family>` *is* a scenario: its docstring is the claim, its `requirement` marker names the
-rows of the catalogue, and its one call to `run` gives the subject (cluster, workload) and the attack (schedule). It
-contains no assertion, because nothing is judged while it runs. It is called twice: when it is collected, to read the
-description, so that a wrong one is refused before anything starts; and when its turn comes.
+A test function below `suites/<family>` *is* a scenario. Its docstring is the claim, and its `requirement` marker names
+the requirements. Its one call to `run` gives the subject (cluster, workload) and the attack (schedule). It contains no
+assertion, because nothing is judged while it runs. It is called twice: when it is collected, to read the description,
+so that a wrong one is refused before anything starts; and when its turn comes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FLOORS: tuple[Floor, ...] = (
     Floor(name="faults_confirmed", need=1),
     Floor(name="observers_at_end", need=2),
 )
-#: A transaction that spans a fault takes its time; thirty after it are what the shortest after-window of 3 s holds.
+#: A transaction that spans a fault takes long. Thirty after the fault fit into the shortest after-window, which is 3 s.
 TRANSACTIONS = (
     Floor(name="transactions", need=200),
     Floor(name="transactions_after", need=30),
@@ -76,12 +76,12 @@ class RunScenario(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Subject, attack and claim, with what must have happened for a verdict to mean anything.
+    """Subject, attack and claim, with the coverage that a verdict needs.
 
-    `name` is `<family>/<name>`; `expects` names the anomalies of which a control must be convicted. `observe_s` is the
-    least time that the workload runs before the first fault and after the last one. `mock` puts librdkafka's mock
-    cluster in the place of the cluster. `copies_on` says that copiers are expected to copy everything in the end.
-    `survives` says that nothing in the schedule may end a transactional producer for good.
+    `name` is `<family>/<name>`; `expects` names the anomalies that must be found in a control. `observe_s` is the least
+    time that the workload runs before the first fault and after the last one. `mock` uses librdkafka's mock cluster
+    instead of a cluster. `copies_on` says that copiers are expected to copy everything in the end. `survives` says that
+    nothing in the schedule may end a transactional producer for good.
 
     Raises UnknownFloorError for a floor that nothing measures, ValueError for an anomaly that does not exist.
     """
@@ -110,7 +110,7 @@ class Scenario:
             raise UnknownFloorError(f"coverage floor {unknown[0]!r} is unknown; known are {', '.join(MEASURES)}")
         for anomaly in "|".join(self.expects).split("|") if self.expects else ():
             Anomaly(anomaly)
-        # One fault that took hold says nothing about the other steps.
+        # One confirmed fault says nothing about the other steps.
         floors = (
             replace(each, need=max(each.need, len(self.schedule))) if each.name == "faults_confirmed" else each
             for each in self.floors

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LOG = logging.getLogger(__name__)
-#: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes; the rest of a run waits no longer.
+#: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes. A run waits no longer.
 JUDGED_WITHIN_S = 600.0
 
 
@@ -105,13 +105,15 @@ class ConformanceSession:
             self.console.unfollow()
             self.record.end(Ended(key=key, seconds=time.monotonic() - began, error=error))
 
-    def passes_over(self, item: pytest.Item) -> bool:
+    def skips(self, item: pytest.Item) -> bool:
         """Whether a scenario cannot be run on this runtime; if so, that is printed and recorded."""
-        equipped = self.record.environment
-        if equipped is None or equipped.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
+        environment = self.record.environment
+        if environment is None or environment.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
             return False
         key = planned_of(item, self.config).key
-        reason = f"not run on {equipped.runtime}: it needs brokers that are processes of this machine (--runtime local)"
+        reason = (
+            f"not run on {environment.runtime}: it needs brokers that are processes of this machine (--runtime local)"
+        )
         self.record.ended[key] = Ended(key=key, seconds=0.0, inapplicable=reason)
         self.console.say(f"NOT APPLICABLE {key}: {reason}")
         return True
@@ -165,11 +167,11 @@ class ConformanceSession:
         if self._resources is not None:
             self._resources.hurry()
 
-    def close(self, *, in_peace: bool = False) -> None:
-        """End clusters, Spark and the judge; `in_peace` says that there is time to speed up the next run's start."""
+    def close(self, *, keep_classes: bool = False) -> None:
+        """End clusters, Spark and the judge; with `keep_classes` also take the time to speed up the next run's start."""
         if self._resources is not None:
             self._resources.close()
-            if in_peace:
+            if keep_classes:
                 self._resources.keep_classes()
             self._resources = None
 
@@ -177,7 +179,7 @@ class ConformanceSession:
         """Close everything; after an interruption say so, because a judgement in flight is finished first."""
         if interrupted and self._resources is not None:
             self.console.say("Interrupted: finishing the current judgement, then stopping the brokers")
-        self.close(in_peace=not interrupted)
+        self.close(keep_classes=not interrupted)
 
 
 def _failure(reports: Sequence[pytest.TestReport]) -> str:

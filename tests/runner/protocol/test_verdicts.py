@@ -136,7 +136,7 @@ def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatc
     assert (tmp_path / "20261121-protocol" / "report.html").is_file()
     assert isinstance(plugin.console.out, io.StringIO)
     (note,) = plugin.console.out.getvalue().splitlines()
-    assert "the report is written all the same" in note
+    assert "the report is written anyway" in note
     assert "latest exists and is no symlink" in note
 
 

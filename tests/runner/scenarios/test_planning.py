@@ -65,7 +65,7 @@ def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
     session.record.environment = environment
     monkeypatch.setattr(sessions, "planned_of", lambda *_: SimpleNamespace(key="late-duplicate-confluent-1"))
     item: Any = SimpleNamespace(get_closest_marker=lambda name: True if name == marker else None)
-    assert session.passes_over(item) is passed_over
+    assert session.skips(item) is passed_over
     said = console.out.getvalue()  # type: ignore[attr-defined]
     assert said.startswith("NOT APPLICABLE late-duplicate-confluent-1: not run on docker: ") is passed_over
     assert [each.inapplicable != "" for each in session.record.ended.values()] == [True] * passed_over
