@@ -1,4 +1,4 @@
-"""A link that delays and throttles loses nothing by itself; what a client makes of the delay must not either."""
+"""A slow and narrow link loses no data, and neither must a client behind it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunSc
 @nightly
 @requirement("TXN-25")
 def test_slow_and_narrow_link(run: RunScenario) -> None:
-    """Behind a slow and narrow link transactions take long, and end as their clients were told."""
+    """Behind a slow and narrow link transactions take long, and end as their clients were answered."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),

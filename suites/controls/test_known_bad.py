@@ -1,7 +1,6 @@
-"""Subjects that are known to be bad. A suite that does not convict each of exactly its vice proves nothing.
+"""Controls: subjects that are known to be bad. A suite that does not find exactly the planted fault proves nothing.
 
-None of these says anything about the cluster under test: they are about this suite, and one that escapes makes the
-whole run an ERROR.
+Controls test this suite and not the cluster. A control that is MISSED makes the whole run an ERROR.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
 from runner.scenarios.scenario import THREE_BROKERS, RunScenario, convict, librdkafka, smoke
 from verification.vocabulary.experiment import Floor
 
-#: A control is convicted by what is found; it needs no more than a fault that took hold.
+#: A control is decided by its findings; it needs no more coverage than a confirmed fault.
 STRUCK = (Floor(name="ok_before", need=20), Floor(name="faults_confirmed", need=1))
 
 
@@ -80,7 +79,7 @@ def test_copier_that_never_comes_back(run: RunScenario) -> None:
 
 @convict("aborted-read|early-read")
 def test_reader_that_lies_about_its_isolation(run: RunScenario) -> None:
-    """A read_uncommitted consumer that claims read_committed is given aborted and undecided records."""
+    """A read_uncommitted consumer that claims read_committed receives aborted and undecided records."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, dishonest_observer=True),
@@ -90,7 +89,7 @@ def test_reader_that_lies_about_its_isolation(run: RunScenario) -> None:
 
 @convict("lost-write")
 def test_unclean_election(run: RunScenario) -> None:
-    """A leader that is elected uncleanly does not have what the last one acknowledged."""
+    """A leader that is elected uncleanly lacks records that the last one acknowledged."""
     run(
         cluster=THREE_BROKERS,
         workload=IdempotentAppend(partitions=1),

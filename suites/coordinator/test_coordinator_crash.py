@@ -1,4 +1,4 @@
-"""The fate of a transaction is its coordinator's log, not its coordinator's process."""
+"""The outcome of a transaction is in its coordinator's log, so it survives the coordinator's process."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_controller_crash_while_committing(run: RunScenario) -> None:
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        # The controller that follows gives every broker a new session, the dead one too: until that one is fenced, up to 7 s
-        # after the blow, all clients wait, and what they try is tried after it.
+        # The next controller gives every broker a new session, the dead one too. Until the dead one is fenced, up to 7 s
+        # after the crash, all clients wait.
         schedule=(Step(fault=CrashBroker(Controller()), hold_s=6),),
         floors=(*FLOORS, *TRANSACTIONS),
     )

@@ -1,4 +1,4 @@
-"""A producer that was succeeded can do nothing more, however late it notices."""
+"""A producer with a successor can write nothing more, however late it notices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fixtures.workloads import OrderFanOut
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, both_clients, requirement
 from verification.vocabulary.experiment import Floor
 
-#: Surviving a zombie proves nothing unless a broker refused it after its successor had been initialised, and the
-#: successor could work.
+#: A pass means nothing unless a broker refused the zombie after its successor had been initialised, and the successor
+#: could work.
 FENCED = (*FLOORS, *TRANSACTIONS, Floor(name="fenced_answers", need=1), Floor(name="struck_after", need=1))
 #: Long enough for a transaction under load (0.1 s), short enough for the coordinator to time it out within the fault.
 TIMEOUT_S = 6.0

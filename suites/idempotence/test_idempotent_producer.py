@@ -1,4 +1,4 @@
-"""What an idempotent producer was acknowledged stands in the log exactly once, in the order of sending."""
+"""Acknowledged records of an idempotent producer are in the log exactly once, in the order of sending."""
 
 from __future__ import annotations
 

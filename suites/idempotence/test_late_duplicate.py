@@ -1,4 +1,4 @@
-"""What the network delivers twice, and late, costs a producer nothing but the moment."""
+"""A request that the network delivers again, late, does not end a producer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner.scenarios.scenario import (
 )
 from verification.vocabulary.experiment import Floor
 
-#: A client gives a request up after this long and sends it again; its transactions last 30 s.
+#: After this time a client gives a request up and sends it again; its transactions last 30 s.
 SOCKET_TIMEOUT_MS = 1500
 
 
@@ -29,7 +29,7 @@ SOCKET_TIMEOUT_MS = 1500
 @requirement("TXN-31", "IDEMP-28", "TXN-25")
 def test_late_duplicate(run: RunScenario) -> None:
     """A producer one of whose requests arrives again after its transaction goes on with the next transaction."""
-    # One partition of each topic: the next transaction writes where the late request was meant to go.
+    # One partition of each topic: the next transaction writes to the partition of the late request.
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=1, settings={"socket.timeout.ms": SOCKET_TIMEOUT_MS}),

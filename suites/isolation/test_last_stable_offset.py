@@ -1,4 +1,4 @@
-"""Readers under read_committed wait for an open transaction, and not for ever."""
+"""Readers under read_committed wait for an open transaction until it times out."""
 
 from __future__ import annotations
 

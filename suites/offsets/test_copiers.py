@@ -13,8 +13,8 @@ from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunSc
 from verification.vocabulary.experiment import Floor
 
 PARTITIONS = 2
-#: Copies never abort of their own will, so no floor for aborted transactions. The feeder and the copier that was spared
-#: go on whatever happens: what counts is that whoever was struck copies again, and every input gets on.
+#: Copiers abort only after an error, so there is no floor for aborted transactions. The feeder and the other copier go on
+#: in any case: the copier that was struck must copy again, and every input must be copied further.
 COPYING = (
     *FLOORS,
     *(each for each in TRANSACTIONS if each.name != "aborted"),
@@ -36,11 +36,11 @@ def test_copier_killed_in_mid_transaction(run: RunScenario) -> None:
 
 @requirement("GRP-04", "GRP-19")
 def test_copier_cut_from_its_group_coordinator(run: RunScenario) -> None:
-    """A copier that lost its group in mid-transaction cannot commit what another member has taken over."""
+    """A copier that lost its group in mid-transaction cannot commit inputs that another member has taken over."""
     run(
         cluster=THREE_BROKERS,
         workload=Copy(partitions=PARTITIONS, apart=True),
-        # Its outputs are written and its offsets are not: it asks for them when its session (6 s) is over.
+        # Its outputs are written and its offsets are not; it tries to commit the offsets when its session (6 s) is over.
         schedule=(Step(fault=CutSite(Site("zombie"), GroupCoordinator(), held=SyncPoint.BEFORE_OFFSETS), hold_s=9),),
         floors=(*COPYING, Floor(name="refused_members", need=1)),
     )

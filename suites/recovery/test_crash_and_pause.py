@@ -1,4 +1,4 @@
-"""What was acknowledged survives the death of every broker, and the sleep of a leader."""
+"""Acknowledged transactions survive a crash of every broker, and the pause of a leader."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MID_COMMIT = Step(fault=CrashBroker(AllBrokers()), hold_s=1, while_held=SyncPoin
 
 @requirement("REC-03", "REC-04", "COORD-13", "TXN-25")
 def test_all_brokers_killed_and_restarted(run: RunScenario) -> None:
-    """After every broker was killed in mid-commit, each transaction is committed or aborted as its client was told."""
+    """After every broker was killed in mid-commit, each transaction is committed or aborted as its client was answered."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4, producers=12),
-        # Twice: a commit takes 3 to 12 ms, and on a busy machine those that were asked for before a blow may be answered.
+        # Twice: a commit takes 3 to 12 ms, and on a busy machine all commits may be answered before the crash.
         schedule=(MID_COMMIT, replace(MID_COMMIT, once_whole=True)),
         floors=(*FLOORS, *TRANSACTIONS, Floor(name="undecided_at_strike", need=1)),
     )
@@ -30,7 +30,7 @@ def test_all_brokers_killed_and_restarted(run: RunScenario) -> None:
 
 @requirement("REC-07", "ISO-09", "TXN-25")
 def test_leader_paused_past_its_session(run: RunScenario) -> None:
-    """A leader that slept past its session wakes as a follower: nothing it then says is believed."""
+    """A leader that was paused past its session resumes as a follower, and its stale answers change nothing."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),

@@ -15,8 +15,8 @@ def test_all_followers_cut_from_the_leader(run: RunScenario) -> None:
     """A leader without in-sync followers refuses writes, stays leader, and loses nothing."""
     run(
         cluster=THREE_BROKERS,
-        # Who waits for the followers begins nothing else, for 20 s at worst: so the fault must meet ten operations of as
-        # many writers. Eight and the plain one were met by nine on a machine under load.
+        # A producer that waits for the followers begins nothing else, for up to 20 s. So ten producers are needed for ten
+        # operations that meet the fault; with eight and the plain one, only nine met it on a machine under load.
         workload=OrderFanOut(partitions=2, spread=2, producers=10),
         schedule=(Step(fault=CutFollowers("billing-events", 0), hold_s=4),),
         floors=(*FLOORS, *TRANSACTIONS, Floor(name="held_up", need=1)),
@@ -25,11 +25,11 @@ def test_all_followers_cut_from_the_leader(run: RunScenario) -> None:
 
 @requirement("REC-07", "IDEMP-23", "ISO-09", "TXN-25")
 def test_leader_cut_from_its_peers(run: RunScenario) -> None:
-    """A leader cut from its peers is replaced, and nobody is ever given what only the old one had."""
+    """A leader cut from its peers is replaced, and no reader ever receives records that only the old one had."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),
-        # Observers go on with the old leader, which has nothing for them, until their metadata is 3 s old: twice that.
+        # Observers ask the old leader, which has nothing for them, until their metadata is 3 s old: twice that.
         schedule=(Step(fault=IsolateBrokers(LeaderOf("billing-events", 0)), hold_s=6),),
         floors=(*FLOORS, *TRANSACTIONS, Floor(name="observed_during", need=1)),
     )

@@ -1,4 +1,4 @@
-"""What operators do every week: each broker is stopped cleanly and comes back, while everybody works."""
+"""A rolling restart, as operators do it every week: each broker is stopped cleanly and started, while clients work."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """KB-01: a late transactional batch is appended outside any transaction and hangs (KAFKA-12671, KIP-890 part 1).
 
-A leader up to 3.5 never asks the coordinator whether a transactional batch belongs to an open transaction. A batch that
-was delayed until after the abort, or one for a partition that was never added, opens a transaction on the partition of
-which the coordinator knows nothing. Nobody will write its marker: the last stable offset stands there, and every later
-record is invisible under `read_committed`. From 3.6 on the leader verifies first, unless it is told not to.
+A leader up to 3.5 never asks the coordinator whether a transactional batch belongs to an open transaction. So two kinds
+of batch open a transaction on the partition that the coordinator does not know: one that was delayed until after the
+abort, and one for a partition that was never added. Its marker will never be written. The last stable offset stands
+there, and every later record is invisible under `read_committed`. From 3.6 on the leader verifies first, unless
+`transaction.partition.verification.enable` is false.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from wire.values import TopicPartition
 
 @reproduces("KB-01", violated=[("2.4.0", "3.5")])
 def test_a_batch_after_the_abort(case: CaseContext) -> None:
-    """A batch of an aborted transaction that arrives after the abort is refused and holds nobody up."""
+    """A batch of an aborted transaction that arrives after the abort is refused and holds no reader up."""
     (at,) = case.topic()
     _late(case, at)
 
 
 @reproduces("KB-01", "/verification-off", since="3.6.0", violated=[("3.6.0", None)])
 def test_a_batch_after_the_abort_unverified(case: CaseContext) -> None:
-    """Without the verification a batch that arrives after the abort is refused and holds nobody up all the same."""
+    """Even without the verification, a batch that arrives after the abort is refused and holds no reader up."""
     (at,) = case.topic()
     with unverified(case):
         _late(case, at)
@@ -37,7 +38,7 @@ def test_a_batch_after_the_abort_unverified(case: CaseContext) -> None:
 
 @reproduces("KB-01", "b", violated=[("2.4.0", "3.5")])
 def test_a_partition_that_was_never_added(case: CaseContext) -> None:
-    """A transactional batch to a partition that is in no transaction is refused and holds nobody up."""
+    """A transactional batch to a partition that is in no transaction is refused and holds no reader up."""
     (at,) = case.topic()
     producer = transactional(case)
     _judge(case, at, producer.produce(at, ["late"]))

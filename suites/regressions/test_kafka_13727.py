@@ -1,9 +1,9 @@
 """KB-06: the log cleaner loses the index of aborted transactions (KAFKA-13727).
 
 When the cleaner's map of keys is full before a segment ends, the rest of the segment is copied unchanged. The index of
-aborted transactions of the new segment was built from the cleaned part only: a transaction in the copied part is
-missing from it, and its aborted records are given to readers under `read_committed`. The cleaner of the script's broker
-has room for about 870 keys, the segment has 2000 and then the aborted transaction.
+aborted transactions of the new segment was built from the cleaned part only. A transaction in the copied part is
+missing from it, so readers under `read_committed` receive its aborted records. The cleaner of the script's broker has
+room for about 870 keys; the segment has 2000, and then the aborted transaction.
 """
 
 from __future__ import annotations

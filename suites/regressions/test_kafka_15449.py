@@ -2,8 +2,8 @@
 
 The group coordinator up to 3.6 appends transactional offsets without asking the transaction coordinator whether its
 partition belongs to an open transaction. Offsets that arrive after the end, or without AddOffsetsToTxn, are written and
-never decided: OffsetFetch with RequireStable answers UNSTABLE_OFFSET_COMMIT (88), and the last stable offset of the
-partition of `__consumer_offsets` stands. The script clears that up with a marker of its own, as an administrator would.
+never decided. OffsetFetch with RequireStable then answers UNSTABLE_OFFSET_COMMIT (88), and the last stable offset of the
+partition of `__consumer_offsets` stands. At its end the script writes the missing marker, as an administrator would.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """KB-08: oversized offset metadata leaves offsets pending and tears the commit of others (KAFKA-16371).
 
-An offset whose metadata exceeds `offset.metadata.max.bytes` is refused with OFFSET_METADATA_TOO_LARGE (12), but up to
-3.7.0 the classic group coordinator had noted it as pending and never took it off that list: OffsetFetch with
-RequireStable answers UNSTABLE_OFFSET_COMMIT (88) for ever. In a transaction the loop that completes the commit throws
-when it meets such an offset, and good offsets of the same transaction do not become visible. Which ones depends on the
-order of hashes, hence forty partitions of which every second one is refused.
+An offset whose metadata exceeds `offset.metadata.max.bytes` is refused with OFFSET_METADATA_TOO_LARGE (12). But up to
+3.7.0 the classic group coordinator had noted it as pending, and never removed the note. OffsetFetch with RequireStable
+then answers UNSTABLE_OFFSET_COMMIT (88) for ever. In a transaction, the loop that completes the commit throws at such an
+offset, and good offsets of the same transaction do not become visible. Which ones depends on the order of hashes; so
+the script has forty partitions and every second one is refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def test_a_refused_offset_is_not_pending(case: CaseContext) -> None:
 
 @reproduces("KB-08", "b", violated=[("2.4.0", "3.7.0")])
 def test_the_others_of_the_transaction_are_committed(case: CaseContext) -> None:
-    """Offsets that were accepted are there after the commit, whatever became of others in the transaction."""
+    """Accepted offsets are there after the commit, even when others of the transaction were refused."""
     *places, before = case.topic(partitions=41)
     group = f"{case.name}-group"
     # A group that has only pending offsets may be deleted by 4.0.0 before its marker comes (KB-36).
@@ -77,7 +77,7 @@ def test_the_others_of_the_transaction_are_committed(case: CaseContext) -> None:
 
 
 def _loaded(case: CaseContext, call: Callable[[], Response]) -> Response:
-    """Ask until no part of the answer says that the coordinator is not there yet."""
+    """Repeat a request until no part of its answer says that the coordinator is not ready."""
     found: Response = case.poll_until(
         call, lambda each: not NOT_NOW & set(each.codes.values()), within_s=SET_UP_WITHIN_S
     )

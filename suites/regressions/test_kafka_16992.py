@@ -1,8 +1,8 @@
 """KB-12: a 3.7.0 leader sends AddPartitionsToTxn v4 to coordinators that do not know it (KAFKA-16992).
 
-The leader verifies transactional batches with AddPartitionsToTxn v4 whatever the coordinator advertises. One that does
-not have that version closes the connection, and the leader passes NETWORK_EXCEPTION (13) on to the producer for as long
-as the two releases run side by side. Nothing wrong is written; transactional producers cannot write at all.
+The leader verifies transactional batches with AddPartitionsToTxn v4, whatever the coordinator advertises. A coordinator
+without that version closes the connection. The leader passes NETWORK_EXCEPTION (13) on to the producer, as long as the
+two releases run side by side. No wrong data is written; transactional producers cannot write at all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
 LEADER, COORDINATOR = 1, 2
-#: The first answer may be about a connection that is only being made; one that is repeated this long stays.
+#: The first answer may be about a connection that is not open yet; an error that lasts this long stays.
 WRITTEN_WITHIN_S = 5.0
 
 
@@ -29,7 +29,7 @@ WRITTEN_WITHIN_S = 5.0
     needs=Needs(brokers=2, releases={COORDINATOR: "3.5.2"}),
 )
 def test_the_coordinator_is_not_upgraded_yet(case: CaseContext) -> None:
-    """A leader that is upgraded takes transactional batches whose coordinator is not."""
+    """An upgraded leader accepts transactional batches whose coordinator is not upgraded yet."""
     (at,) = placed(case, [LEADER])
     producer = ScriptedProducer(case, coordinated(case, "owner", by=COORDINATOR)).ready()
     case.set_up("the partition is added", lambda: producer.add(at))

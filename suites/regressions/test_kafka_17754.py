@@ -1,10 +1,10 @@
-"""KB-03 and KB-04: what of one TV1 transaction arrives late counts in the next one (KAFKA-17754).
+"""KB-03 and KB-04: a request of one TV1 transaction that arrives late counts in the next one (KAFKA-17754).
 
 Under TV1 all transactions of a producer share a producer id and an epoch, and nothing in EndTxn or in a batch names the
-transaction. A copy of the previous EndTxn that a client repeats or a network holds back decides the current transaction
-(KB-03); a batch of an aborted one that arrives once the next has added the partition is committed with that (KB-04). The
-verification of 3.6 proves that some transaction is open, not which. KIP-890's epoch per transaction is the only remedy:
-under TV2 both are refused.
+transaction. A copy of the previous EndTxn, repeated by a client or delayed by a network, decides the current transaction
+(KB-03). A batch of an aborted transaction that arrives after the next one has added the partition is committed with the
+next one (KB-04). The verification of 3.6 proves that some transaction is open, but not which. KIP-890's epoch per
+transaction is the only remedy: under TV2 both are refused.
 """
 
 from __future__ import annotations

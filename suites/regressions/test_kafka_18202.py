@@ -1,8 +1,8 @@
 """KB-11: TV2 accepts a first batch that does not start at sequence zero (KAFKA-18202).
 
-Every TV2 transaction begins in a new epoch at sequence 0, so that a leader without state for the producer can tell that
-an earlier batch is still on its way. 4.0 did not look: a batch that overtook the first one was appended, and the first
-one could then not be written any more.
+Every TV2 transaction begins in a new epoch at sequence 0. So a leader without state for the producer can see that an
+earlier batch is still on its way. 4.0 did not check: it appended a batch that overtook the first one, and the first one
+could then not be written any more.
 """
 
 from __future__ import annotations

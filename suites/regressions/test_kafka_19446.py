@@ -1,9 +1,9 @@
 """KB-09: a stale marker with the same epoch decides the next TV2 transaction (KAFKA-19446, KIP-1228).
 
-A TV2 marker carries the bumped epoch, in which the next transaction writes its data. A leader of 4.0 or 4.1 takes a
-marker whose epoch is not lower than the current one, so that a delayed or repeated marker of the first transaction ends
-the second. WriteTxnMarkers v2 (4.2) names the transaction version, and a leader then demands an epoch strictly higher
-than that of the open transaction. With v1 it still behaves as before, which is documented compatibility.
+A TV2 marker carries the bumped epoch, in which the next transaction writes its data. A leader of 4.0 or 4.1 accepts a
+marker whose epoch is not lower than the current one. So a delayed or repeated marker of the first transaction ends the
+second. WriteTxnMarkers v2 (4.2) names the transaction version, and a leader then demands an epoch strictly higher than
+that of the open transaction. With v1 it still behaves as before, which is documented compatibility.
 """
 
 from __future__ import annotations

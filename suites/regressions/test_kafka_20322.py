@@ -20,7 +20,7 @@ from wire.codes import code_name
 from wire.transaction_versions import TransactionVersion
 
 COORDINATOR, LEADER = 1, 2
-#: A marker takes a round trip; one that is repeated for ever has been repeated many times by then.
+#: A marker takes a round trip; in this time the coordinator repeats a refused one many times.
 COMPLETE_WITHIN_S = 5.0
 
 
@@ -32,7 +32,7 @@ COMPLETE_WITHIN_S = 5.0
     needs=Needs(brokers=2, releases={LEADER: "4.1.2"}),
 )
 def test_the_leader_is_not_upgraded_yet(case: CaseContext) -> None:
-    """A coordinator that is upgraded completes transactions on leaders that are not."""
+    """An upgraded coordinator completes transactions on leaders that are not upgraded yet."""
     (at,) = placed(case, [LEADER])
     producer = ScriptedProducer(case, coordinated(case, "owner", by=COORDINATOR)).ready().writes(at, values=["a"])
     answer = case.answered(partial(producer.end, commit=True))

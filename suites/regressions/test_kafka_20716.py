@@ -1,9 +1,9 @@
 """KB-13: an unclean leader election loses acknowledged records and markers (KAFKA-20716).
 
-A replica outside the in-sync set becomes leader, and what it had not fetched is gone although it was acknowledged. Where
-that includes the marker of a transaction whose data it has, the transaction is open on the partition and complete at its
-coordinator, and the last stable offset stands. It is the documented price of `unclean.leader.election.enable`, on every
-release; without the setting the partition waits for the replica that has everything.
+A replica outside the in-sync set becomes leader, and acknowledged records that it had not fetched are lost. The lost
+part may include the marker of a transaction whose data the replica has. Then the transaction is open on the partition
+and complete at its coordinator, and the last stable offset stands. It is the documented price of
+`unclean.leader.election.enable`, on every release. Without the setting the partition waits for the complete replica.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from runner.regressions.reproduction import decide, reproduces
 
 ON = ("3.9.2", "4.3.1")
 RECORDS = [f"acknowledged {number}" for number in range(5)]
-#: Without the setting nobody may lead. An election would come with the broker that is back, at once.
-NOBODY_LEADS_S = 3.0
+#: Without the setting no replica may lead. An election would follow at once when the broker is back.
+LEADERLESS_S = 3.0
 
 
 @reproduces("KB-13", only=ON, violated=[("2.4.0", None)], needs=THREE)
@@ -54,10 +54,10 @@ def _only_the_stale_one_returns(case: CaseContext, *, unclean: bool) -> None:
         case.cluster.start(BrokerId(stale))
         back = case.poll_until(lambda: stale in case.brokers, bool, within_s=MISSED_WITHIN_S)
         case.require("the broker of the stale replica is back", back, True)
-        # The brokers that are left miss the other one first; an election may come with that, or not at all.
+        # The other brokers first notice that the crashed one is gone; an election may follow then, or not at all.
         led = case.poll_until(lambda: leader(case, at), lambda each: each not in (first, -1), within_s=MISSED_WITHIN_S)
         if led is None:
-            led = case.poll_until(lambda: leader(case, at), lambda each: each is not None, within_s=NOBODY_LEADS_S)
+            led = case.poll_until(lambda: leader(case, at), lambda each: each is not None, within_s=LEADERLESS_S)
     log, readers = case.inspect.values(at), case.inspect.committed(at)
     seen = {
         "it leads": led == stale,

@@ -1,9 +1,9 @@
 """KB-16: the marker of a partition without a leader is dropped when its transaction ends (KAFKA-20734 is the cause).
 
 To send markers the coordinator asks its metadata cache for the leader of each partition. The cache of 4.3.1 and 4.4.0
-answers "no such partition" also for one that has no leader at the moment, and a partition that does not exist may be
-dropped from the transaction. EndTxn answers NONE and the transaction is complete at once; when the partition's broker
-is back nothing is left to send. The last stable offset stands for ever, and a record whose commit was acknowledged is
+answers "no such partition" also for a partition without a leader. The coordinator drops a partition that does not exist
+from the transaction. EndTxn answers NONE and the transaction is complete at once; when the partition's broker is
+back, no marker is left to send. The last stable offset stands for ever, and a record whose commit was acknowledged is
 never visible. Other releases stay in Prepare and write the marker later.
 """
 
@@ -20,7 +20,7 @@ from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
 ON = ("3.9.2", "4.0.1", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
-#: A broker that is back is asked for its markers within a second or two.
+#: A broker that is back receives its markers within a second or two.
 MARKER_WITHIN_S = 10.0
 
 

@@ -1,9 +1,9 @@
 """KB-07: EndTxn with an epoch that is too high wedges the transaction (KAFKA-9600).
 
-The coordinator up to 2.5 checked the epoch of a client's EndTxn only for being too low. With one epoch more it prepared
-the change of state, refused the request afterwards and kept what it had prepared: every later EndTxn and InitProducerId
-answers CONCURRENT_TRANSACTIONS (51), and the last stable offset stands. What the log holds is the prepared decision, so
-that a restart writes a commit marker although every EndTxn had been refused.
+The coordinator up to 2.5 checked the epoch of a client's EndTxn only for being too low. With an epoch higher by one it
+prepared the change of state, then refused the request, and kept the prepared state. Every later EndTxn and
+InitProducerId is answered CONCURRENT_TRANSACTIONS (51), and the last stable offset stands. The log holds the prepared
+decision, so a restart writes a commit marker although every EndTxn was refused.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_a_restart_does_not_commit(case: CaseContext) -> None:
         "what readers are given": [],
     }
     violated = {
-        # What its coordinator says to an abort depends on how far the commit has come: 51, or 48 once it is prepared.
+        # The answer to the abort depends on how far the commit has come: 51, or 48 once it is prepared.
         "the markers after a restart": ["commit"],
         "what readers are given": ["a"],
     }

@@ -1,9 +1,9 @@
 """KB-17: one refused duplicate shuts out the first batch of the next transaction (no JIRA is known).
 
-To verify a transactional batch a leader from 3.6 on remembers its sequence as the lowest that it has seen from the
-producer, and refuses higher ones until that one is appended. A delayed duplicate of the previous TV1 transaction that
-arrives before the next one's first AddPartitionsToTxn is refused, but the memory of its low sequence stays. The next
-transaction's first batch is in order and still answers OUT_OF_ORDER_SEQUENCE_NUMBER (45), until that transaction is
+While a leader from 3.6 on verifies a transactional batch, it remembers the batch's sequence as the lowest one of the
+producer. It refuses higher ones until that one is appended. A delayed duplicate of the previous TV1 transaction that
+arrives before the next one's first AddPartitionsToTxn is refused, but its low sequence stays remembered. The next
+transaction's first batch is in order, and is still answered OUT_OF_ORDER_SEQUENCE_NUMBER (45) until that transaction is
 ended. No data is wrong; a librdkafka producer fails fatally.
 """
 

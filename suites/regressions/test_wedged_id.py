@@ -1,9 +1,10 @@
 """KB-18: one TV2 request wedges its transactional id while `transaction.version` is 0 (no JIRA is known).
 
-A Produce v12, TxnOffsetCommit v5 or EndTxn v5 makes the coordinator remember that the client spoke TV2, in a field of
-the transaction log's record that the format of level 0 cannot hold. Writing the record fails with UNSUPPORTED_VERSION
-(35) after the change of state was marked as pending, and the mark is never removed: every request of that id answers
-CONCURRENT_TRANSACTIONS (51), and the last stable offset stands, until the coordinator restarts.
+After a Produce v12, TxnOffsetCommit v5 or EndTxn v5 the coordinator remembers that the client speaks TV2. It does so in
+a field of the transaction log's record that the format of level 0 cannot hold. Writing the record fails with
+UNSUPPORTED_VERSION (35) after the change of state was marked as pending, and the mark is never removed. Every request
+of that id is then answered CONCURRENT_TRANSACTIONS (51), and the last stable offset stands, until the coordinator
+restarts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nothing goes wrong on purpose: the floor under every other experiment."""
+"""No faults: without this scenario the others would mean nothing."""
 
 from __future__ import annotations
 
