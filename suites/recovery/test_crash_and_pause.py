@@ -30,7 +30,7 @@ def test_all_brokers_killed_and_restarted(run: RunScenario) -> None:
 
 @requirement("REC-07", "ISO-09", "TXN-25")
 def test_leader_paused_past_its_session(run: RunScenario) -> None:
-    """A leader that was paused past its session resumes as a follower, and its stale answers change nothing."""
+    """A leader that was paused past its session resumes as a follower, and its late answers change nothing."""
     run(
         cluster=THREE_BROKERS,
         workload=OrderFanOut(partitions=4),

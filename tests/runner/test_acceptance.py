@@ -1,4 +1,4 @@
-"""The matrix of whole runs: what is acceptable, what is run again, what the table says."""
+"""The acceptance matrix: which results are acceptable, which runs are made again, and the table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def line(
     commit: str = "c0ffee",
     end: tuple[int, str] = (1, "NO-GO"),
 ) -> dict[str, Any]:
-    """What is kept of a run."""
+    """The stored line of a run."""
     return {
         **asdict(cell),
         "commit": commit,
@@ -62,15 +62,15 @@ def line(
     ],
 )
 def test_only_known_bugs_of_the_release_are_acceptable(ran: dict[str, Any], complaint: str | None) -> None:
-    """A violation needs the name of a bug that the release has; nothing may be undecided, no control may go free.
+    """A violation needs the name of a bug of the release; nothing may be undecided, and no control missed.
 
-    A run that broke outside of any scenario says so with its exit code alone.
+    A run that broke outside of any scenario shows it by its exit code alone.
     """
     assert objections(ran) == ([] if complaint is None else [complaint])
 
 
 def test_a_name_that_no_bug_has_any_more_is_a_sentence() -> None:
-    """Lines outlive the list of bugs: a renamed one neither explains a violation nor ends the command."""
+    """A stored line may name a bug that was renamed since: it explains no violation, and does not end the command."""
     assert objections(line(row("FAIL", "KB-99"))) == [
         "a is named KB-99, which no known bug is called",
         "a fails without a known bug of 4.3.1",
@@ -93,7 +93,7 @@ def test_what_has_an_answer_is_not_run_again(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_table_says_which_rows_are_of_other_commits_and_which_are_missing() -> None:
-    """Whoever reads it knows what was not run with this very product."""
+    """A reader sees which rows are of other commits and which runs are missing."""
     other = MATRIX[1]
     text = render([line(commit="0ld"), line(cell=other)])
     assert "The newest row is of commit c0ffee. Of other commits: Kafka 4.3.1, local, confluent, seed 1 (0ld)." in text
@@ -104,13 +104,13 @@ def test_the_table_says_which_rows_are_of_other_commits_and_which_are_missing() 
 
 
 def test_the_default_release_is_in_the_matrix() -> None:
-    """What the README's one command runs has an acceptance run of its own."""
+    """The release that the README's command tests has an acceptance run of its own."""
     assert str(default_release()) in {cell.release for cell in MATRIX}
 
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[AcceptanceRun]:
-    """The cells that are run from here on; files lie in a directory of the test, at commit c0ffee."""
+    """The runs that are made from here on, at commit c0ffee; files are in a directory of the test."""
     cells: list[AcceptanceRun] = []
 
     def run(cell: AcceptanceRun) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[AcceptanceRun]:
 def test_a_run_that_hangs_is_no_violation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ends with the environment's code and a sentence; a traceback would end with that of a violation."""
+    """It ends with the exit code of the environment and a sentence; a traceback would end with the code of a violation."""
 
     def hang(_: Sequence[str], *, within_s: float) -> int:
         raise OverdueRunError(f"The run did not end within {within_s:.0f} s.")
@@ -140,7 +140,7 @@ def test_a_run_that_hangs_is_no_violation(
 
 
 def test_running_one_cell_again_keeps_the_others(ran: list[AcceptanceRun]) -> None:
-    """`--rerun --only X` replaces what is of X; the table still has every other cell."""
+    """`--rerun --only X` replaces the result of X; the table still has every other cell."""
     kept = [line(cell=cell, commit="0ld") for cell in MATRIX]
     acceptance.LINES.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
     assert main(["--rerun", "--only", RUN.name]) == ExitCode.CONFORMANT
@@ -151,7 +151,7 @@ def test_running_one_cell_again_keeps_the_others(ran: list[AcceptanceRun]) -> No
 
 
 def test_lines_are_written_as_a_whole(ran: list[AcceptanceRun], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full leaves what had been run before, not half of it."""
+    """After an error of a full disk the file has all earlier results, not half of them."""
     before = json.dumps(line(commit="0ld")) + "\n"
     acceptance.LINES.write_text(before, encoding="utf-8")
     write_bytes = Path.write_bytes
@@ -167,7 +167,7 @@ def test_lines_are_written_as_a_whole(ran: list[AcceptanceRun], monkeypatch: pyt
 
 
 def test_a_matrix_with_holes_is_not_accepted(ran: list[AcceptanceRun], capsys: pytest.CaptureFixture[str]) -> None:
-    """A cell that was never run is named, and the exit code is that of nothing known about it."""
+    """A run that is missing is named, and the exit code is inconclusive."""
     assert main(["--only", RUN.name]) == ExitCode.INCONCLUSIVE
     assert ran == [RUN]
     assert f"{MATRIX[1].name} was never run" in capsys.readouterr().err
@@ -176,7 +176,7 @@ def test_a_matrix_with_holes_is_not_accepted(ran: list[AcceptanceRun], capsys: p
 
 
 def test_the_table_names_bugs_of_subjects_and_not_of_controls() -> None:
-    """What a control is convicted of was planted."""
+    """The violation of a control was planted."""
     text = render([line(row("FAIL", "KB-16"), row("FAIL", ""))])
     assert "commit c0ffee, 2026-01-02: **NO-GO**, exit code 1, 700 s. a fails without a known bug of 4.3.1." in text
     assert "| a | FAIL | KB-16 | 12 |" in text

@@ -1,4 +1,4 @@
-"""The live line: what changes is seen on a narrow terminal, and a log without a terminal gets the whole of it."""
+"""The live line: its changing parts fit a narrow terminal, and a log without a terminal gets all of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAULT = "Crash the leader of billing-events-0 (SIGKILL), restart it after 8 s"
 
 
 def scenario_run(elapsed_s: float) -> ScenarioRun:
-    """A trial with a long name, in a phase with a long name, under a fault that takes many words."""
+    """A run with a long name, in a phase with a long name, under a fault that takes many words."""
     made = object.__new__(ScenarioRun)
     made.began = time.monotonic() - elapsed_s
     made.scenario = SimpleNamespace(name="coordinator/commit-while-a-partition-has-no-leader")  # type: ignore[assignment]
@@ -31,20 +31,20 @@ def scenario_run(elapsed_s: float) -> ScenarioRun:
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_time_counts_and_phase_fit_a_terminal(width: int) -> None:
-    """At 80 columns as well one sees how far it is, what clients were answered, and in which phase."""
+    """At 80 columns the line still shows elapsed time, outcomes and phase."""
     shown = fitted(f"[12/28] {scenario_run(12).status(25)}", width)
     assert shown.startswith("[12/28] 12 of 25 s │ 1234 ok, 56 aborted, 7 failed, 8 unknown │ await ")
     assert len(shown) < width
 
 
 def test_the_whole_line_has_scenario_and_fault() -> None:
-    """What is cut last on a wide terminal, or not at all, is what goes wrong on purpose."""
+    """On a wide terminal the fault is cut last, or not at all."""
     assert scenario_run(3).status(25).endswith(f"coordinator/commit-while-a-partition-has-no-leader │ {FAULT}")
     assert scenario_run(3).status().startswith("3 s │ ")
 
 
 def shown_on(*, live: bool, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a console writes that follows a status for some looks."""
+    """The output of a console that follows a status for some refreshes."""
     monkeypatch.setattr(consoles, "LIVE_EVERY_S", 0.01)
     monkeypatch.setattr(consoles, "HEARTBEAT_EVERY_S", 0.02)
     out = io.StringIO()
@@ -59,7 +59,7 @@ def shown_on(*, live: bool, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_terminal_has_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is cut to the width with a mark, erased for a line that stays, and gone in the end."""
+    """The live line is cut to the width with a mark, erased before a line that stays, and gone in the end."""
     text = shown_on(live=True, monkeypatch=monkeypatch)
     assert "12 of 25 s │ Crash" in text
     assert FAULT not in text
@@ -69,7 +69,7 @@ def test_a_terminal_has_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_log_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be rewritten the whole line is said from time to time."""
+    """Without a terminal the whole line is printed from time to time."""
     text = shown_on(live=False, monkeypatch=monkeypatch)
     assert f"    … 12 of 25 s │ {FAULT}\n" in text
     assert "\x1b" not in text

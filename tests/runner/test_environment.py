@@ -1,4 +1,4 @@
-"""Which runtime a run gets: containers where they are to be had, processes where nobody insists, and never silently."""
+"""The runtime of a run: containers where they are available, else local processes, and a line that says so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNBUILDABLE = [
 
 
 def containers(runtime: Runtime, error: Exception, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What is said when an engine answers and its images cannot be had; there are no containers then."""
+    """The lines that are printed when an engine answers and an image cannot be built; then there are no containers."""
 
     def refuse(*_: object, **__: object) -> None:
         raise error
@@ -41,7 +41,7 @@ def containers(runtime: Runtime, error: Exception, monkeypatch: pytest.MonkeyPat
 def test_processes_are_run_where_images_cannot_be_had(
     error: EnvironmentProblemError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody demanded containers, so whatever keeps them away is one visible sentence and no end of the run."""
+    """Without `--runtime docker`, a problem with containers is one printed sentence and does not end the run."""
     assert containers(Runtime.AUTO, error, monkeypatch).splitlines() == [f"no containers: {error.sentence}"]
 
 
@@ -49,13 +49,13 @@ def test_processes_are_run_where_images_cannot_be_had(
 def test_containers_that_are_demanded_are_had_or_the_run_ends(
     error: EnvironmentProblemError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run never goes on with something else than it was told to use."""
+    """With `--runtime docker` a run never uses another runtime."""
     with pytest.raises(type(error)):
         containers(Runtime.DOCKER, error, monkeypatch)
 
 
 def test_a_request_that_cannot_be_is_not_taken_for_a_missing_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mistake of usage is the user's to mend, whatever the runtime."""
+    """A usage error ends the run, whatever the runtime."""
     with pytest.raises(UsageError):
         containers(Runtime.AUTO, UsageError("No such release."), monkeypatch)
 
@@ -64,14 +64,14 @@ class SomeEngine:
     """An engine that answers."""
 
     def close(self) -> None:
-        """Nothing was left on it."""
+        """Nothing to close."""
 
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_the_cache_is_filled_for_images_where_they_can_be_built(
     answers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images are built with the self-contained Java, which a machine with a Java of its own never fetches otherwise."""
+    """Images need the self-contained Java, which a machine with a Java of its own otherwise never downloads."""
     fetched: list[str] = []
 
     def connect() -> SomeEngine:

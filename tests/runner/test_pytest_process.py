@@ -1,4 +1,4 @@
-"""A run in a process of its own is asked to end, waited for, and gone afterwards."""
+"""A run in a process of its own receives SIGINT, is waited for, and has ended afterwards."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BEGINS_WITHIN_S = 60.0
 
 
 def awaited(said: Path, word: str) -> None:
-    """Wait until the run has said a word."""
+    """Wait until the run has printed a word."""
     until_s = time.monotonic() + BEGINS_WITHIN_S
     while not said.exists() or word not in said.read_text(encoding="utf-8"):
         assert time.monotonic() < until_s, f"the run has not said {word!r}"
@@ -53,7 +53,7 @@ def awaited(said: Path, word: str) -> None:
 
 @pytest.mark.parametrize("how", ["SIGTERM to the command", "Ctrl-C at its terminal", "Ctrl-C twice"])
 def test_a_request_to_end_reaches_the_run_once_each_time(tmp_path: Path, how: str) -> None:
-    """The command waits for what the run still does, and neither kills it nor leaves it running."""
+    """The command waits until the run has ended, and neither kills it nor leaves it running."""
     path, said = tmp_path / "test_run.py", tmp_path / "said"
     path.write_text(RUN.replace("{patient}", str(how != "Ctrl-C twice")), encoding="utf-8")
     command = [sys.executable, "-c", COMMAND.format(path=str(path))]
@@ -78,7 +78,7 @@ def test_a_request_to_end_reaches_the_run_once_each_time(tmp_path: Path, how: st
 
 
 def test_a_run_that_takes_too_long_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an error of the environment, also when the run does not end although it was asked to."""
+    """It is an error of the environment, also when the run ignores SIGINT."""
     started: list[subprocess.Popen[bytes]] = []
 
     class Recorded(subprocess.Popen):  # type: ignore[type-arg]

@@ -1,4 +1,4 @@
-"""`run.log` has what the harness did, with the traceback of what broke, and nothing once it is closed."""
+"""`run.log` has the steps of the harness and the traceback of an error, and nothing once it is closed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING|ERROR) 
 
 
 def test_waits_and_breakages_are_in_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A wait names its condition and its bound before it begins; one sentence on the terminal is a traceback here."""
+    """A wait names its condition and its bound before it begins; an error of one sentence has its traceback here."""
     looks = iter((False, False, True))
     log = RunLog(tmp_path)
     try:
@@ -41,5 +41,5 @@ def test_waits_and_breakages_are_in_it(tmp_path: Path, caplog: pytest.LogCapture
     lines = [line for line in text.splitlines() if line[:2] == "20"]
     assert len(lines) == 4
     assert all(map(LINE.fullmatch, lines))
-    # While it is open pytest is given none of it, or it would print all of it again beneath each case that fails.
+    # While it is open pytest captures nothing, or it would print all of it again below each case that fails.
     assert [each.message for each in caplog.records] == ["what comes later"]

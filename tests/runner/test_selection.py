@@ -1,4 +1,4 @@
-"""What narrows a run is told, whatever narrowed it; what only lists ends by the one table of exit codes."""
+"""A narrowed run names the arguments that narrowed it; a listing ends with a code of the one table."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:
         (asked("suites/protocol", ignore_glob=["*fenc*"]), 0, "--ignore-glob *fenc*"),
     ],
 )
-def test_what_narrows_a_room_is_told(config: Any, deselected: int, said: str) -> None:
-    """Only the whole directory without any selection is a whole sweep."""
+def test_the_arguments_that_narrow_a_run_are_named(config: Any, deselected: int, said: str) -> None:
+    """Only the whole directory without any selection is a whole protocol run."""
     assert narrowed_by(config, SUITES / "protocol", deselected, "cases") == said
 
 
@@ -54,10 +54,10 @@ def item(*marks: str) -> Any:
         (("suites",), 1, "1 scenarios deselected"),
         (("suites/smoke",), 0, "suites/smoke"),
     ],
-    ids=["whole", "-m or --deselect", "a part of the room"],
+    ids=["whole", "-m or --deselect", "a part of the suite"],
 )
 def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
-    """What the profile leaves out is no narrowing; what an option or a path leaves out is one, also without `-k`."""
+    """The profile does not narrow a run; an option or a path does, also without `-k`."""
     session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None)
     session.record = SimpleNamespace(narrowed_by="?")
     plugin = ConformancePlugin(session, StopRequests())
@@ -83,10 +83,10 @@ def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...]
     ],
 )
 def test_a_listing_ends_by_the_one_table(exitstatus: pytest.ExitCode, code: int) -> None:
-    """Pytest's own 1 would be a violation and its 2 inconclusive; a listing of nothing is."""
+    """Pytest's own code 1 would mean a violation, and its 2 inconclusive; only an empty listing is inconclusive."""
     assert code_of_listing(exitstatus) == code
 
 
-def test_the_room_of_scenarios_is_where_it_is_looked_for() -> None:
+def test_the_scenarios_are_in_suites() -> None:
     """A wrong constant would make every run partial."""
     assert ROOT / "suites" == SUITES

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run is ending: noted, and a second one hurries what may last."""
+"""Ctrl-C while a run is ending: it is counted, and a second one skips the judgement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verification.spark import session as spark
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_is_noted_and_not_raised(number: signal.Signals) -> None:
-    """What is being closed or written is finished; afterwards Ctrl-C means what it did before."""
+    """Closing and writing are finished; afterwards Ctrl-C has its old handler."""
     before = signal.getsignal(number)
     with deferred() as interrupts:
         assert interrupts.asked == 0
@@ -26,7 +26,7 @@ def test_an_interruption_is_noted_and_not_raised(number: signal.Signals) -> None
 
 
 @pytest.mark.parametrize(("before", "hurried"), [(0, 1), (1, 2)])
-def test_whoever_asks_twice_is_in_a_hurry(before: int, hurried: int) -> None:
+def test_the_second_ctrl_c_hurries(before: int, hurried: int) -> None:
     """The first Ctrl-C may have come while scenarios were running."""
     hurries: list[int] = []
     with deferred(asked=before, again=lambda: hurries.append(1)):
@@ -35,15 +35,15 @@ def test_whoever_asks_twice_is_in_a_hurry(before: int, hurried: int) -> None:
     assert len(hurries) == hurried
 
 
-def test_whoever_insists_is_obeyed() -> None:
-    """Something may hang that nobody thought of."""
+def test_the_fourth_ctrl_c_is_raised() -> None:
+    """It ends a run that hangs."""
     with deferred(asked=OBEYED_AT - 1), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("running", [True, False])
 def test_the_judge_is_not_waited_for_in_a_hurry(running: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its JVM is ended; one that is still starting answers nobody yet, and is waited for."""
+    """Its JVM is ended; a JVM that is still starting cannot be ended yet, and is waited for."""
     killed: list[object] = []
     monkeypatch.setattr(spark, "kill", killed.append)
     resources = object.__new__(RunResources)
@@ -55,7 +55,7 @@ def test_the_judge_is_not_waited_for_in_a_hurry(running: bool, monkeypatch: pyte
 
 
 def test_a_request_that_a_finalizer_swallows_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python drops what `__del__` raises: the run learns of the request from the count."""
+    """Python drops an exception inside of `__del__`: the run sees the signal in the count."""
     requests = StopRequests()
     dropped: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)

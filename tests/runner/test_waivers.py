@@ -1,4 +1,4 @@
-"""Waiver files: what is accepted, and what is refused because nobody would ever look at it again."""
+"""Waiver files: accepted ids, and waivers that are refused because they would never be looked at again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def written(directory: Path, text: str) -> Path:
     return path
 
 
-def test_a_waiver_file_is_read_beside_the_command_line(tmp_path: Path) -> None:
-    """Ids of both hold; those of the file have their reason and the last day on which they hold."""
+def test_a_waiver_file_adds_to_the_command_line(tmp_path: Path) -> None:
+    """The ids of both are accepted; those of the file have a reason and an end date."""
     second = WHOLE.replace("KB-16", "TXN-25").replace("2027-03-31", "2027-04-30")
     assert acceptances(("KB-05",), written(tmp_path, WHOLE + second)) == (
         Acceptance(id="KB-05", reason="given on the command line"),
@@ -31,7 +31,7 @@ def test_a_waiver_file_is_read_beside_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_file_without_waivers_accepts_nothing(tmp_path: Path) -> None:
-    """What was removed from it is no longer accepted."""
+    """A waiver that was removed is no longer accepted."""
     assert acceptances((), written(tmp_path, "# all mended\n")) == ()
 
 
@@ -50,7 +50,7 @@ def test_a_file_without_waivers_accepts_nothing(tmp_path: Path) -> None:
     ids=["no reason", "empty reason", "no end", "an end in words", "no id", "unknown id", "an empty table", "bare ids"],
 )
 def test_an_unfit_waiver_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
-    """Without id, reason and end date it is a mistake of usage, which names the file or the id."""
+    """Without id, reason and end date it is a usage error that names the file or the id."""
     path = written(tmp_path, text)
     with pytest.raises(UsageError, match=r"waivers\.toml|KB-999") as refused:
         acceptances((), path)

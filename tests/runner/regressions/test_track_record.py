@@ -1,4 +1,4 @@
-"""The track record: expectations that are strict both ways, the matrix, resuming, and what its command refuses."""
+"""The track record: expectations that are strict both ways, the matrix, resuming, and wrong options."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def cell(release: str, seen: Result = Result.HELD, **fields: object) -> Reproduc
     ],
 )
 def test_ranges_are_strict_both_ways(release: str, expected: Result) -> None:
-    """Either verdict is a surprise where the other one is expected, and only there."""
+    """Either result is a mismatch where the other one is expected, and only there."""
     other = Result.HELD if expected is Result.VIOLATED else Result.VIOLATED
     assert reproduction().expected(release) is expected
     assert reproduction().mismatch(release, expected) == ""
@@ -70,14 +70,14 @@ def test_ranges_are_strict_both_ways(release: str, expected: Result) -> None:
 
 
 @pytest.mark.parametrize("seen", [Result.VIOLATED, Result.HELD])
-def test_a_race_is_never_a_surprise(seen: Result) -> None:
-    """Nothing is demanded of a race, neither to be won nor to be lost."""
+def test_a_race_is_never_a_mismatch(seen: Result) -> None:
+    """A race has no expected result."""
     assert reproduction(race=True).mismatch("3.7.0", seen) == ""
     assert reproduction(race=True).mismatch("3.8.1", seen) == ""
 
 
-def test_what_decides_nothing_is_no_surprise_and_no_pass() -> None:
-    """A cell without an answer, and one that was never performed, keep the record from being conformant."""
+def test_an_undecided_result_is_no_mismatch_and_no_pass() -> None:
+    """With an undecided or a missing cell the exit code is not that of conformance."""
     chosen = [ReleasePlan(release="3.8.1", reproductions=(reproduction(),))]
     assert reproduction().mismatch("3.8.1", Result.INCONCLUSIVE) == ""
     assert conclude(chosen, [cell("3.8.1", Result.INCONCLUSIVE)]) is ExitCode.INCONCLUSIVE
@@ -86,8 +86,8 @@ def test_what_decides_nothing_is_no_surprise_and_no_pass() -> None:
     assert conclude([], []) is ExitCode.INCONCLUSIVE
 
 
-def test_the_exit_code_follows_from_surprises() -> None:
-    """What was expected is 0, a false alarm and a missed bug are 1; cells that were not asked for do not count."""
+def test_the_exit_code_follows_from_mismatches() -> None:
+    """Expected results are 0, a false alarm and a missed bug are 1; cells that were not chosen do not count."""
     chosen = [ReleasePlan(release=each, reproductions=(reproduction(),)) for each in ("3.7.0", "3.8.1")]
     bad, good = cell("3.7.0", Result.VIOLATED), cell("3.8.1", Result.HELD)
     assert conclude(chosen, [bad, good, cell("4.2.0", Result.VIOLATED)]) is ExitCode.CONFORMANT
@@ -96,7 +96,7 @@ def test_the_exit_code_follows_from_surprises() -> None:
 
 
 def test_a_row_is_for_its_releases_only() -> None:
-    """`since` and `until` bound a row, and `only` names the releases of one that costs too much for all."""
+    """`since` and `until` are bounds; `only` names the releases of a reproduction that costs too much for all."""
     bounded, few = reproduction(since="2.5.0", until="2.8"), reproduction(only=("3.9.2",))
     releases = ("2.4.1", "2.5.0", "2.8.2", "3.9.2")
     assert [bounded.is_for(each) for each in releases] == [False, True, True, False]
@@ -104,7 +104,7 @@ def test_a_row_is_for_its_releases_only() -> None:
 
 
 class Scripted:
-    """The statements of a stage without a cluster."""
+    """A case that states without a cluster."""
 
     def __init__(self) -> None:
         self.recording = ScriptRecorder()
@@ -115,7 +115,7 @@ class Scripted:
 
 @pytest.mark.parametrize(("code", "end"), [(0, True), (48, True), (0, False)])
 def test_only_the_bug_itself_is_a_violation(code: int, end: bool) -> None:
-    """The bug violates and the lawful answer holds; what is neither, or half of each, ends the script undecided."""
+    """The bug violates and the expected answer holds; any other answer, or half of each, ends the script undecided."""
     stage = Scripted()
     held, violated = {"code": 48, "end": True}, {"code": 0, "end": False}
     seen = {"code": code, "end": end, "beside": 7}
@@ -138,7 +138,7 @@ def test_the_rows_are_the_known_bugs() -> None:
 
 
 def test_the_rows_and_the_list_of_known_bugs_agree() -> None:
-    """What a row must show on a release is what the list says of the bug, unless the row is a variant by setting."""
+    """Expected results follow from the list of known bugs, unless the reproduction is a variant by setting."""
     bugs = load()
     by_setting = {"KB-01/verification-off", "KB-03/TV2", "KB-04/TV2", "KB-09/v1", "KB-13/clean", "KB-18/level-1"}
     for each in reproductions():
@@ -150,7 +150,7 @@ def test_the_rows_and_the_list_of_known_bugs_agree() -> None:
 
 
 def test_a_cluster_of_two_releases_names_its_own_brokers() -> None:
-    """Another release of one broker makes another cluster, and only a broker of the cluster can have one."""
+    """One broker of another release makes another cluster, and only a broker of the cluster can have one."""
     mixed = Needs(brokers=2, releases={2: "4.1.2"})
     assert mixed.spec("4.2.0").releases == {2: "4.1.2"}
     assert mixed.spec("4.2.0") != Needs(brokers=2).spec("4.2.0")
@@ -160,7 +160,7 @@ def test_a_cluster_of_two_releases_names_its_own_brokers() -> None:
 
 
 def test_rows_with_one_cluster_follow_each_other() -> None:
-    """Each cluster of a release is started once, and every release of the matrix has rows."""
+    """Each cluster of a release is started once, and every release of the matrix has reproductions."""
     found = plans(RELEASES, ())
     assert [plan.release for plan in found] == list(RELEASES)
     for plan in found:
@@ -170,15 +170,15 @@ def test_rows_with_one_cluster_follow_each_other() -> None:
 
 
 def test_bugs_are_chosen_by_id_or_by_name() -> None:
-    """An id chooses every variant, a name one of them, and a name that is none is refused with those that are."""
+    """An id chooses every variant, a name one of them; a wrong name is refused with the list of names."""
     assert {each.name for each in plans(["4.3.1"], ["KB-03"])[0].reproductions} == {"KB-03/TV1", "KB-03/TV2"}
     assert [each.name for each in plans(["4.3.1"], ["KB-03/TV2"])[0].reproductions] == ["KB-03/TV2"]
     with pytest.raises(ValueError, match="KB-99 is no row; there are KB-01"):
         plans(["4.3.1"], ["KB-99"])
 
 
-def test_the_matrix_shows_every_cell_and_names_surprises() -> None:
-    """Rows by releases in the order of versions, with signs, a race's count, the seconds, and surprises in words."""
+def test_the_matrix_shows_every_cell_and_names_mismatches() -> None:
+    """Releases in the order of versions, with signs, the count of a race, the seconds, and mismatches in words."""
     race = reproduction(bug="KB-15", race=True)
     cells = [
         cell("3.10.0", Result.VIOLATED, seconds=2.0),
@@ -198,7 +198,7 @@ def test_the_matrix_shows_every_cell_and_names_surprises() -> None:
 
 
 def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
-    """Only what is between the markers is replaced, cells survive a round trip, and a file without markers is refused."""
+    """Only the text between the markers is replaced, cells survive a round trip, and a file without markers is refused."""
     cells, table, page = tmp_path / "cells.json", tmp_path / "record.md", tmp_path / "record.html"
     table.write_text(f"by hand\n{matrix.BEGIN}\nold\n{matrix.END}\nby hand too\n", encoding="utf-8")
     written = [cell("3.9.2"), cell("2.5.0", Result.VIOLATED)]
@@ -217,7 +217,7 @@ def test_the_matrix_leaves_what_people_wrote(tmp_path: Path) -> None:
 
 
 def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
-    """A surprise stands before the table and in its cell, releases that showed the same stand together, races score."""
+    """A mismatch is shown above the table and in its cell, equal observations of releases as one, races with a count."""
     cells = [
         cell("2.5.0", Result.VIOLATED, note="taken <b>"),
         cell("2.6.0", Result.VIOLATED, note="taken <b>"),
@@ -242,7 +242,7 @@ def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
     "text", ["{", "{}", '{"format": 9, "cells": []}', '{"format": 1, "cells": [{"row": "KB-05"}]}']
 )
 def test_a_foreign_record_is_one_sentence(tmp_path: Path, text: str) -> None:
-    """A file that is no track record is refused by its name, not with a trace."""
+    """A file that is no track record is refused by its name, without a traceback."""
     path = tmp_path / "track-record.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UnfitMatrixError, match=r"track-record\.json"):
@@ -251,7 +251,7 @@ def test_a_foreign_record_is_one_sentence(tmp_path: Path, text: str) -> None:
 
 
 def test_a_commit_says_whether_anything_but_documents_was_changed(tmp_path: Path) -> None:
-    """An edited or a new file marks the commit, the matrix among the documents does not, and no repository is unknown."""
+    """An edited or a new file marks the commit, a page in docs does not, and without a repository it is unknown."""
     assert checkout.commit(tmp_path) == checkout.UNKNOWN
     person = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     (tmp_path / "docs/generated").mkdir(parents=True)
@@ -271,7 +271,7 @@ def test_a_commit_says_whether_anything_but_documents_was_changed(tmp_path: Path
 
 
 def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell is kept while a clean commit and its script are the same, unless it decided nothing or --rerun is given."""
+    """A result is valid at the same clean commit while its script exists, unless it is undecided or --rerun is given."""
     script = tmp_path / "script.json"
     script.write_text("{}", encoding="utf-8")
     kept = [
@@ -295,7 +295,7 @@ def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: 
         assert outstanding(unclear)[0]
     monkeypatch.setattr(matrix, "read", lambda: kept)
     run = TrackRecordRun(tmp_path, "abc", rerun=False)
-    # With everything answered nothing is started: no equipment, no cluster.
+    # With all results valid nothing is started: no environment, no cluster.
     monkeypatch.setattr(track_record, "find_java", lambda **_: pytest.fail("something was started"))
     track_record.perform(ReleasePlan(release="3.9.2", reproductions=(reproduction(),)), run)
 
@@ -311,7 +311,7 @@ def test_what_has_an_answer_is_not_performed_again(tmp_path: Path, monkeypatch: 
     ],
 )
 def test_bad_options_are_one_sentence(options: list[str], sentence: str) -> None:
-    """What cannot be meant is refused with exit code 4, and nothing is started or written."""
+    """A wrong option is refused with exit code 4, and nothing is started or written."""
     done = subprocess.run(
         [sys.executable, "-m", "runner.regressions.track_record", *options],
         cwd=ROOT,
@@ -327,7 +327,7 @@ def test_bad_options_are_one_sentence(options: list[str], sentence: str) -> None
 
 
 def test_known_bugs_are_no_scenarios() -> None:
-    """They are not performed by pytest: a run of everything leaves them out, and asking for them names the command."""
+    """pytest does not perform them: a run of everything leaves them out, and selecting them names the command."""
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "pytest", place, "--list"],

@@ -14,7 +14,7 @@ FLOORS = {"ok_after": 5, "transactions_after": 3, "records": 10, "transactions":
 
 
 class ScenarioRun:
-    """A trial whose workload makes one step per look."""
+    """A run whose workload makes one step per look."""
 
     def __init__(self, steps: list[Progress]) -> None:
         self.steps = steps
@@ -23,25 +23,25 @@ class ScenarioRun:
         self.workload = SimpleNamespace(progress=self.progress)
 
     def progress(self) -> Progress:
-        """How far it has come; at the end it stays there."""
+        """The next step; the last one stays."""
         self.looks += 1
         return self.steps[min(self.looks, len(self.steps)) - 1]
 
     def floor(self, name: str) -> int:
-        """As a scenario would need it."""
+        """A floor of this test."""
         return FLOORS[name]
 
     def input_ends(self) -> tuple[()]:
-        """Nobody copies."""
+        """There are no copiers."""
         return ()
 
     def input_lag(self, marks: tuple[()]) -> int:
-        """Nobody is behind."""
+        """No copier is behind."""
         return len(marks)
 
 
 def looks(*steps: Progress, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How often progress was looked at until the window was full."""
+    """The number of looks at the progress until the window was full."""
     monkeypatch.setattr(phases.time, "sleep", lambda _: None)
     scenario_run: Any = ScenarioRun(list(steps))
     phases.await_after_window(scenario_run)
@@ -49,7 +49,7 @@ def looks(*steps: Progress, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_appends_do_not_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A feeder that goes on alone is waited out until transactions are back, however many there were before."""
+    """While only the feeder works, the window goes on until transactions are back, however many there were before."""
     healed = Progress(ok=100, transactions=90, records=1_000)
     alone = Progress(ok=150, transactions=92, records=2_000)
     back = Progress(ok=160, transactions=93, records=2_000)
@@ -57,6 +57,6 @@ def test_appends_do_not_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_ends_although_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too little coverage is for the judge to say, within a bound."""
+    """The window has a bound: the judge reports too little coverage."""
     monkeypatch.setattr(phases, "AFTER_WINDOW_WITHIN_S", 0.01)
     assert looks(Progress(ok=100), monkeypatch=monkeypatch) > 1

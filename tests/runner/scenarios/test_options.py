@@ -1,4 +1,4 @@
-"""Options of a conformance run: what is refused, with which exit code, and what starts nothing."""
+"""Options of a conformance run: wrong ones are refused with an exit code, and some start nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[s
     ],
 )
 def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], sentence: str, tmp_path: Path) -> None:
-    """What cannot be is refused before anything starts, and leaves no directory."""
+    """A wrong option is refused before anything starts, and leaves no directory."""
     done = conformance(*options, directory=tmp_path)
     assert sentence in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
@@ -63,7 +63,7 @@ def test_bad_options_get_one_sentence_and_exit_code_4(options: list[str], senten
 
 
 def test_a_directory_that_holds_files_is_refused(tmp_path: Path) -> None:
-    """Evidence already recorded is never written over."""
+    """Recorded evidence is never overwritten."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").write_text("evidence", encoding="utf-8")
     done = conformance("--list", directory=tmp_path)
@@ -96,7 +96,7 @@ def test_listing_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_every_scenario_makes_a_claim_on_known_requirements(tmp_path: Path) -> None:
-    """Each subject names rows of the catalogue, and only such as the anomalies that a run can show refute."""
+    """Each scenario of a subject names requirements, and only those that an anomaly of a run can refute."""
     from verification.requirements.catalogue import load
 
     catalogue = load()
@@ -111,7 +111,7 @@ def test_every_scenario_makes_a_claim_on_known_requirements(tmp_path: Path) -> N
 
 
 def test_every_step_of_a_schedule_must_take_hold() -> None:
-    """One confirmed fault of two says nothing about the other; a control's floors are meant likewise."""
+    """One confirmed fault of two says nothing about the other; the same holds for a control."""
     from chaos.faults.brokers import CrashBroker
     from chaos.schedule import Step
     from chaos.targets import Controller

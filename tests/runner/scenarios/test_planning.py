@@ -1,4 +1,4 @@
-"""Which scenarios a run executes, and in which order."""
+"""The scenarios that a run has, and their order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runner.scenarios.session import ConformanceSession
 from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
 
 
-def test_a_family_that_nobody_ordered_runs_before_the_controls() -> None:
+def test_a_family_without_a_place_runs_before_the_controls() -> None:
     """Controls say nothing about the subject, so they come last whatever families are added."""
     places = [CONTROLS, "brand-new", *reversed(FAMILIES)]
     items = [SimpleNamespace(path=Path(place) / "test_it.py") for place in places]
@@ -27,7 +27,7 @@ def test_a_family_that_nobody_ordered_runs_before_the_controls() -> None:
 
 
 def test_each_profile_runs_its_own() -> None:
-    """Smoke runs what is marked so, nightly everything, and quick all that is not marked for the night."""
+    """Smoke runs scenarios marked smoke, nightly all, and quick all that are not marked nightly."""
     marks = {"plain": set[str](), "smoke": {"smoke"}, "nightly": {"nightly"}}
     run = {
         profile: [name for name, each in marks.items() if in_profile(SimpleNamespace(profile=profile), each)]  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ def test_each_profile_runs_its_own() -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("profile", Profile)
 def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) -> None:
-    """Its mock cluster knows no other client, and its own mistakes are nobody else's."""
+    """Its mock cluster knows no other client, and no other client has its mistakes."""
     config = SimpleNamespace(client=client, profile=profile, seeds=(1,), release=SimpleNamespace(has_tv2=True))
     for marks in ({"librdkafka", "convict"}, {"librdkafka", "nightly"}, {"librdkafka", "both_clients"}):
         assert [each.client for each in variants(config, marks)] == ["confluent"]  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) 
 def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
     runtime: str, marker: str, passed_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its fault would never take hold there, and the run could never be a GO; it is said, and kept in the record."""
+    """Its fault could never be confirmed there, and the run could never be a GO; the reason is printed and recorded."""
     console = Console(out=io.StringIO(), live=False)
     config: Any = SimpleNamespace(directory=tmp_path, profile="quick", replay="", seed=1)
     session = ConformanceSession(config, console, ())
@@ -72,5 +72,5 @@ def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
 
 
 def test_frames_are_redirected_in_the_local_runtime_only() -> None:
-    """The scenario whose fault leads a link to this process says so."""
+    """The scenario whose fault redirects a link to this process has the marker."""
     assert LOCAL_ONLY in {mark.name for mark in late_duplicate.pytestmark}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How a trial ends when things go wrong: everything is given back, and what went wrong first is what is told."""
+"""A run that fails: every part is closed, and the first error is reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from verification.evidence.run_directory import RunDirectory
 
 
 class Part:
-    """Something of a trial that is given back, and may refuse."""
+    """A part of a run that is closed, and may fail then."""
 
     def __init__(self, name: str, done: list[str], error: Exception | None = None) -> None:
         self.name, self.done, self.error = name, done, error
@@ -32,7 +32,7 @@ class Part:
 
 
 def run_of(directory: Path, done: list[str], **errors: Exception) -> MockScenarioRun:
-    """A trial whose parts are told to end; those that are named refuse."""
+    """A run whose parts are closed; those that are named fail then."""
     scenario_run = object.__new__(MockScenarioRun)
     scenario_run.directory = RunDirectory(directory / "run")
     scenario_run._recorder = Recorder(scenario_run.directory, run="a1b2c3d4e5f6")
@@ -58,7 +58,7 @@ def run_of(directory: Path, done: list[str], **errors: Exception) -> MockScenari
     ids=["a mute driver", "a link that stays cut", "both"],
 )
 def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: dict[str, Exception]) -> None:
-    """Links are healed, brokers' logs kept, the history sealed and the mock ended; then the error is told."""
+    """Links are healed, brokers' logs kept, the history sealed and the mock ended; then the error is raised."""
     done: list[str] = []
     scenario_run = run_of(tmp_path, done, **errors)
     with pytest.raises(type(list(errors.values())[-1])):
@@ -68,7 +68,7 @@ def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: 
     assert (scenario_run.directory.brokers / "broker-1.log").read_text(encoding="utf-8") == "said"
 
 
-def test_what_went_wrong_first_is_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error while closing does not replace the one before it: it is a note on it."""
     scenario_run = run_of(tmp_path, [], links=LinkError("links are not healed after 30 s"))
 
