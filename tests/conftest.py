@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session per test run: starting one takes longer than most of what is tested with it."""
+    """One session per test run: starting one takes longer than most tests that use it."""
     from fixtures.tools.java import find_java, spark_java_home
     from verification.spark.session import start
 

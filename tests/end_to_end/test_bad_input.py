@@ -1,8 +1,8 @@
-"""What a whole command makes of a bad request and of a machine that lacks something.
+"""Whole commands with a bad request, or on a machine that lacks something.
 
-Always the same: one sentence that says what is wrong and what to do, the exit code of the one table (4 usage,
-5 environment), no stack trace, nothing left running, and the evidence so far kept. The parts that find out are tested
-elsewhere; here is what a person sees.
+Each ends in the same way: one sentence names the problem and the remedy, and the exit code is 4 for usage and 5 for the
+environment. There is no stack trace, nothing is left running, and the evidence so far is kept. The checks themselves
+are tested elsewhere; these tests are about the output.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tests.support.whole_commands import BARE, NOWHERE, WITHIN_S, Command, Ended
 
 Run = Callable[..., Ended]
 LOCAL = ("--runtime", "local")
-#: An address that refuses is asked four times all the same; the pauses between are tried elsewhere.
+#: A download from an address that refuses is tried four times; the pauses between the tries are tested elsewhere.
 WITHOUT_PAUSES = "import fixtures.downloads.download\nfixtures.downloads.download._BACKOFF_S = 0.0"
-#: Takes from the superuser what others do not have: reading and writing whatever the mode says (capabilities 1 and 2).
-AS_EVERYBODY = """import ctypes, os, sys
+#: Removes capabilities 1 and 2, with which the superuser reads and writes files of any mode.
+UNPRIVILEGED = """import ctypes, os, sys
 if os.geteuid() == 0:
     for capability in (1, 2):
         ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
@@ -79,13 +79,13 @@ def test_an_unknown_release_is_a_usage_error(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["verification", "reports", "fixtures.fetch"])
 def test_a_mistyped_option_is_a_usage_error(run: Run, command: str) -> None:
-    """The 2 that argparse would end with means inconclusive."""
+    """Argparse's own exit code is 2, which means inconclusive."""
     run(*python(command, "--nonsense", "x")).refused(rf"^python -m {command}: .*--nonsense", code=4)
 
 
 @pytest.mark.parametrize("command", [("verification",), ("verification", "--reference"), ("reports",)])
 def test_a_foreign_directory_is_a_usage_error(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
-    """A directory of somebody else's is named, and nothing is written into it."""
+    """A directory that is not ours is named, and nothing is written into it."""
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "letter.txt").write_text("Dear Sir", encoding="utf-8")
     ended = run(*python(*command, str(tmp_path / "foreign")))
@@ -114,7 +114,7 @@ def test_a_truncated_directory_is_an_environment_error(run: Run, tmp_path: Path,
 
 @pytest.mark.spark
 def test_spark_is_not_asked_to_judge_what_is_cut(run: Run, tmp_path: Path) -> None:
-    """The judge says ERROR of a truncated scenario, naming the file, and keeps what is there."""
+    """The judge's verdict on a truncated scenario is ERROR; it names the file, and the evidence stays as it is."""
     directory = make_run(tmp_path / "run", (SMOKE,))
     history = directory / "runs" / SMOKE.key / "history.jsonl"
     history.write_text("", encoding="utf-8")
@@ -127,7 +127,7 @@ def test_spark_is_not_asked_to_judge_what_is_cut(run: Run, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("release", [(), ("--kafka", "3.7.0")], ids=["locked", "resolved"])
 def test_no_network_and_nothing_cached(run: Run, tmp_path: Path, release: tuple[str, ...]) -> None:
-    """What could not be fetched is named with the reason and two ways out, and the run leaves its report."""
+    """The missing file is named with the reason and two remedies, and the run leaves its report."""
     ended = run(*conformance(tmp_path, *release, *LOCAL, patch=WITHOUT_PAUSES))
     ended.refused(rf"Nothing was started .*{NOWHERE}/.* could not be fetched .*refused\. .*tox -e fetch", code=5)
     assert "Connection refused" in str(kept(tmp_path)["scenarios"])
@@ -135,7 +135,7 @@ def test_no_network_and_nothing_cached(run: Run, tmp_path: Path, release: tuple[
 
 
 def test_a_closed_proxy_is_named_as_no_network(run: Run, tmp_path: Path) -> None:
-    """Behind a proxy that is not there the sentence points at the proxy's settings."""
+    """With a proxy that does not answer the sentence names the proxy's settings."""
     ended = run(
         *python("fixtures.fetch", patch=WITHOUT_PAUSES),
         ONCEPROOF_MAVEN_REPOSITORY="http://repository.invalid",
@@ -196,7 +196,7 @@ def test_a_jar_that_stays_corrupt(run: Run, tmp_path: Path) -> None:
     ids=["memory", "disk of the cache", "disk of the evidence"],
 )
 def test_too_small_a_machine(run: Run, tmp_path: Path, stand_in: str, sentence: str) -> None:
-    """Too little memory or disk is said before anything is fetched; only what the machine answers is made up."""
+    """Too little memory or disk is reported before anything is fetched; only the figures of the machine are made up."""
     ended = run(*conformance(tmp_path, *LOCAL, patch=f"import fixtures.machine\nfixtures.machine.{stand_in}"))
     ended.refused(rf"Nothing was started .*{sentence}", code=5)
     assert not (tmp_path / "cache").exists()
@@ -204,15 +204,15 @@ def test_too_small_a_machine(run: Run, tmp_path: Path, stand_in: str, sentence: 
 
 
 def test_a_directory_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
-    """Where no evidence can be kept nothing is begun, and the sentence names the way out."""
+    """When no evidence can be written nothing is begun, and the sentence names the remedy."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run").chmod(0o500)
-    ended = run(sys.executable, "-c", AS_EVERYBODY, *conformance(tmp_path / "run", *LOCAL))
+    ended = run(sys.executable, "-c", UNPRIVILEGED, *conformance(tmp_path / "run", *LOCAL))
     ended.refused(r"There is no report: .*/run/run cannot be written: Permission denied\. .*--run-dir", code=5)
 
 
 def test_no_java_that_spark_accepts(run: Run, tmp_path: Path) -> None:
-    """A Java that is too old is as if absent; when none can be fetched, the sentence says what to install."""
+    """A Java that is too old is not used; when none can be fetched, the sentence names the package to install."""
     java = tmp_path / "jvm" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'java.specification.version = 11' >&2\n", encoding="utf-8")
@@ -227,7 +227,7 @@ def test_no_java_that_spark_accepts(run: Run, tmp_path: Path) -> None:
 
 
 def test_docker_that_is_not_there(run: Run, tmp_path: Path) -> None:
-    """An engine that was demanded is asked for before anything is fetched."""
+    """The engine that `--runtime docker` needs is looked for before anything is fetched."""
     ended = run(*conformance(tmp_path, "--runtime", "docker"), DOCKER_HOST=f"unix://{tmp_path}/no.sock")
     ended.refused(r"Nothing was started .*there is no .*/no\.sock\. Start Docker, or .*--runtime local", code=5)
     assert not (tmp_path / "cache").exists()
@@ -236,7 +236,7 @@ def test_docker_that_is_not_there(run: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def silent_engine(tmp_path: Path) -> Iterator[Path]:
-    """A socket that takes connections and never answers."""
+    """A socket that accepts connections and never answers."""
     path = tmp_path / "docker.sock"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
@@ -245,7 +245,7 @@ def silent_engine(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_docker_that_does_not_answer(run: Run, tmp_path: Path, silent_engine: Path) -> None:
-    """The question has a deadline, which is ten seconds and here one, and what to do instead is said."""
+    """The connection has a deadline (ten seconds; one in this test), and the sentence names another runtime."""
     sooner = "from fixtures.clusters.docker.engine import Engine\nEngine.connect.__func__.__defaults__ = (1.0,)"
     command = conformance(tmp_path, "--runtime", "docker", patch=sooner)
     ended = run(*command, DOCKER_HOST=f"unix://{silent_engine}")
@@ -254,18 +254,18 @@ def test_docker_that_does_not_answer(run: Run, tmp_path: Path, silent_engine: Pa
 
 
 def test_docker_without_permission(run: Run, tmp_path: Path, silent_engine: Path) -> None:
-    """Not being allowed is told from not being there, and the sentence says which group helps."""
+    """A missing permission is not reported as a missing engine, and the sentence names the group that has it."""
     silent_engine.chmod(0)
     command = conformance(tmp_path, "--runtime", "docker")
-    ended = run(sys.executable, "-c", AS_EVERYBODY, *command, DOCKER_HOST=f"unix://{silent_engine}")
+    ended = run(sys.executable, "-c", UNPRIVILEGED, *command, DOCKER_HOST=f"unix://{silent_engine}")
     ended.refused(r"Nothing was started .*may not talk to the Docker engine at .*Add the user to the group", code=5)
     kept(tmp_path)
 
 
 # -- the cluster and its clients ---------------------------------------------------------------------------------------
 
-#: Of a run's drivers one dies and another speaks garbage, six seconds after they were started. Which ones is as good as
-#: any: whoever is first to make a file.
+#: Of a run's drivers one dies and another writes garbage, six seconds after they were started: the first two to create a
+#: file.
 STRAYING_DRIVERS = """import dataclasses, sys, fixtures.clients.registry as registry
 kind = registry.CLIENTS["confluent"]
 program = (sys.executable, "-c", {program!r})
@@ -299,7 +299,7 @@ def equipped() -> Path:
 
 
 def of_scenario(place: Path) -> str:
-    """Why the scenario that was run is an ERROR, as the report says it."""
+    """The reason in the report why the scenario is an ERROR."""
     (scenario,) = kept(place)["scenarios"]  # type: ignore[misc]
     assert isinstance(scenario, dict)
     return str(scenario["reason"])
@@ -307,13 +307,13 @@ def of_scenario(place: Path) -> str:
 
 @pytest.mark.cluster
 def test_every_port_in_use(run: Run, tmp_path: Path, equipped: Path) -> None:
-    """Blocks that are in use are passed over; when there is no other, it is said which port was taken."""
+    """Blocks of ports that are in use are skipped; when there is no other, the sentence names the port."""
 
     def at(offset: int) -> Callable[[int], Endpoint]:
         return lambda base: Endpoint(host="127.0.0.1", port=base + offset)
 
     with contextlib.closing(ports.claim_block(at(99), lambda base: [at(90)(base)])) as taken:
-        # To the run, the block that is really in use is all that there is.
+        # The run may use no other block than the one that is in use.
         patch = "import fixtures.clusters.network.ports as ports\n" + (
             f"ports._LOWEST, ports._ceiling = {taken.base}, lambda: {taken.base} + 2 * ports.PORTS_PER_BLOCK"
         )
@@ -327,15 +327,15 @@ def test_every_port_in_use(run: Run, tmp_path: Path, equipped: Path) -> None:
 
 @pytest.mark.cluster
 def test_a_broker_that_does_not_start(run: Run, tmp_path: Path, equipped: Path) -> None:
-    """The message ends with what the broker said last, its log is kept, and nothing of the cluster runs on."""
+    """The message ends with the broker's last log line, its log is kept, and no process of the cluster is left."""
     real = find_java().executable
-    # What is made for this Java stays out of the real cache.
+    # Class archives for this Java stay out of the real cache.
     (tmp_path / "cache" / "onceproof").mkdir(parents=True)
     for name in ("maven", "toxiproxy"):
         (tmp_path / "cache" / "onceproof" / name).symlink_to(equipped / "onceproof" / name)
     java = tmp_path / "jvm" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    # A Java that is the machine's own in everything but running a broker.
+    # The Java of the machine, except that it cannot run a broker.
     java.write_text(
         f"""#!/bin/sh
 case " $* " in *" kafka.Kafka "*) echo "Could not reserve enough space for the object heap"; exit 1;; esac
@@ -349,7 +349,7 @@ else exec {real} "$@"; fi
     ended.refused(r"^ERROR .*: set up: Broker \d ended with status 1 while the cluster was starting\.", code=5)
     said = of_scenario(tmp_path)
     assert "Could not reserve enough space for the object heap" in said
-    # The others are ended when one has ended, perhaps before they have said anything.
+    # The others are ended when one has ended, perhaps before they have logged anything.
     first = re.search(r"Broker (\d) ended", said)
     assert first is not None
     (log,) = (tmp_path / "run" / "clusters").glob(f"*/brokers/broker-{first[1]}.log")
@@ -358,7 +358,7 @@ else exec {real} "$@"; fi
 
 @pytest.mark.cluster
 def test_drivers_that_die_or_speak_garbage(run: Run, tmp_path: Path, equipped: Path) -> None:
-    """The scenario is an ERROR that quotes both drivers, whatever their successors did; the evidence is kept."""
+    """The scenario is an ERROR that quotes both drivers, also when their successors work; the evidence is kept."""
     patch = STRAYING_DRIVERS.format(program=PROGRAM.format(place=f"{tmp_path}/"))
     ended = run(*conformance(tmp_path, *LOCAL, patch=patch), XDG_CACHE_HOME=str(equipped))
     ended.refused(r"^ERROR .*: drain: The workload's own processes failed: ", code=5)

@@ -1,4 +1,4 @@
-"""The examples of `docs/ci` say what the product has: environments, options, files; and do what they promise."""
+"""The examples of `docs/ci` use environments, options and files that exist, and work when they are carried out."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.support.workflows import CLEAN, GITHUB, GITLAB, VIOLATING, Done, body
 EXAMPLES = sorted((ROOT / "docs" / "ci").glob("*.yml"))
 SYSTEMS = (GITHUB, GITLAB)
 GUIDE = ROOT / "docs" / "ci.md"
-#: What a run leaves, of which the examples keep something.
-FACES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json"}
-#: What editors check such files with, published by SchemaStore and GitLab and kept in a package.
+#: The files that a run leaves; the examples keep some of them.
+FILES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json"}
+#: The schemas by which editors check such files, published by SchemaStore and GitLab and kept in a package.
 SCHEMAS = files("check_jsonschema.builtin_schemas") / "vendor"
 COMMAND = re.compile(r"tox -e (\S+)((?: --(?=\s))?(?:[^\n|&`]|\\\n)*)")
 
@@ -62,14 +62,14 @@ def test_every_example_is_a_workflow_with_commands(example: Path) -> None:
 
 
 def faults_of(example: Path, body: dict[str, Any]) -> list[str]:
-    """What the published schema of a system has against a workflow."""
+    """The errors of a workflow by the published schema of its system."""
     name = "github-workflows.json" if example.stem.startswith(GITHUB) else "gitlab-ci.json"
     schema = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
     return [each.message for each in jsonschema.validators.validator_for(schema)(schema).iter_errors(body)]
 
 
 def test_the_published_schema_accepts_every_example(example: Path) -> None:
-    """And refuses the same file with a job that is none."""
+    """The schema refuses the same file with a wrong job."""
     body = body_of(example)
     assert faults_of(example, body) == []
     jobs = body.get("jobs", body)
@@ -80,7 +80,7 @@ def test_the_published_schema_accepts_every_example(example: Path) -> None:
 
 @pytest.mark.parametrize("path", [*EXAMPLES, GUIDE], ids=lambda path: path.name)
 def test_environments_and_options_exist(path: Path) -> None:
-    """Each `tox -e …` is an environment of ours, and each option of a conformance run is one that it has."""
+    """Each `tox -e …` is an environment of tox.ini, and each option of a conformance run exists."""
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
     parser = pytest.Parser(_ispytest=True)
@@ -96,7 +96,7 @@ def test_environments_and_options_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_a_nightly_run_tries_everything(path: Path) -> None:
-    """Runners have a Docker engine, and some scenarios of the night are tried on processes of the machine alone."""
+    """Runners have a Docker engine, and some nightly scenarios need brokers that are local processes."""
     for environment, rest in COMMAND.findall(path.read_text(encoding="utf-8")):
         if environment == "conformance" and "--profile nightly" in rest:
             assert "--runtime local" in rest
@@ -109,11 +109,11 @@ def test_what_is_kept_is_what_a_run_leaves(example: Path) -> None:
     assert kept
     for directory, name in kept:
         assert directory in {"", LATEST, "from", "to"}
-        assert name in {"", *FACES}
+        assert name in {"", *FILES}
 
 
 def performed(kind: str, system: str, place: Path, planted: dict[str, str], **given: str) -> Done:
-    """Carry out the example of one kind on one system; whatever became of it, what it keeps is there when a run is."""
+    """Carry out the example of one kind on one system. Whatever its result, the kept files of a run are there."""
     job = job_of(ROOT / "docs" / "ci" / f"{system}-{kind}.yml")
     done = carry_out(job, place, given=given, planted=planted)
     results = list((done.checkout / OUT.relative_to(ROOT)).rglob("results.json"))
@@ -124,7 +124,7 @@ def performed(kind: str, system: str, place: Path, planted: dict[str, str], **gi
 
 
 def cases_of(done: Done, path: str) -> int:
-    """How many test cases the system's own list of tests would have."""
+    """The number of test cases in the system's own list of tests."""
     return sum(1 for _ in Xml.parse(done.checkout / path).iter("testcase"))  # noqa: S314 - our own file
 
 
@@ -141,7 +141,7 @@ def cases_of(done: Done, path: str) -> int:
 def test_an_upgrade_is_decided_by_the_new_release(
     tmp_path: Path, system: str, before: str, now: str, code: int, said: str
 ) -> None:
-    """The exit code of the job is that of the second run, whose report says what changed, kept whatever it says."""
+    """The exit code of the job is that of the second run; its report with the changes is kept in any case."""
     planted = {"3.9.2": before, "4.3.1": now}
     given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
     done = performed("upgrade", system, tmp_path, planted, **given)
@@ -156,7 +156,7 @@ def test_an_upgrade_is_decided_by_the_new_release(
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_an_upgrade_from_a_run_that_left_nothing_is_not_compared(tmp_path: Path, system: str) -> None:
-    """Without a baseline everything would be new and nothing worse: the job ends before the new release is run."""
+    """Without a baseline no result could be worse, so the job ends before the new release is run."""
     given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
     done = performed("upgrade", system, tmp_path, {"4.3.1": CLEAN}, **given)
     assert done.code
@@ -168,7 +168,7 @@ def test_an_upgrade_from_a_run_that_left_nothing_is_not_compared(tmp_path: Path,
 def test_a_night_ends_with_its_exit_code_and_keeps_its_report(
     tmp_path: Path, system: str, release: str, does: str, code: int
 ) -> None:
-    """Of the release that was asked for, or else of the one that the product takes; the summary is there either way."""
+    """The night tests the given release, or else the default one; the summary is there either way."""
     given = {"kafka": release} if system == GITHUB else {"KAFKA": release}
     done = performed("nightly", system, tmp_path, {release: does}, **given)
     assert done.code == code

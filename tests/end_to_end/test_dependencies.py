@@ -1,4 +1,4 @@
-"""CI runs with locked versions, which are among those that anybody may have."""
+"""CI runs with locked versions, which are within the ranges of requirements.txt."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_every_dependency_is_locked_within_its_range() -> None:
 
 
 def test_ci_installs_by_the_lock() -> None:
-    """The lock is of use only where pip is told of it, and tox passes that on."""
+    """The lock works only where a variable names it to pip, and tox passes the variable on."""
     assert 'PIP_CONSTRAINT="$PWD/requirements.lock"' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "PIP_*" in (ROOT / "tox.ini").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""docs/evidence.md names every field that evidence has, and no other: whoever writes evidence of their own reads only it."""
+"""docs/evidence.md names every field of the evidence, and no other: it is all that another harness needs."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ SCRIPTED: dict[str, type] = {
 
 @pytest.mark.parametrize("tag", [*TAGS, *SCRIPTED])
 def test_what_may_be_left_out_is_called_optional(tag: str) -> None:
-    """A field of an entry is optional in the document exactly when a reader does without it."""
+    """A field of an entry is optional in the document exactly when it can be read without the field."""
     fields = dataclasses.fields({**TAGS, **SCRIPTED}[tag])
     missing = dataclasses.MISSING
     optional = {each.name for each in fields if each.default is not missing or each.default_factory is not missing}
@@ -127,7 +127,7 @@ def test_what_may_be_left_out_is_called_optional(tag: str) -> None:
 
 
 def _minimal_scenario() -> dict[str, object]:
-    """What the document does not call optional, with the format."""
+    """The format and all fields that the document does not call optional."""
     needed = [name for name, cells in _rows("scenario.json").items() if "optional" not in cells[0]]
     body: dict[str, object] = dict.fromkeys(needed, "x")
     lists = ("topics", "observers", "floors", "requirements", "control_expects", "schedule")
@@ -135,7 +135,7 @@ def _minimal_scenario() -> dict[str, object]:
 
 
 def test_a_scenario_of_the_required_fields_is_read(tmp_path: Path) -> None:
-    """What the document calls required is enough for `scenario.json`, and none of it can be left out."""
+    """The required fields are enough for `scenario.json`, and none of them can be left out."""
     body = _minimal_scenario()
     path = tmp_path / "scenario.json"
     path.write_text(json.dumps(body), encoding="utf-8")
@@ -248,7 +248,7 @@ def test_the_version_is_that_of_the_code() -> None:
 
 
 def test_the_example_is_judged_as_the_guide_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The guide's harness runs as it is printed, and the judge says of its evidence what the guide says."""
+    """The guide's harness runs as it is printed, and the judge's verdict on its evidence is the one in the guide."""
     program = tmp_path / "orders.py"
     program.write_text(re.findall(r"^```python\n(.+?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)[0], encoding="utf-8")
     command = [sys.executable, str(program), str(tmp_path / "orders")]

@@ -14,9 +14,9 @@ import pytest
 from tests.support.paths import ROOT
 
 GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/writing/*.md")])
-#: A block of Python, and before it, where no reader sees it, the file that it goes into: at its end, or after a text.
+#: A block of Python, and a comment before it with the file that it goes into: at its end, or after a text.
 _BLOCK = re.compile(r'(?:<!-- into ([\w./-]+)(?: after "([^\n]+)")? -->\n)?```python\n(.*?)```', re.DOTALL)
-#: What mypy takes without a cache: 10 s, and three times that on a busy machine.
+#: Without a cache mypy takes 10 s, and three times that on a busy machine.
 CHECKED_WITHIN_S = 60.0
 
 
@@ -42,7 +42,7 @@ def follow(guide: str, checkout: Path) -> set[str]:
 
 
 def complaints(checkout: Path, files: set[str]) -> str:
-    """What mypy says about some files of a checkout; empty when they are in order."""
+    """The errors of mypy in some files of a checkout; empty without errors."""
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", "mypy_cache", *sorted(files)]
     ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=CHECKED_WITHIN_S, check=False)
     return ended.stdout + ended.stderr

@@ -1,8 +1,7 @@
-"""The main job in small, for real: a cluster, a fault, a control, verdicts, one report.
+"""A small real run: a cluster, a fault, a control, verdicts, one report.
 
-One conformance run with the smoke profile for each way to run brokers is shared by the tests of this module. Where the
-machine has network namespaces, the one with brokers as processes is run with the network cut: what it needs from outside
-is fetched before, as `tox -e fetch` does it.
+The tests of this module share one conformance run with the smoke profile for each runtime. Where the machine has network
+namespaces, the run with local processes has its network cut: downloads are made before, as `tox -e fetch` makes them.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def processes_of(directory: Path) -> list[str]:
 
 
 def cut_off(counted: Path) -> tuple[str, ...]:
-    """What starts a command with the network cut, once the cache is filled; nothing where there are no namespaces."""
+    """The command prefix that cuts the network, once the cache is filled; empty without network namespaces."""
     if not can_cut():
         return ()
     fetch = [sys.executable, "-m", "fixtures.fetch", "--kafka", default_release().version]
@@ -69,7 +68,7 @@ def cut_off(counted: Path) -> tuple[str, ...]:
 class Smoke(NamedTuple):
     """A run that has ended; `left` are the containers and networks that outlived it.
 
-    `astray` is how often it tried to leave the machine while the network was cut, None where it was not.
+    `astray` counts the attempts to leave the machine while the network was cut; None where it was not cut.
     """
 
     directory: Path
@@ -107,7 +106,7 @@ def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_the_smoke_profile_ends_go(smoke: Smoke) -> None:
-    """On a healthy release the subject passes, the control is convicted, and the decision is GO."""
+    """On a healthy release the subject passes, the control is detected, and the decision is GO."""
     directory, code, output, runtime, *_ = smoke
     results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS"], output
@@ -119,7 +118,7 @@ def test_the_smoke_profile_ends_go(smoke: Smoke) -> None:
 
 @pytest.mark.parametrize("smoke", ["local"], indirect=True)
 def test_a_run_makes_no_connection_outside_of_this_machine(smoke: Smoke) -> None:
-    """With a filled cache a whole run ends GO while the network is cut, and nobody in it tried to leave the machine."""
+    """With a filled cache a whole run ends GO while the network is cut, and no process tried to leave the machine."""
     if smoke.astray is None:
         pytest.skip("no network namespaces here: the network was not cut")
     assert smoke.code == 0, smoke.output
@@ -127,7 +126,7 @@ def test_a_run_makes_no_connection_outside_of_this_machine(smoke: Smoke) -> None
 
 
 def test_the_coordinators_log_is_judged(smoke: Smoke) -> None:
-    """What coordinators wrote during a run is captured, read, and found to be what a state machine can do."""
+    """The coordinators' log of a run is captured, read, and follows the state machine."""
     directory, output = smoke.directory, smoke.output
     for path in directory.glob("runs/*/verdicts.json"):
         verdict = json.loads(path.read_text(encoding="utf-8"))
@@ -136,7 +135,7 @@ def test_the_coordinators_log_is_judged(smoke: Smoke) -> None:
             assert dict(verdict["counts"])["transaction log"] > 0
 
 
-def test_every_face_of_the_report_is_written(smoke: Smoke) -> None:
+def test_the_report_is_written_in_every_format(smoke: Smoke) -> None:
     """A run leaves report.html, results.json, junit.xml and summary.md, and says where."""
     directory, output = smoke.directory, smoke.output
     for name in ("report.html", "results.json", "junit.xml", "summary.md"):

@@ -1,8 +1,8 @@
-"""Ctrl-C in every phase: what a run makes of SIGINT to its process group while it fetches, boots, works, judges.
+"""Ctrl-C in every phase: SIGINT to the process group of a run while it fetches, boots, works or judges.
 
-Always the same: it ends by itself within its bound, `results.json` says `interrupted`, no process and no temporary
-file is left, and the evidence so far is kept. A real tox is interrupted here as well: it interrupts its child once more
-and must not kill it before it has healed and written.
+Each run ends by itself within its bound, `results.json` says `interrupted`, no process and no temporary file is left,
+and the evidence so far is kept. A real tox is interrupted too: it interrupts its child once more, and must not kill it
+before the child has healed and written its report.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tests.support.whole_commands import BARE, Command, Ended, conformance, pyth
 Start = Callable[..., Command]
 #: A scenario takes half a minute on two quiet cores; a loaded machine takes several times that.
 PHASE_WITHIN_S = 600.0
-#: Healing, ending brokers, finishing the judgement in flight and writing what there is; tox kills after so long.
+#: For healing, ending brokers, finishing a judgement and writing the report; after this time tox kills the run.
 END_WITHIN_S = 120.0
-#: An aborted transfer and a report of nothing.
+#: An aborted transfer and an empty report.
 QUICK_END_WITHIN_S = 60.0
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts commands; what is left of them is ended."""
+    """Starts commands; ends the processes that they leave."""
     started: list[Command] = []
 
     def begin(*arguments: str, **variables: str) -> Command:
@@ -52,7 +52,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a run has written so far."""
+    """The files of a run so far."""
 
     run: Path
 
@@ -71,7 +71,7 @@ class Evidence:
         return '"footer"' in (self.history.splitlines() or [""])[-1]
 
     def was_interrupted(self) -> None:
-        """The report says so, decides nothing, and no broker's data are left."""
+        """Check that the report says `interrupted` and decides nothing, and that no broker's data are left."""
         results = json.loads((self.run / "results.json").read_text(encoding="utf-8"))
         assert (results["interrupted"], results["decision"], results["exit_code"]) == (True, "UNDECIDED", 5)
         assert (self.run / "report.html").is_file()
@@ -80,7 +80,7 @@ class Evidence:
 
 
 def interrupted(command: Command, *, codes: tuple[int, ...] = (5,), within_s: float = END_WITHIN_S) -> Ended:
-    """Interrupt a command; it ends by itself with one of the codes and leaves nothing."""
+    """Interrupt a command; check that it ends by itself with one of the codes and leaves nothing."""
     command.interrupt()
     ended = command.end(within_s=within_s)
     assert ended.code in codes, ended.output
@@ -93,7 +93,7 @@ def interrupted(command: Command, *, codes: tuple[int, ...] = (5,), within_s: fl
 def slow_repository() -> Iterator[LocalServer]:
     """Every jar of the default release, none of which arrives within a test."""
     repository = LocalServer()
-    # All larger than they are: a small one would be whole, found to be wrong, and emptied.
+    # All larger than the real ones: a small one would arrive whole, fail its digest, and be removed.
     page = Page(body=bytes(64 << 20), chunk_delay_s=0.5)
     for jar in lockfile.read(LOCKS / f"{default_release()}.txt"):
         repository.pages[f"/{jar.path}"] = page
@@ -102,13 +102,13 @@ def slow_repository() -> Iterator[LocalServer]:
 
 
 def arriving(cache: Path) -> list[Path]:
-    """Files that are being fetched and of which something is there."""
+    """Files that have arrived in part."""
     return [part for part in cache.rglob("*.part") if part.stat().st_size]
 
 
 @pytest.mark.parametrize("what", ["a run", "the fetch command"])
 def test_while_fetching(start: Start, slow_repository: LocalServer, tmp_path: Path, what: str) -> None:
-    """What arrived is kept for the next start, and a run leaves a report of nothing."""
+    """The part that arrived is kept for the next start, and a run leaves an empty report."""
     cache, run = tmp_path / "cache", Evidence(tmp_path / "run")
     java = tmp_path / "jvm" / "bin" / "java"
     java.parent.mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_while_fetching(start: Start, slow_repository: LocalServer, tmp_path: Pa
         assert "Traceback" not in ended.output
 
 
-#: Stand-ins that make a moment of a run long enough to be met, and say that it has come.
+#: Replacements that make a moment of a run last, and signal that it has come.
 LONGER = """import pathlib, time
 from {module} import {owner} as owner
 real = owner.{name}
@@ -140,7 +140,7 @@ owner.{name} = longer"""
 
 
 def nothing_to_run_on(start: Start, place: Path, moment: str, *, seconds: float) -> Command:
-    """A run that finds no Docker engine and ends at once, but for one moment of it, in which it is now."""
+    """A run without a Docker engine, which would end at once, held at one moment."""
     module, owner, name = moment.rsplit(".", 2)
     mark = place / "now"
     patch = LONGER.format(module=module, owner=owner, name=name, mark=str(mark), seconds=seconds)
@@ -165,7 +165,7 @@ def test_while_looking_at_the_machine(start: Start, tmp_path: Path) -> None:
     ids=["closing", "writing"],
 )
 def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: bool) -> None:
-    """It is ended and the report is written first, which says `interrupted` when it was not begun before."""
+    """The run is closed and the report is written first; it says `interrupted` when it was not begun before."""
     command = nothing_to_run_on(start, tmp_path, moment, seconds=1)
     ended = interrupted(command, within_s=QUICK_END_WITHIN_S)
     assert "Traceback" not in ended.output
@@ -175,7 +175,7 @@ def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: 
     assert f"report: {tmp_path / 'run' / 'report.html'}" in ended.output
 
 
-#: A job that lasts, for whoever waits for Spark's answer.
+#: A Spark job that lasts.
 WAITING = """import pathlib
 from verification.judge import judge as owner
 def waiting(spark, runs):
@@ -219,7 +219,7 @@ def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_while_clients_work(start: Start, tmp_path: Path) -> None:
-    """Clients and brokers are ended and what clients did is sealed."""
+    """Clients and brokers are ended and the history is sealed."""
     run = Evidence(tmp_path / "run")
     command = start(*conformance(tmp_path, "--runtime", "local"))
     command.wait_for(lambda: '"transaction"' in run.history, "a transaction", within_s=PHASE_WITHIN_S)
@@ -257,7 +257,7 @@ def test_while_capturing(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_while_judging(start: Start, tmp_path: Path) -> None:
-    """The judgement in flight is finished and kept, and the run is interrupted all the same."""
+    """The judgement in flight is finished and kept, and the run still counts as interrupted."""
     run = Evidence(tmp_path / "run")
     command = start(*conformance(tmp_path, "--runtime", "local"))
     command.wait_for(run.is_sealed, "the judgement", within_s=PHASE_WITHIN_S)
@@ -269,7 +269,7 @@ def test_while_judging(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_tox_during_a_fault(start: Start, tmp_path: Path) -> None:
-    """A real tox gives its run the time to heal and to write."""
+    """A real tox gives its run the time to heal and to write its report."""
     run, work = Evidence(tmp_path / "run"), tmp_path / "tox"
     # A work directory of its own, whose environment installs nothing: `pytest` is found on PATH, and is that of the
     # environment that runs this test, which no tox but its own may touch.

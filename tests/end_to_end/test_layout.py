@@ -1,4 +1,4 @@
-"""The layout of the checkout: what the linter cannot see of it, and names in prose that must not go stale."""
+"""The layout of the checkout: rules that the linter cannot check, and names in prose that must exist."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 PACKAGES = ("suites", "benchmarks", "runner", "fixtures", "reports", "chaos", "verification", "wire")
-#: More modules than this in one folder cannot be taken in at a glance. Of `suites` every module is an experiment.
+#: A folder with more modules is hard to survey. In `suites` every module is an experiment.
 MODULES_MAX = 25
-#: A module, file or folder of ours, as prose names it: dotted or with slashes, in backticks.
+#: A module, file or folder of this project in prose: dotted or with slashes, in backticks.
 _NAMED = re.compile(r"`((?:%s|tests|docs)(?:[./][\w*<>{}-]+)+/?)`" % "|".join(PACKAGES))  # noqa: UP031 - braces of its own
-#: Files that a guide lets its reader write.
+#: Files that the reader of a guide writes.
 _EXAMPLES = frozenset(
     {"verification/checks/offsets.py", "chaos/faults/followers.py", "suites/recovery/test_clean_stop.py"}
 )
@@ -40,8 +40,8 @@ def test_every_package_has_its_place_in_the_import_contract() -> None:
     assert layered == set(settings["root_packages"])
 
 
-def test_no_folder_has_more_modules_than_a_glance_takes_in() -> None:
-    """A folder that grows past the bound is to be divided by its nouns."""
+def test_no_folder_has_too_many_modules() -> None:
+    """A folder that grows past the bound must be divided."""
     sizes = Counter(
         path.parent.relative_to(ROOT) for path in tracked("*.py") if path.name != "__init__.py" and path.parent != ROOT
     )
@@ -78,6 +78,6 @@ def _exists(name: str) -> bool:
 
 
 def test_prose_names_what_exists() -> None:
-    """A module or file of ours that prose names in backticks is there."""
+    """A module or file that prose names in backticks exists."""
     gone = sorted({f"{path}: {name}" for path, name in _named() if not _exists(name)})
     assert not gone, "\n".join(gone)

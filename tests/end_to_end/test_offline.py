@@ -1,4 +1,4 @@
-"""With the network cut: in a network namespace of its own, in which nothing answers, not even a name server.
+"""Commands with the network cut, in a network namespace where nothing answers, not even a name server.
 
 A whole run with the network cut is in `test_integration`: it is the run that the tests there share.
 """
@@ -18,7 +18,7 @@ from tests.support.cut_off import CUT, can_cut
 from tests.support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "reports" / "golden" / "scenarios-4.3.1" / "run"
-#: The first start fetches what is missing, and builds Toxiproxy where the machine has none.
+#: The first start fetches missing files, and builds Toxiproxy where the machine has none.
 WITHIN_S = 900.0
 needs_namespaces = pytest.mark.skipif(not can_cut(), reason="no network namespaces here: the network was not cut")
 
@@ -38,7 +38,7 @@ def run(*command: str, cut: bool, **variables: str) -> subprocess.CompletedProce
 
 @needs_namespaces
 def test_a_filled_cache_needs_no_network(tmp_path: Path) -> None:
-    """What `tox -e fetch` brought is all that it asks for, and an empty cache says in a sentence what is missing."""
+    """A second `tox -e fetch` needs no network; with an empty cache one sentence names a missing file."""
     command = ("fixtures.fetch", "--kafka", default_release().version)
     connected = run(*command, cut=False)
     assert connected.returncode == 0, connected.stdout + connected.stderr
@@ -51,7 +51,7 @@ def test_a_filled_cache_needs_no_network(tmp_path: Path) -> None:
     assert "could not be fetched" in empty.stdout + empty.stderr
 
 
-#: What a program may try: a connection to somebody outside, a datagram, a name; or only its own machine.
+#: Attempts of a program: a connection, a datagram or a name outside of the machine; or only its own machine.
 TRIES = {
     "socket.create_connection(('192.0.2.1', 80))": 1,
     "socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 53))": 1,
@@ -61,8 +61,8 @@ TRIES = {
 
 @needs_namespaces
 @pytest.mark.parametrize("tried", TRIES)
-def test_whoever_tries_to_leave_the_machine_is_counted(tried: str, tmp_path: Path) -> None:
-    """Also one who says nothing about it; and who talks to addresses of this machine is not."""
+def test_attempts_to_leave_the_machine_are_counted(tried: str, tmp_path: Path) -> None:
+    """A failed attempt without any message counts too; a connection within this machine does not."""
     program = f"import contextlib, socket\nwith contextlib.suppress(OSError): {tried}"
     done = run("tests.support.cut_off", str(tmp_path / "astray"), sys.executable, "-c", program, cut=True)
     assert done.returncode == 0, done.stderr

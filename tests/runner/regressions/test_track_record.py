@@ -327,7 +327,7 @@ def test_bad_options_are_one_sentence(options: list[str], sentence: str) -> None
 
 
 def test_known_bugs_are_no_scenarios() -> None:
-    """pytest does not perform them: a run of everything leaves them out, and selecting them names the command."""
+    """Pytest does not perform them: a run of everything leaves them out, and selecting them names the command."""
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "pytest", place, "--list"],
