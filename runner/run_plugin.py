@@ -60,7 +60,7 @@ class RunPlugin:
         if exitstatus == pytest.ExitCode.USAGE_ERROR:
             return ExitCode.USAGE
         if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-            self.record.broken("the harness failed; its traceback stands above")
+            self.record.broken("the harness failed; see its traceback above")
         code, self._closing_lines = self.record.finish(interrupted=interrupts.asked > 0)
         return code
 

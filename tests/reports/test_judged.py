@@ -26,7 +26,7 @@ from tests.reports.test_report_files import hostile_run
 from tests.support.browser import needs_chromium, told
 from tests.support.page_tools import AXE, faults_of, file_of
 from tests.support.plans import EVERY_VERDICT
-from tests.support.protocol_run_directories import EVERY_SCRIPT, make_sweep
+from tests.support.protocol_run_directories import EVERY_SCRIPT, make_protocol_run
 from tests.support.run_directories import make_run
 
 ASKED = """
@@ -63,11 +63,11 @@ class Pages:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    """Runs with every verdict, compared, hostile, swept, merged and apart."""
+    """Runs with every verdict, compared, hostile, of protocol cases, merged and apart."""
     root = tmp_path_factory.mktemp("judged")
     better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
     run = make_run(root / "run", EVERY_VERDICT)
-    sweep = make_sweep(root / "sweep", EVERY_SCRIPT)
+    sweep = make_protocol_run(root / "sweep", EVERY_SCRIPT)
     # Kept beside the evidence, so that the merged page tells of it as well.
     (run / BASELINE).write_text(dumps(better), encoding="utf-8")
     write_all(load_run(run), run)

@@ -12,7 +12,7 @@ from reports.formats.write import write_all
 from reports.loading.run import load_run
 from tests.reports.test_browser import probed
 from tests.support.browser import JENKINS, needs_chromium, served, told, visit
-from tests.support.protocol_run_directories import EVERY_SCRIPT, PASSED, VIOLATED, make_sweep, said
+from tests.support.protocol_run_directories import EVERY_SCRIPT, PASSED, VIOLATED, make_protocol_run, said
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, needs_chromium]
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep with every verdict, in which one case says something very long."""
     long = replace(VIOLATED, case="idempotence-long", statements=(said(2, "the log " * 9, ["a" * 300], ["b" * 300]),))
-    directory = make_sweep(tmp_path_factory.mktemp("browser") / "run", (*EVERY_SCRIPT, long))
+    directory = make_protocol_run(tmp_path_factory.mktemp("browser") / "run", (*EVERY_SCRIPT, long))
     write_all(load_run(directory), directory)
     return directory
 

@@ -24,10 +24,10 @@ from tests.support.protocol_run_directories import (
     PASSED,
     UNNAMED,
     VIOLATED,
-    make_sweep,
+    make_protocol_run,
+    protocol_run_record,
+    reported,
     said,
-    sweep_record,
-    swept,
 )
 from verification.scripts.script import Statement
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
@@ -35,10 +35,10 @@ from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
     """Passed and inapplicable cases of a whole sweep; of a narrowed one it is only a part."""
-    report, _ = swept(tmp_path / "whole", (PASSED, INAPPLICABLE))
+    report, _ = reported(tmp_path / "whole", (PASSED, INAPPLICABLE))
     assert report.judgement.decision is Decision.GO
     assert "1 of 2 cases passed, 1 did not apply" in report.judgement.why
-    part, _ = swept(tmp_path / "part", (PASSED,), narrowed_by="gap")
+    part, _ = reported(tmp_path / "part", (PASSED,), narrowed_by="gap")
     assert part.judgement.exit_code is ExitCode.CONFORMANT
     assert part.judgement.decision is Decision.UNDECIDED
     assert part.partial == "narrowed by gap"
@@ -46,7 +46,7 @@ def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
 
 def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
     """A sweep of nothing but inapplicable cases decided nothing."""
-    report, _ = swept(tmp_path, (INAPPLICABLE,))
+    report, _ = reported(tmp_path, (INAPPLICABLE,))
     assert report.judgement.exit_code is ExitCode.INCONCLUSIVE
     assert report.judgement.why.startswith("0 of 1 case applied to the subject")
 
@@ -56,7 +56,7 @@ def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
 )
 def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, accepted: str, code: int) -> None:
     """The bug that names the case, or every requirement that it violates; another bug accepts nothing."""
-    report, run = swept(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),))
+    report, run = reported(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),))
     assert report.judgement.exit_code == code
     assert report.acceptances[0].findings == (code == 0)
     assert report.cases[1].verdict is Verdict.FAIL
@@ -78,7 +78,7 @@ def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
     """A case that broke off after its accepted violation is not conformant, and its reason says why."""
     case = replace(VIOLATED, **lacking, statements=(*VIOLATED.statements, *missing))
     ended = (Ended(key=case.case, seconds=1.0, error=error),)
-    report, _ = swept(tmp_path, (PASSED, case), accepted=(Acceptance(id=VIOLATED.requirements[0]),), ended=ended)
+    report, _ = reported(tmp_path, (PASSED, case), accepted=(Acceptance(id=VIOLATED.requirements[0]),), ended=ended)
     assert (report.judgement.exit_code, report.judgement.decision) == (code, Decision.UNDECIDED)
     one = next(each for each in report.cases if each.key == case.case)
     assert (one.verdict, one.accepted) == (Verdict.FAIL, True)
@@ -94,33 +94,33 @@ def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tu
     wrong = [said(3, what, "INVALID_PRODUCER_EPOCH (47)", "NONE (0)") for what in ("Produce", "TxnOffsetCommit")]
     case = "fencing-an-idle-zombie-is-powerless-tv1"
     both = replace(VIOLATED, case=case, release="3.5.2", requirements=("FENCE-01",), statements=tuple(wrong))
-    report, _ = swept(tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted))
+    report, _ = reported(tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted))
     assert report.judgement.exit_code == code
 
 
 def test_a_second_defect_in_a_known_case_is_not_accepted_with_the_bug(tmp_path: Path) -> None:
     """KB-05 is accepted, and a record that is given twice in the same case still counts."""
     beside = replace(VIOLATED, statements=(*VIOLATED.statements, said(3, "the log", ["a"], ["a", "a"])))
-    report, _ = swept(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
+    report, _ = reported(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
 def test_a_bug_that_does_not_name_the_case_accepts_nothing(tmp_path: Path) -> None:
     """Release and requirement alone prove nothing: KB-03 violates TXN-27 on 4.3.1, and need not be what shows."""
-    report, _ = swept(tmp_path, (UNNAMED,), accepted=(Acceptance(id="KB-03"),))
+    report, _ = reported(tmp_path, (UNNAMED,), accepted=(Acceptance(id="KB-03"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
 def test_a_planned_case_that_left_nothing_is_missed(tmp_path: Path) -> None:
     """Without a word of explanation it is an error and a problem; what broke it is told where it is known."""
-    run = make_sweep(tmp_path / "run", (PASSED, VIOLATED))
+    run = make_protocol_run(tmp_path / "run", (PASSED, VIOLATED))
     shutil.rmtree(run / "runs" / VIOLATED.case)
     report = load_run(run)
     assert report.cases[1].verdict is Verdict.ERROR
     assert [each.place for each in report.problems] == [f"runs/{VIOLATED.case}"]
     assert report.judgement.exit_code is ExitCode.ENVIRONMENT
     broken = Ended(key=VIOLATED.case, seconds=9.0, error="broker 1 did not start within 60 s")
-    sweep_record((PASSED, VIOLATED), ended=(broken,)).write(run / "run.json")
+    protocol_run_record((PASSED, VIOLATED), ended=(broken,)).write(run / "run.json")
     explained = load_run(run)
     assert explained.cases[1].reason == "broker 1 did not start within 60 s"
     assert not explained.problems
@@ -130,7 +130,9 @@ def test_an_interruption_leaves_cases_undecided_and_proofs_proven(tmp_path: Path
     """What was not reached is inconclusive; a violation before Ctrl-C stays one."""
     for scripts, code in (((PASSED, UNNAMED), ExitCode.ENVIRONMENT), ((VIOLATED, UNNAMED), ExitCode.VIOLATION)):
         place = tmp_path / scripts[0].case
-        run = make_sweep(place, scripts, state=RunState.INTERRUPTED, ended=(Ended(key=scripts[0].case, seconds=1.0),))
+        run = make_protocol_run(
+            place, scripts, state=RunState.INTERRUPTED, ended=(Ended(key=scripts[0].case, seconds=1.0),)
+        )
         shutil.rmtree(run / "runs" / UNNAMED.case)
         report = load_run(run)
         assert report.cases[1].verdict is Verdict.INCONCLUSIVE
@@ -142,9 +144,9 @@ def test_an_interruption_leaves_cases_undecided_and_proofs_proven(tmp_path: Path
 def test_a_regression_between_releases_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A case that passed on one release and fails on the next is exit code 3 of diff, and named in the report."""
     good = replace(VIOLATED, release="4.2.1", statements=(said(3, "sequence 0", "NONE (0)", "NONE (0)"),))
-    before = make_sweep(tmp_path / "before", (PASSED, good), release="4.2.1")
+    before = make_protocol_run(tmp_path / "before", (PASSED, good), release="4.2.1")
     write_all(load_run(before), before)
-    after = make_sweep(tmp_path / "after", (PASSED, VIOLATED))
+    after = make_protocol_run(tmp_path / "after", (PASSED, VIOLATED))
     assert main(["diff", str(before), str(after)]) == ExitCode.REGRESSION
     printed = capsys.readouterr().out
     assert "regressed" in printed
@@ -161,8 +163,8 @@ def test_a_regression_between_releases_is_found(tmp_path: Path, capsys: pytest.C
 
 def test_a_case_that_is_not_performed_any_more_vanished(tmp_path: Path) -> None:
     """Leaving out a case that passed is a regression."""
-    before, _ = swept(tmp_path / "before", (PASSED, INAPPLICABLE))
+    before, _ = reported(tmp_path / "before", (PASSED, INAPPLICABLE))
     write_all(before, tmp_path / "kept")
-    after = load_run(make_sweep(tmp_path / "after", (INAPPLICABLE,)))
+    after = load_run(make_protocol_run(tmp_path / "after", (INAPPLICABLE,)))
     report = against(after, read_baseline(tmp_path / "kept"))
     assert report.judgement.exit_code is ExitCode.REGRESSION

@@ -18,7 +18,7 @@ from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
 from tests.reports.test_report_files import page_of, rendered
 from tests.support.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
-from tests.support.protocol_run_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_sweep
+from tests.support.protocol_run_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_protocol_run
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import Decision, Verdict
 
@@ -83,9 +83,9 @@ def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> 
     """A case that violates two sentences stays in the decision when one of them is accepted."""
     two = replace(UNNAMED, case="transaction-a-case-of-two-sentences", requirements=("TXN-25", "TXN-27"))
     scripts = (VIOLATED, UNNAMED, two)
-    for each in reasons(load_run(make_sweep(tmp_path / "none", scripts))):
+    for each in reasons(load_run(make_protocol_run(tmp_path / "none", scripts))):
         accepted = (Acceptance(id=each.acceptable or each.name),)
-        again = reasons(load_run(make_sweep(tmp_path / each.name, scripts, accepted=accepted)))
+        again = reasons(load_run(make_protocol_run(tmp_path / each.name, scripts, accepted=accepted)))
         assert {one.accepted for one in again if one.name == each.name} == {bool(each.acceptable)}
 
 
@@ -98,7 +98,7 @@ def test_a_clean_run_has_none(tmp_path: Path) -> None:
 
 def test_cases_are_gathered_by_the_bug_that_they_are(tmp_path: Path) -> None:
     """And otherwise by the requirement that they violate, in its words."""
-    names = {each.name: each for each in reasons(load_run(make_sweep(tmp_path, EVERY_SCRIPT)))}
+    names = {each.name: each for each in reasons(load_run(make_protocol_run(tmp_path, EVERY_SCRIPT)))}
     bug = names["KB-05"]
     assert bug.places[0].what.startswith("IDEMP-10")
     unnamed = [each for each in names.values() if each.verdict is Verdict.FAIL and not each.name.startswith("KB-")]

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of the page: what it says on its console, what it shows, what a script in it finds."""
+"""A headless Chromium for tests of pages: its console, the document, and the result of a script in the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 
 from tests.support.page_tools import required
 
-#: What Jenkins sends with archived pages: no script, no style of the page's own, nothing from elsewhere.
+#: The policy that Jenkins sends with archived pages: no script, no inline style, nothing from other hosts.
 JENKINS = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 #: A page of two megabytes is laid out in a second; a minute is for a machine that is busy with a cluster.
@@ -33,7 +33,7 @@ needs_chromium = pytest.mark.skipif(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """What a browser made of a page: its document afterwards, and the messages on its console."""
+    """A loaded page: its document, and the messages on the console."""
 
     dom: str
     console: tuple[str, ...]
@@ -48,7 +48,7 @@ def visit(url: str, profile: Path, *, dark: bool = False, width: int = 1280, wit
             "--headless",
             "--disable-gpu",
             "--disable-dev-shm-usage",
-            # Containers have neither the namespaces nor the user for it, and the page is our own.
+            # Containers have neither the namespaces nor the user for a sandbox, and the page is our own.
             "--no-sandbox",
             "--enable-logging=stderr",
             f"--user-data-dir={profile}",
@@ -82,14 +82,14 @@ new MutationObserver(() => parent.postMessage(document.title, "*")).observe(docu
 
 
 def framed(page: Path, width: int, fragment: str = "") -> Path:
-    """A page that shows another one beside it in a frame of this width."""
+    """Write a page that shows another one of its directory in a frame of this width."""
     frame = page.with_name("framed.html")
     frame.write_text(_FRAME.format(url=page.name + fragment, width=width), encoding="utf-8")
     return frame
 
 
 def told(page: Path, script: str, profile: Path, **options: Any) -> Any:
-    """What a script finds in a copy of the page that is allowed to run it: the JSON that it puts behind FOUND.
+    """Run a script in a copy of the page and return the JSON that it writes behind FOUND.
 
     The copy may be visited at a fragment: `fragment="#ISO-02"`.
     """
@@ -110,18 +110,18 @@ def told(page: Path, script: str, profile: Path, **options: Any) -> Any:
 
 @contextmanager
 def served(directory: Path, policy: str) -> Iterator[str]:
-    """The directory on a loopback port with a Content-Security-Policy on every answer."""
+    """Serve the directory on a loopback port with a Content-Security-Policy on every response."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
-        """Sends the policy, and says nothing."""
+        """Sends the policy, and logs nothing."""
 
         def end_headers(self) -> None:
-            """Every answer has the header."""
+            """Add the header to every response."""
             self.send_header("Content-Security-Policy", policy)
             super().end_headers()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
-            """A test's output is not a server's log."""
+            """Log nothing into the test's output."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(directory)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)

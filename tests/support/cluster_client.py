@@ -1,4 +1,4 @@
-"""What tests of running clusters ask and wait for, whatever the brokers run in."""
+"""Requests to running clusters, and waits, for tests of any runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 60.0
 
 
 def make_whole(cluster: RunningCluster) -> None:
-    """Undo whatever a test has done."""
+    """Undo the faults of a test."""
     for broker in cluster.brokers:
         cluster.resume(broker)
         if not cluster.is_running(broker):
@@ -38,7 +38,7 @@ def new_topic(cluster: RunningCluster, name: str) -> TopicPartition:
 
 
 def producer_at(bootstrap: str, **options: str | int) -> Producer:
-    """A producer that notices faults soon."""
+    """A producer with short timeouts."""
     return Producer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,11 +1,11 @@
 """`python -m tests.support.cut_off FILE COMMAND…`: a command in a network namespace of its own.
 
-In there only the command itself answers.
+No other host can be reached from it.
 
-`CUT` makes the namespace and starts this module in it, which brings the loopback up, runs the command, and writes into
-FILE how often somebody in there tried to reach an address for which there is no route: every connect and every datagram
-that would have left the machine, a question to a name server included. The kernel counts them (`OutNoRoutes` of
-RFC 4293), so that what a program tries in vain and says nothing about is seen too.
+`CUT` makes the namespace and starts this module in it. The module brings the loopback up and runs the command. Then it
+writes into FILE how often a program in the namespace tried to reach an address without a route: every connect and every
+datagram that would have left the machine, also to a name server. The kernel counts them (`OutNoRoutes` of RFC 4293), so
+failed attempts that a program does not report are counted too.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _REQUEST = struct.Struct("16sh14x")
 
 
 def can_cut() -> bool:
-    """Whether this machine lets us have a network of our own."""
+    """Whether this machine allows a network namespace."""
     return shutil.which(CUT[0]) is not None and subprocess.run([*CUT, "true"], check=False).returncode == 0
 
 
 def loopback_up() -> None:
-    """Bring up `lo`, which is down in a new namespace; brokers and clients of one machine talk over it."""
+    """Bring up `lo`, which is down in a new namespace and connects brokers and clients."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         said = fcntl.ioctl(any_socket, _GET_FLAGS, _REQUEST.pack(b"lo", 0))
         name, flags = _REQUEST.unpack(said)
@@ -37,7 +37,7 @@ def loopback_up() -> None:
 
 
 def astray() -> int:
-    """How often something in this namespace was to go where no route leads."""
+    """The number of packets in this namespace that had no route."""
     names, values = (
         line.split()
         for line in Path("/proc/self/net/snmp").read_text(encoding="ascii").splitlines()

@@ -1,4 +1,4 @@
-"""What can be wrong with a run directory: each damage as a function, and the sentence that refuses it."""
+"""Damaged run directories: each damage as a function, and the sentence that refuses it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _back_in_time(run: RunDirectory) -> None:
 
 
 def _back_to_health(run: RunDirectory) -> None:
-    """A fault that was healed before it was in force."""
+    """A fault that was healed before it took hold."""
     *lines, footer = run.history.read_text().splitlines(keepends=True)
     fault = {"type": "fault", "step": 4, "fault": "pause", "description": "d", "target": "t", "began_ns": 5}
     entries = json.loads(footer)["entries"] + 1
@@ -228,7 +228,7 @@ DAMAGE: dict[str, tuple[Callable[[RunDirectory], object], str]] = {
     "acknowledgements of one process gone": (lambda run: _some_acks(run).unlink(), "has no acknowledgement of oper"),
     "junk for acknowledgements": (_junk_acks, "line 1 holds no acknowledgements"),
     "acknowledgements cut in width": (_narrow_acks, "line 1 has an acknowledgement without 5 entries"),
-    "history of nobody": (_headless, "names no run or no clock"),
+    "history without an owner": (_headless, "names no run or no clock"),
     "history that is no text": (_undecodable, "history.jsonl: line .* the run was cut"),
     "no observations": (lambda run: shutil.rmtree(run.observations), "careful.jsonl.gz is missing"),
     "cut observations": (_cut_gzip, "careful.jsonl.gz does not read to its end"),

@@ -1,4 +1,4 @@
-"""Speaks the driver protocol as plainly as a test can: one method per operation, one list of what came back, and where."""
+"""A plain client of the driver protocol: one method per operation, and a list of all events."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Talk:
         raise AssertionError(f"{len(found)} of {least} records were delivered")
 
     def close(self) -> None:
-        """End the driver, whatever it does."""
+        """End the driver, also when it hangs."""
         self.driver.kill()
         self.driver.close()
 
@@ -148,7 +148,7 @@ def await_gone(pid: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A cluster that suffices for a client library. `create` makes topics of PARTITIONS partitions."""
+    """A cluster for tests of a client library. `create` makes topics of PARTITIONS partitions."""
 
     bootstrap: str
     create: Callable[[list[str]], None]

@@ -1,4 +1,4 @@
-"""The Docker engine that tests in containers run on, and what is left on it."""
+"""The Docker engine of tests in containers, and the containers and networks that are on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def answering() -> Engine:
 
 
 def standing_on(engine: Engine) -> set[str]:
-    """Ids of the containers and networks of ours, whoever started them."""
+    """Ids of all containers and networks with our label, also those of other runs."""
     filters = {"label": OWNER_LABEL}
     api = engine.client.api
     return {str(each["Id"]) for each in (*api.containers(all=True, filters=filters), *api.networks(filters=filters))}

@@ -1,4 +1,4 @@
-"""Stands for brokers in the tests of the explorer: the model itself, with one planted deviation."""
+"""Brokers for tests of the explorer: the model itself, with one planted deviation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verification.specification.coordinator import ended
 from verification.specification.state import Answer, Kind, Outcome, Phase, Request, Rules, State
 from wire.transaction_versions import TransactionVersion
 
-#: Seeds that are enough to meet every ordinary situation several times.
+#: Enough seeds to reach every ordinary situation several times.
 SEEDS = 80
 
 
@@ -31,7 +31,7 @@ def moves(*several: tuple[Kind, dict[str, object]]) -> tuple[Move, ...]:
 
 
 FRESH: dict[str, object] = {"epoch": Epoch.NONE}
-#: A finding of a seed that nobody walked.
+#: A finding of a seed that no walk had.
 FOUND = Found(
     signature="a -> b",
     name="",
@@ -56,7 +56,7 @@ def stale_end_accepted(state: State, request: Request, outcome: Outcome) -> Outc
 
 
 def aborted_data_shown(state: State, request: Request, outcome: Outcome) -> Outcome | None:
-    """A reader under read_committed is given what was aborted."""
+    """A reader under read_committed receives aborted records."""
     if request.kind is not Kind.LOOK or outcome.answer.seen is None:
         return None
     seen = dict(outcome.answer.seen)
@@ -65,7 +65,7 @@ def aborted_data_shown(state: State, request: Request, outcome: Outcome) -> Outc
 
 
 def stale_init_aborts(state: State, request: Request, outcome: Outcome) -> Outcome | None:
-    """A zombie's InitProducerId takes the owner's epoch away without a word."""
+    """A zombie's InitProducerId fences the owner silently."""
     if request.kind is Kind.INIT and outcome.answer.code == 90 and state.phase is Phase.EMPTY:
         return replace(outcome, after=replace(state, epoch=state.epoch + 1))
     return None
@@ -87,27 +87,27 @@ def joining(state: State, request: Request, outcome: Outcome) -> Outcome | None:
 
 @dataclass
 class Played:
-    """An answerer with what an exploration asks of one."""
+    """A broker that an exploration can ask."""
 
     model: ModelAnswerer
     recording: ScriptRecorder = field(default_factory=ScriptRecorder)
     slow: bool = False
 
     def ask(self, move: Move, request: Request) -> Answer:
-        """As the model with its deviation."""
+        """Answer as the model with its deviation."""
         return self.model.ask(move, request)
 
     def hold(self, move: Move, request: Request) -> None:
         """Requests are values."""
 
     def settle(self) -> Answer:
-        """As the model."""
+        """Settle as the model does."""
         return self.model.settle()
 
 
 @dataclass
 class Stand:
-    """A ground whose brokers are the model with a deviation.
+    """A testbed whose brokers are the model with a deviation.
 
     `before` is called before each walk, `slow` says which ones take too long.
     """
@@ -119,7 +119,7 @@ class Stand:
     walks: int = 0
 
     def rules(self, generation: TransactionVersion) -> Rules:
-        """Of the newest release."""
+        """The rules of the newest release."""
         return rules(generation)
 
     def broker(self, rules: Rules, *, timeout_ms: int) -> Played:
@@ -130,7 +130,7 @@ class Stand:
 
 
 def explored(stand: Stand, directory: Path, seeds: range = range(SEEDS)) -> Store:
-    """What an exploration of these seeds keeps."""
+    """The stored results of an exploration of these seeds."""
     store = opened(directory, "4.3.1")
     explore([Explorer(stand, store, page_at=directory / "findings.md", say=lambda _: None)], seeds, seconds=60)
     return store

@@ -1,9 +1,8 @@
-"""A cluster and clients that only keep books, for testing faults without brokers.
+"""A fake cluster and fake clients that only record calls, for testing faults without brokers.
 
-The fake has the consequences that a fault is confirmed by: a leader that is killed, paused or isolated loses its
-leadership at the next look, followers that are cut leave the in-sync set, a zombie's commit is fenced once it has
-been succeeded, and where a link is led a client ends producer 0's transaction at once. Switching `reacts` off gives a
-cluster on which no fault ever takes hold.
+The fake shows the effects that confirm a fault. A leader that is killed, paused or isolated loses its leadership at the
+next look. Followers that are cut leave the in-sync set. A zombie's commit is fenced once it has a successor. Where a
+link is redirected, a client ends producer 0's transaction at once. With `reacts` off no fault ever takes hold.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ SITES = (Site("app"), Site("zombie"))
 
 @cache
 def silent_broker() -> socket.socket:
-    """Accepts connections and says nothing; one for all tests, as long as the process lives."""
+    """A socket that accepts connections and answers nothing; one for all tests, as long as the process lives."""
     return socket.create_server(("127.0.0.1", 0), backlog=1000)
 
 
 @dataclass
 class FakeMesh:
-    """Remembers what is cut, mute, slow or led elsewhere."""
+    """Remembers the links that are cut, mute, slow or redirected."""
 
     reacts: bool = True
     led: dict[Link, Endpoint] = field(default_factory=dict)
@@ -181,7 +180,7 @@ class FakeCluster:
 
 @dataclass
 class FakeClients:
-    """One producer per site, and a copier; remembers what was done to whom."""
+    """One producer per site, and a copier; remembers the faults of each."""
 
     reacts: bool = True
     living: list[ClientProcess] = field(

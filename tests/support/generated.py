@@ -1,4 +1,4 @@
-"""Programs of `planted_programs`, drawn by Hypothesis all at once, for whoever judges many of them in one job."""
+"""Programs of `planted_programs`, drawn by Hypothesis all at once, for tests that judge many of them in one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted histories → Spark frames → violations, many runs in one job; transaction logs are walked beside it."""
+"""Judges planted histories in Spark, many runs in one job; transaction logs are checked outside of the job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def frames(spark: SparkSession, plants: Iterable[Plant]) -> Dataframes:
-    """The frames of several planted runs, without files."""
+    """The dataframes of several planted runs, without files."""
     from verification.spark.dataframes import FRAME_SCHEMAS, Dataframes, local
 
     every = list(plants)
@@ -34,7 +34,7 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Dataframes:
 
 
 def evidence_of_frames(held: Dataframes) -> Evidence:
-    """What fingerprints are taken of, of frames that need no files."""
+    """The input of fingerprints, from dataframes that need no files."""
     from verification.fingerprints.ack_sums import AckSums
     from verification.fingerprints.inputs import Evidence
     from verification.fingerprints.workers.blocks import copying_of
@@ -51,7 +51,7 @@ def evidence_of_frames(held: Dataframes) -> Evidence:
 
 
 def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks and the walk of transaction logs find, by run."""
+    """Every violation that the Spark checks and the check of transaction logs find, by run."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge.run_checks import collect

@@ -1,8 +1,8 @@
-"""Judges of pages that other people keep: axe-core for accessibility, the Nu Html Checker for HTML.
+"""Public checkers of pages: axe-core for accessibility, the Nu Html Checker for HTML.
 
-Both are published in the npm registry; their archives are fetched by digest into the cache, with the functions that
-fetch jars, and nothing of them is ever committed. `ONCEPROOF_NPM_REGISTRY` names another registry. Where they cannot be
-had, tests are skipped with a line that says why, unless ONCEPROOF_REQUIRE_BROWSER=1, which CI sets.
+Both are published in the npm registry. Their archives are fetched by digest into the cache, with the functions that
+fetch jars, and are never committed. `ONCEPROOF_NPM_REGISTRY` names another registry. Where they cannot be fetched, tests
+are skipped with a line that says why, unless ONCEPROOF_REQUIRE_BROWSER=1, which CI sets.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ NU = Package(
 
 
 def required() -> bool:
-    """Whether a browser and these judges must be here, as in CI."""
+    """Whether a browser and these checkers must be here, as in CI."""
     return os.environ.get("ONCEPROOF_REQUIRE_BROWSER") == "1"
 
 
@@ -72,7 +72,7 @@ def registry_url() -> str:
 
 @functools.cache
 def archive(package: Package) -> Path | str:
-    """The archive in the cache, or the sentence that says why it cannot be had; asked for once in a session."""
+    """The archive in the cache, or the sentence that says why it cannot be fetched; tried once in a session."""
     url = f"{registry_url()}/{package.name}/-/{package.file}"
     digest = Digest(algorithm="sha512", value=package.sha512)
     try:
@@ -84,7 +84,7 @@ def archive(package: Package) -> Path | str:
 
 
 def file_of(package: Package) -> bytes:
-    """The file that is used; skips or fails the test when it cannot be had."""
+    """The file that is used; skips or fails the test when it cannot be fetched."""
     found = archive(package)
     if isinstance(found, str):
         if required():
@@ -97,7 +97,7 @@ def file_of(package: Package) -> bytes:
 
 
 def faults_of(pages: list[Path], directory: Path) -> list[str]:
-    """What the Nu Html Checker says about pages, warnings included; `directory` is a place for the checker itself."""
+    """The messages of the Nu Html Checker about pages, with warnings; `directory` is a place for the checker itself."""
     jar = directory / "vnu.jar"
     jar.write_bytes(file_of(NU))
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What is planted: a scenario in a few words (`Plan`), its findings, and one plan for every verdict."""
+"""Plans of planted scenarios: a scenario in a few words (`Plan`), its findings, and one plan for every verdict."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from verification.vocabulary.verdict import (
     WitnessPlace,
 )
 
-#: As runs write it.
+#: The start of a run, in the form of run.json.
 STARTED = "20261121T090000Z"
-#: What a history says of the same moment.
+#: The same moment in a history.
 WALL_CLOCK = "2026-11-21T09:00:00.000000+00:00"
 SECOND = 1_000_000_000
 ANCHOR = 5_000 * SECOND
@@ -47,12 +47,12 @@ class Plan:
     started: str = STARTED
     #: Whether the evidence has the coordinators' own log.
     coordinated: bool = False
-    #: Stands for every name that a broker, a client or the environment chose.
+    #: In the place of every name that a broker, a client or the environment chose.
     noise: str = ""
 
     @property
     def run(self) -> str:
-        """The run id inside the evidence, which no other performance has."""
+        """The run id inside the evidence, different for each run."""
         told = f"{self.key} {self.release} {self.seed} {self.started}"
         return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:12]
 

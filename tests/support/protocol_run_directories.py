@@ -1,7 +1,7 @@
-"""Sweep directories made of planted scripts, so that their reports can be tested without a cluster.
+"""Directories of protocol runs made of planted scripts, so that their reports can be tested without a cluster.
 
-The scripts are those of a real sweep of Kafka 4.3.1, cut to what decided them. `make_sweep` writes a sweep's directory
-with the real writers of run.json and script.json: two calls with the same arguments write the same bytes.
+The scripts are from a real protocol run of Kafka 4.3.1, shortened to the deciding exchanges. `make_protocol_run` writes
+a directory with the real writers of run.json and script.json: two calls with the same arguments write the same bytes.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ VIOLATED = _script(
         said(3, "sequence 0", NONE, GAP),
     ),
 )
-#: No known bug names this one, but the catalogue documents a limitation of what it decides.
+#: No known bug names this one, but the catalogue documents a limitation of its requirement.
 UNNAMED = _script(
     "transaction-version-a-replayed-end-is-refused-tv2",
     "An EndTxn that arrives twice decides nothing the second time.",
@@ -146,8 +146,8 @@ INAPPLICABLE = _script(
 EVERY_SCRIPT = (PASSED, VIOLATED, UNNAMED, UNDECIDED, BROKEN, INAPPLICABLE)
 
 
-def sweep_record(scripts: Sequence[Script], **changes: Any) -> RunRecord:
-    """run.json of a sweep of these cases; `changes` are fields of RunRecord."""
+def protocol_run_record(scripts: Sequence[Script], **changes: Any) -> RunRecord:
+    """run.json of a protocol run of these cases; `changes` are fields of RunRecord."""
     full = RunRecord(
         started=STARTED,
         seed=None,
@@ -184,18 +184,18 @@ def make_case(directory: Path, script: Script) -> Path:
     return directory
 
 
-def make_sweep(directory: Path, scripts: Sequence[Script], **changes: Any) -> Path:
-    """Write a whole sweep's directory and return it."""
+def make_protocol_run(directory: Path, scripts: Sequence[Script], **changes: Any) -> Path:
+    """Write the directory of a whole protocol run and return it."""
     directory.mkdir(parents=True, exist_ok=True)
-    sweep_record(scripts, **changes).write(directory / "run.json")
+    protocol_run_record(scripts, **changes).write(directory / "run.json")
     for each in scripts:
         make_case(directory / "runs" / each.case, each)
     return directory
 
 
-def swept(tmp_path: Path, scripts: tuple[Script, ...] = EVERY_SCRIPT, **changes: object) -> tuple[Report, Path]:
-    """A planted sweep and the directory that its faces were written to."""
-    run = make_sweep(tmp_path / "run", scripts, **changes)
+def reported(tmp_path: Path, scripts: tuple[Script, ...] = EVERY_SCRIPT, **changes: object) -> tuple[Report, Path]:
+    """A planted protocol run, and the directory with its report in every format."""
+    run = make_protocol_run(tmp_path / "run", scripts, **changes)
     report = load_run(run)
     write_all(report, run)
     return report, run

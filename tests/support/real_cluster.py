@@ -1,4 +1,4 @@
-"""How tests start real local clusters: of the default release, with a class archive, in temporary directories."""
+"""Starts real local clusters for tests: of the default release, with a class archive, in temporary directories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SINGLE_BROKER = ClusterSpec(release=RELEASE, brokers=1, replicas=1, min_in_sync=
 
 
 def launcher(directories: pytest.TempPathFactory) -> Launch:
-    """Something that starts clusters; what it starts must be closed."""
+    """A function that starts clusters; the caller closes them."""
     files, java, toxiproxy = fetch_release(default_release()), find_java(), fetch_toxiproxy()
     options = sharing_options(files, java, toxiproxy, say=print)
 

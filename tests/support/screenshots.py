@@ -1,8 +1,7 @@
 """`python -m tests.support.screenshots RUN COMPARED`: pictures of the reports in two run directories, into docs/img.
 
 Three widths of the report of RUN (a telephone, a laptop and a wall), and the top of the report of COMPARED, which was
-rendered with `--baseline`. Somebody
-looks at them, and squeezes them (`pngquant --quality 85-100`), before they are committed.
+rendered with `--baseline`. Look at them and compress them (`pngquant --quality 85-100`) before you commit them.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from tests.support.browser import CHROMIUM, NARROWEST, framed
 from tests.support.paths import ROOT
 
 IMAGES = ROOT / "docs" / "img"
-#: Width by height: what a reader sees before scrolling, and a little more on a telephone.
+#: Width by height: one screen, and a little more on a telephone.
 SIZES = ((360, 1500), (1280, 1010), (1920, 960))
-#: The report of an upgrade: what got worse is its first section.
+#: The report of an upgrade: its first section has the results that got worse.
 UPGRADE = (1280, 1080)
 #: Pictures are downloaded with every clone.
 BYTES_MAX = 200_000
 
 
 def shoot(page: Path, width: int, height: int, image: Path) -> int:
-    """Take a picture of a page; its size in bytes. A frame carries what is narrower than a window can be."""
+    """Take a picture of a page; returns its size in bytes. A page narrower than any window is put into a frame."""
     assert CHROMIUM is not None, "pictures need a chromium on PATH"
     url = (framed(page, width) if width < NARROWEST else page).as_uri()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

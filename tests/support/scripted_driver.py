@@ -1,7 +1,7 @@
-"""A driver without a library that misbehaves on request, to see what the harness makes of it.
+"""A driver without a library that misbehaves on request, for tests of the harness.
 
-`settings` of its configuration maps process numbers (as text), or `*`, to what its transactions do: `unknown`, `die`,
-`garbage`, `hang`; they do it while the file `when` exists. `stillborn` dies before it is ready, whatever exists.
+`settings` of its configuration maps process numbers (as text), or `*`, to the behaviour of its transactions: `unknown`,
+`die`, `garbage`, `hang`. They behave so while the file `when` exists. `stillborn` always dies before it is ready.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fixtures.clients.driver_program.json_lines import JsonLines, die_with_paren
 UNKNOWN = {
     "code": -185,
     "name": "_TIMED_OUT",
-    "reason": "nobody answered",
+    "reason": "no broker answered",
     "fatal": False,
     "retriable": True,
     "abortable": False,

@@ -1,8 +1,8 @@
-"""Starts whole commands in a prepared environment, and finds what they leave behind.
+"""Starts whole commands in a prepared environment, and finds the processes and files that they leave behind.
 
-Each command gets a mark in its environment, which everything that it starts inherits: processes that are left are
-found by it, never by name. Temporary files have a directory of their own, which must be empty in the end. A command
-runs in a session of its own, so that a signal to its process group is what Ctrl-C in a terminal is.
+Each command gets a mark in its environment, and its child processes inherit the mark: processes that are left are found
+by the mark, never by name. Temporary files have a directory of their own, which must be empty in the end. A command runs
+in a session of its own, so a signal to its process group has the effect of Ctrl-C in a terminal.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tests.support.paths import ROOT
 #: The only scenario of the smoke profile that is not a control.
 FLOOR = ("--profile", "smoke", "--seed", "1", "-k", "without_faults")
 NOWHERE = "http://127.0.0.1:9"
-#: Passed on by tox, as everything that begins like it.
+#: tox passes it on, because of its prefix.
 MARK = "ONCEPROOF_TEST_MARK"
 #: A start takes seconds, fetching gives up after as many; the rest is for a machine that is busy with clusters.
 WITHIN_S = 180.0
 #: Spark's JVM and its Python workers end when they read that the command's pipe is closed: within a second, measured.
 GONE_WITHIN_S = 15.0
 _LOOK_EVERY_S = 0.1
-# What tox and pytest tell their children. A tox inside a tox would take TOX_WORK_DIR for its own.
+# Variables that tox and pytest set for their children. A tox inside a tox would use TOX_WORK_DIR as its own.
 _NOT_INHERITED = re.compile(r"TOX_|PYTEST_|VIRTUAL_ENV$")
-#: A cache elsewhere and no network: the variables that whoever runs the tests may have set are set to nothing.
+#: An empty cache and no network: variables that the user of the tests may have set are emptied.
 BARE = {
     "ONCEPROOF_MAVEN_REPOSITORY": NOWHERE,
     "PIP_INDEX_URL": NOWHERE,
@@ -80,11 +80,11 @@ class Command:
 
     @property
     def output(self) -> str:
-        """What it said so far."""
+        """The output so far."""
         return self._said.read_text(encoding="utf-8", errors="replace")
 
     def wait_for(self, seen: Callable[[], bool], what: str, *, within_s: float) -> None:
-        """Wait until something is seen while the command runs."""
+        """Wait until a condition holds while the command runs."""
         deadline = time.monotonic() + within_s
         while not seen():
             assert self._process.poll() is None, f"it ended before {what}:\n{self.output}"
@@ -96,7 +96,7 @@ class Command:
         os.killpg(self._process.pid, signal.SIGINT)
 
     def end(self, *, within_s: float = WITHIN_S) -> Ended:
-        """Wait for its end. One that does not come says where every thread of the command stands."""
+        """Wait for the end of the command. After the bound, fail with the stacks of all its threads."""
         try:
             code = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -121,11 +121,11 @@ class Command:
                         command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                         found[int(entry.name)] = command.decode(errors="replace")
                 except OSError:
-                    continue  # it ended while it was looked at, or belongs to another user
+                    continue  # it has just ended, or belongs to another user
         return found
 
     def close(self) -> None:
-        """End what a failed test left, and nobody else's."""
+        """End the processes that a failed test left, and no others."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(WITHIN_S)
@@ -144,7 +144,7 @@ class Ended:
     files: tuple[Path, ...]
 
     def refused(self, sentence: str, *, code: int) -> None:
-        """It said the sentence (a regular expression) in one line, once, ended with the code, and left nothing."""
+        """Check that one line has the sentence (a regular expression), the exit code, and that nothing is left."""
         lines = [line for line in self.output.splitlines() if re.search(sentence, line)]
         assert len(lines) == 1, self.output
         assert "Traceback" not in self.output
@@ -153,13 +153,13 @@ class Ended:
         self.left_nothing()
 
     def left_nothing(self) -> None:
-        """No process and no temporary file is left."""
+        """Check that no process and no temporary file is left."""
         assert self.left == ()
         assert self.files == ()
 
 
 def python(*arguments: str, patch: str = "") -> tuple[str, ...]:
-    """`python -m …` with this interpreter; `patch` is code that comes first and stands in for a part of the world."""
+    """`python -m …` with this interpreter; `patch` is code that runs first and replaces a part of the environment."""
     if not patch:
         return (sys.executable, "-m", *arguments)
     module, *rest = arguments

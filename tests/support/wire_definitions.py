@@ -28,7 +28,7 @@ def definition_jars() -> tuple[str, ...]:
 
 @cache
 def definitions() -> Definitions:
-    """What the jars say."""
+    """The definitions in the jars."""
     return Definitions.load(*definition_jars())
 
 

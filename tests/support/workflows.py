@@ -1,8 +1,8 @@
 """The examples of `docs/ci`, carried out as their systems would: every script in its own shell, variables, conditions.
 
-Only two things are not what they are on a runner. `python3 -m venv` and `pip install tox` make what is installed here
-already (`tests.support.planted.tox`), because half a gigabyte of packages proves nothing about an example; and the
-clusters of a run are planted evidence. What renders, compares, decides and ends with an exit code is the product.
+Two things differ from a real runner. `python3 -m venv` and `pip install tox` use the packages that are installed here
+(`tests.support.planted.tox`), because half a gigabyte of packages proves nothing about an example. And runs have planted
+evidence instead of clusters. The product itself renders, compares, decides and sets the exit code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import yaml
 from tests.support.paths import ROOT
 
 GITHUB, GITLAB = "github", "gitlab"
-#: What a planted run does; anything else leaves no results, as a run that could not start.
+#: The results of a planted run. Any other text leaves no results, like a run that could not start.
 CLEAN, VIOLATING = "clean", "violating"
 #: Four short scripts, each of which starts a Python or two.
 WITHIN_S = 120.0
@@ -41,7 +41,7 @@ chmod +x "$3/bin/pip"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A script; `always` is True for one that runs whatever became of those before it."""
+    """A script; `always` is True for one that runs even after another has failed."""
 
     script: str
     always: bool
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The one job of an example: its steps, its variables as they are written, and what it keeps.
+    """The one job of an example: its steps, its variables as they are written, and the paths that it keeps.
 
     `kept` are paths below the checkout that the system stores, `junit` the file that it reads test results from.
     """
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """How a job ended: the exit code of the first script that failed, 0 when none did, and what the page shows."""
+    """The end of a job: the exit code of the first script that failed, 0 when none did, and the summary page."""
 
     code: int
     summary: str
@@ -109,7 +109,7 @@ def _github(job: Mapping[str, Any]) -> Job:
 def carry_out(job: Job, place: Path, *, given: Mapping[str, str], planted: Mapping[str, str]) -> Done:
     """Run the job in a checkout below `place`.
 
-    `given` are the inputs of the workflow or the variables of the pipeline, `planted` what each release does, CLEAN or
+    `given` are the inputs of the workflow or the variables of the pipeline, `planted` the result of each release, CLEAN or
     VIOLATING; the release of a run that names none is the empty name.
     """
     checkout, tools, summary = place / "checkout", place / "tools", place / "summary.md"

@@ -1,4 +1,4 @@
-"""A workload on a bench: its recorder, its directory and what it leaves, for tests of running workloads."""
+"""A workload with its recorder and its directory, for tests of running workloads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Bench:
         return read(self.directory.history)
 
     def provoke(self) -> None:
-        """Let scripted drivers do from now on what they were told to."""
+        """Let scripted drivers misbehave from now on, as their settings say."""
         (self.directory.root.parent / "when").touch()
 
     def first(self) -> ClientProcess:

@@ -17,7 +17,7 @@ from tests.support.protocol_run_directories import (
     UNDECIDED,
     VIOLATED,
     make_case,
-    make_sweep,
+    make_protocol_run,
 )
 from tests.support.run_directories import make_run
 from verification.__main__ import main
@@ -29,7 +29,7 @@ from verification.vocabulary.verdict import ExitCode
 
 def test_judging_again_says_what_was_said_first(tmp_path: Path) -> None:
     """From disk every script gets the verdict, the reason and the requirements that it got when it was performed."""
-    sweep = make_sweep(tmp_path / "run", EVERY_SCRIPT)
+    sweep = make_protocol_run(tmp_path / "run", EVERY_SCRIPT)
     again = {each.directory.name: each.verdict for each in judge_scripts(case_directories(sweep))}
     assert again == {script.case: judge(script) for script in EVERY_SCRIPT}
 
@@ -46,12 +46,12 @@ def test_judging_again_says_what_was_said_first(tmp_path: Path) -> None:
 )
 def test_the_exit_code_is_that_of_the_table(tmp_path: Path, scripts: tuple[object, ...], code: ExitCode) -> None:
     """A violation wins, what could not be decided is inconclusive, and so is a sweep in which nothing applied."""
-    assert main([str(make_sweep(tmp_path / "run", scripts))]) == code  # type: ignore[arg-type]
+    assert main([str(make_protocol_run(tmp_path / "run", scripts))]) == code  # type: ignore[arg-type]
 
 
 def test_a_sweep_is_judged_again_without_spark(tmp_path: Path) -> None:
     """Neither pyspark nor a Kafka client is imported, and every case has a line."""
-    sweep = make_sweep(tmp_path / "run", EVERY_SCRIPT)
+    sweep = make_protocol_run(tmp_path / "run", EVERY_SCRIPT)
     code = (
         "import sys, verification.__main__ as m; r = m.main(sys.argv[1:]);"
         "bad = {'pyspark', 'confluent_kafka', 'docker', 'pyarrow'} & set(sys.modules);"
@@ -68,7 +68,7 @@ def test_an_unfit_script_is_named_and_the_others_are_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     """One sentence with the file, exit code 5, and a line for every other case; a violation beside it is still 1."""
-    sweep = make_sweep(tmp_path / "run", (PASSED, UNDECIDED))
+    sweep = make_protocol_run(tmp_path / "run", (PASSED, UNDECIDED))
     path = sweep / "runs" / UNDECIDED.case / "script.json"
     path.write_text(text, encoding="utf-8")
     assert main([str(sweep)]) == ExitCode.ENVIRONMENT
@@ -94,7 +94,7 @@ def test_an_edited_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_scripts_and_scenarios_are_judged_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run, a sweep and a case in one command; here with the plain judge, who finds the planted run unfit."""
     run = make_run(tmp_path / "run", (SMOKE,))
-    sweep = make_sweep(tmp_path / "sweep", (PASSED,))
+    sweep = make_protocol_run(tmp_path / "sweep", (PASSED,))
     case = make_case(tmp_path / "mailed", UNDECIDED)
     assert main(["--reference", str(run), str(sweep), str(case)]) == ExitCode.ENVIRONMENT
     printed = capsys.readouterr().out
