@@ -4,10 +4,10 @@ Each reproduction of `suites/regressions` is performed on each release that it i
 protocol case. Reproductions of one release that need the same cluster share it. The result is compared with the
 expected one, both ways: a bug that is missed is as much a failure as a false alarm.
 
-A stored result stays valid while the commit is the same and the script of the run still exists, so a matrix that was
-stopped goes on where it stopped. With uncommitted changes every cell is performed: the commit then does not say which
-files were used. `docs/generated/track-record.json` holds every result. The matrix in
-`docs/generated/track-record.md`, between its two markers, and `docs/generated/track-record.html` are rendered from it.
+A stored result stays valid while the commit is the same and its script exists. So a matrix that was stopped goes on
+where it stopped. With uncommitted changes every cell is performed: the commit then does not say which files were used.
+`docs/generated/track-record.json` holds every result. The matrix in `docs/generated/track-record.md`, between its two
+markers, and `docs/generated/track-record.html` are rendered from it.
 """
 
 from __future__ import annotations

@@ -29,17 +29,17 @@ def test_waits_and_breakages_are_in_it(tmp_path: Path, caplog: pytest.LogCapture
             logging.getLogger("runner.x").exception("case-1 broke")
     finally:
         log.close()
-    await_until(lambda: True, "what comes later", timeout_s=1.0)
-    logging.getLogger("runner.x").error("what comes later")
+    await_until(lambda: True, "a later wait", timeout_s=1.0)
+    logging.getLogger("runner.x").error("a later wait")
     text = (tmp_path / NAME).read_text(encoding="utf-8")
     assert "fixtures.waiting: waiting for a leader, at most 5 s\n" in text
     assert re.search(r"fixtures\.waiting: waited 0\.\d s for a leader\n", text)
     assert "fixtures.waiting: waiting for a follower, at most 0 s\n" in text
     assert "case-1 broke\nTraceback (most recent call last):\n" in text
     assert text.splitlines()[-1].startswith("FileNotFoundError: ")
-    assert "what comes later" not in text
+    assert "a later wait" not in text
     lines = [line for line in text.splitlines() if line[:2] == "20"]
     assert len(lines) == 4
     assert all(map(LINE.fullmatch, lines))
     # While it is open pytest captures nothing, or it would print all of it again below each case that fails.
-    assert [each.message for each in caplog.records] == ["what comes later"]
+    assert [each.message for each in caplog.records] == ["a later wait"]

@@ -118,7 +118,7 @@ def test_only_the_bug_itself_is_a_violation(code: int, end: bool) -> None:
     """The bug violates and the expected answer holds; any other answer, or half of each, ends the script undecided."""
     stage = Scripted()
     held, violated = {"code": 48, "end": True}, {"code": 0, "end": False}
-    seen = {"code": code, "end": end, "beside": 7}
+    seen = {"code": code, "end": end, "another": 7}
     if (code, end) == (0, True):
         with pytest.raises(UnmetError):
             decide(stage, "it", seen, held=held, violated=violated)  # type: ignore[arg-type]
