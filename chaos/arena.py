@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from chaos.clients import Clients
-from chaos.cluster import Cluster, TopicPartition
+from chaos.cluster import Cluster
 from chaos.errors import UnresolvedTargetError
 from wire.messages import Definitions
+from wire.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,3 @@ class Arena:
         if topic not in self.topics:
             raise UnresolvedTargetError(f"topic {topic!r} is not part of this run, which has {sorted(self.topics)}")
         return TopicPartition(topic=self.topics[topic], partition=partition)
-
-    def logical(self, topic: str) -> str:
-        """The scenario's name of a real topic, for texts that people read."""
-        return next((name for name, real in self.topics.items() if real == topic), topic)

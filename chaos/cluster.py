@@ -13,14 +13,10 @@ from enum import StrEnum
 from typing import NewType, Protocol
 
 from chaos.routes import Endpoint
+from wire.values import TopicPartition
 
 BrokerId = NewType("BrokerId", int)
 Site = NewType("Site", str)
-
-#: No broker: the metadata says that a partition has no leader.
-NO_LEADER = -1
-#: No broker either: nobody could say who leads.
-UNSEEN = -2
 
 
 class Plane(StrEnum):
@@ -28,17 +24,6 @@ class Plane(StrEnum):
 
     DATA = "data"
     RAFT = "raft"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class TopicPartition:
-    """One partition of one topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

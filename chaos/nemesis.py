@@ -15,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from chaos.errors import ChaosError
+from verification.vocabulary.history import FaultRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,38 +35,11 @@ HOLD_WITHIN_S = 30.0
 DECIDE_WITHIN_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """One step of a schedule as it went; times are CLOCK_MONOTONIC nanoseconds.
-
-    The blow fell between `struck_ns` and `applied_ns`.
-
-    `confirmed_ns` and `proof` are None when nothing showed that the fault took hold; nothing may then be concluded from
-    surviving it. `error` says what went wrong: the fault could not be applied, was cut short, or could not be healed.
-    `healed_ns` is None when it was not healed, or nobody knows. `processes` are the clients that it struck themselves,
-    `partitions` those that it was aimed at.
-    """
-
-    step: int
-    fault: str
-    description: str
-    target: str
-    began_ns: int
-    struck_ns: int | None = None
-    applied_ns: int | None = None
-    confirmed_ns: int | None = None
-    proof: str | None = None
-    healed_ns: int | None = None
-    error: str | None = None
-    processes: tuple[int, ...] = ()
-    partitions: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class _StepLog:
     """What is known of a step so far."""
 
-    applied: Applied
+    applied: FaultRecord
 
     def note(self, **facts: Any) -> None:
         """Add to it."""
@@ -83,7 +57,7 @@ class Nemesis:
     """
 
     arena: Arena
-    record: Callable[[Applied], None]
+    record: Callable[[FaultRecord], None]
     tell: Callable[[str], None]
     wait: Callable[[float], None]
     attempted: Callable[[], int] = int
@@ -91,11 +65,11 @@ class Nemesis:
     meets: int = 0
     await_whole: Callable[[], None] = lambda: None
 
-    def run(self, schedule: Schedule) -> tuple[Applied, ...]:
+    def run(self, schedule: Schedule) -> tuple[FaultRecord, ...]:
         """Apply every step in order; returns what was recorded. Errors of faults are recorded, not raised."""
         return tuple(self._step(number, step) for number, step in enumerate(schedule))
 
-    def _step(self, number: int, step: Step) -> Applied:
+    def _step(self, number: int, step: Step) -> FaultRecord:
         if step.once_whole:
             self.tell(f"waiting for every replica to be in sync before: {step.fault.describe()}")
             self.await_whole()
@@ -103,7 +77,7 @@ class Nemesis:
             self.tell(f"waiting {step.after_s:g} s before: {step.fault.describe()}")
             self.wait(step.after_s)
         log = _StepLog(
-            Applied(
+            FaultRecord(
                 step=number,
                 fault=type(step.fault).__name__,
                 description=step.describe(),

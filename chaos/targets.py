@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.arena import Arena
-from chaos.cluster import BrokerId, PartitionView, TopicPartition
+from chaos.cluster import BrokerId, PartitionView
 from chaos.errors import UnresolvedTargetError
-
-#: What a proof says, after its name, of a partition that nobody leads; commits are counted by it
-#: (`verification.coverage.fault_measures`).
-LEADERLESS = "has no leader"
+from verification.vocabulary.history import LEADERLESS
+from wire.values import TopicPartition
 
 
 class Target(Protocol):
@@ -234,6 +232,19 @@ def aimed_at(target: Target, arena: Arena) -> tuple[TopicPartition, ...]:
     if isinstance(target, LeaderOf | FollowerOf):
         return (arena.partition(target.topic, target.partition),)
     return ()
+
+
+def leader_and_followers(arena: Arena, topic: str, partition: int) -> tuple[BrokerId, tuple[BrokerId, ...]]:
+    """The leader of a partition and its other replicas. Raises UnresolvedTargetError when there is no leader."""
+    (leader,) = LeaderOf(topic, partition).resolve(arena)
+    replicas = _seen(arena, arena.partition(topic, partition)).replicas
+    return leader, tuple(broker for broker in replicas if broker != leader)
+
+
+def leads_alone(arena: Arena, at: TopicPartition, leader: BrokerId) -> bool:
+    """Whether the in-sync set of a partition has shrunk to this leader, which still leads."""
+    seen = _seen(arena, at)
+    return seen.leader == leader and seen.in_sync == (leader,)
 
 
 def _seen(arena: Arena, at: TopicPartition) -> PartitionView:

@@ -10,10 +10,11 @@ import time
 from dataclasses import dataclass
 
 from chaos.arena import Arena
-from chaos.cluster import BrokerId, TopicPartition
+from chaos.cluster import BrokerId
 from chaos.faults.fault import Injection, names
 from chaos.faults.network import crossing
-from chaos.targets import LeaderOf
+from chaos.targets import LeaderOf, leader_and_followers, leads_alone
+from wire.values import TopicPartition
 
 #: A broker that was just started needs a JVM start and a session, some seconds; a minute is a machine in distress.
 ELECTION_WITHIN_S = 60.0
@@ -78,14 +79,14 @@ class ElectUncleanly:
     def inject(self, arena: Arena) -> Injection:
         """Kill the followers now; the leader falls when healing."""
         at = arena.partition(self.topic, self.partition)
-        (leader,) = LeaderOf(self.topic, self.partition).resolve(arena)
-        followers = [broker for broker in arena.cluster.view().partitions[at].replicas if broker != leader]
+        leader, followers = leader_and_followers(arena, self.topic, self.partition)
         arena.cluster.crash(*followers)
         done: list[bool] = []
 
         def confirm() -> str | None:
-            alone = arena.cluster.view().partitions[at].in_sync == (leader,)
-            return f"{names((leader,))} is the only in-sync replica of {self.topic}-{self.partition}" if alone else None
+            if not leads_alone(arena, at, leader):
+                return None
+            return f"{names((leader,))} is the only in-sync replica of {self.topic}-{self.partition}"
 
         def heal() -> None:
             if not done and arena.cluster.is_running(leader):

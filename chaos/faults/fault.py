@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.arena import Arena
-from chaos.cluster import TopicPartition
+from wire.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from chaos.arena import Arena
 from chaos.cluster import Link
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.fault import Injection
-from chaos.frames import Action, Duplicate, FrameFilter, FrameLinks, Rule
+from chaos.frames import Duplicate, FrameAction, FrameFilter, FrameLinks, Rule
 from chaos.frames.actions import flaw
 from chaos.link_targets import LinkTarget
 from wire.errors import WireError
@@ -34,7 +34,7 @@ class TamperFrames:
 
     on: LinkTarget
     frames: FrameFilter
-    action: Action
+    action: FrameAction
     producer: int | None = None
 
     def describe(self) -> str:
@@ -69,7 +69,7 @@ class TamperFrames:
 
 
 def lead_through(
-    arena: Arena, undo: ExitStack, links: tuple[Link, ...], frames: FrameFilter, action: Action
+    arena: Arena, undo: ExitStack, links: tuple[Link, ...], frames: FrameFilter, action: FrameAction
 ) -> tuple[FrameLinks, Rule]:
     """Lead links through frame-aware ones with one rule; `undo` leads them back and lets go what is held.
 

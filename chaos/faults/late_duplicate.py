@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
-from chaos.cluster import TopicPartition
 from chaos.errors import UnresolvedTargetError
 from chaos.faults.fault import Injection
 from chaos.faults.frames import lead_through
 from chaos.frames import FrameFilter, FrameLinks, Hold, Rule
 from chaos.link_targets import LinkTarget
+from wire.values import TopicPartition
 
 #: A socket timeout of some seconds, a reconnect, the end of the transaction, and the pause before the next one.
 NEXT_TRANSACTION_WITHIN_S = 30.0

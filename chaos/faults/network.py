@@ -13,7 +13,7 @@ from chaos.arena import Arena
 from chaos.cluster import BrokerId, Link, LinkMesh
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection, names
-from chaos.targets import LeaderOf, Target, aimed_at
+from chaos.targets import Target, aimed_at, leader_and_followers, leads_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,17 @@ class CutFollowers:
     def inject(self, arena: Arena) -> Injection:
         """Cut follower → leader on the data plane."""
         at = arena.partition(self.topic, self.partition)
-        (leader,) = LeaderOf(self.topic, self.partition).resolve(arena)
-        followers = [broker for broker in arena.cluster.view().partitions[at].replicas if broker != leader]
+        leader, followers = leader_and_followers(arena, self.topic, self.partition)
         links = tuple(Link(source=str(follower), target=leader) for follower in followers)
         arena.cluster.links.cut(*links)
 
         def confirm() -> str | None:
-            seen = arena.cluster.view().partitions[at]
-            if seen.leader == leader and seen.in_sync == (leader,):
-                return f"in-sync replicas of {self.topic}-{self.partition} shrank to the leader {leader}, which stayed"
-            return None
+            if not leads_alone(arena, at, leader):
+                return None
+            return f"in-sync replicas of {self.topic}-{self.partition} shrank to the leader {leader}, which stayed"
 
         return Injection(
-            target=f"{names((leader,))} from followers {followers}",
+            target=f"{names((leader,))} from followers {list(followers)}",
             confirm=confirm,
             heal=lambda: arena.cluster.links.restore(*links),
             partitions=(at,),

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from chaos.arena import Arena
 from chaos.clients import SyncPoint
-from chaos.cluster import Link, Site, TopicPartition
+from chaos.cluster import Link, Site
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection, names
 from chaos.targets import LeaderOf, Target
+from wire.values import TopicPartition
 
 #: How long a client may take to begin its next operation: the one in flight, slow brokers included.
 SYNC_S = 20.0

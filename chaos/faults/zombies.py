@@ -18,11 +18,7 @@ from chaos.clients import ClientProcess, Succession, SyncPoint
 from chaos.cluster import Link, Site
 from chaos.errors import UnresolvedTargetError
 from chaos.faults.fault import Injection
-
-#: Codes with which brokers fence (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED), and the name that librdkafka gives to both.
-#: The judge counts the same ones (`verification.coverage.coverage`).
-FENCING_CODES = frozenset({47, 90})
-FENCING_NAMES = frozenset({"_FENCED"})
+from verification.vocabulary.history import FENCING_CODES, FENCING_NAMES
 
 #: How long the successor may take: its initialisation waits for the abort of the zombie's transaction, at worst a
 #: coordinator election (broker session 3 s) and a round of markers; 20 s is beyond any of that on a busy machine.

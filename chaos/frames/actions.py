@@ -18,7 +18,7 @@ expect them in order and raise at the next answer, which says something about `a
 before, on a fresh connection of its own to the same broker. The answers are kept as evidence and given to nobody. A
 listener that wants SASL or TLS does not accept such a connection, and the copy says so.
 
-`Answer` answers for the broker. As an action on requests the broker never sees the frame; on responses the broker has
+`Respond` answers for the broker. As an action on requests the broker never sees the frame; on responses the broker has
 done what it was asked, and the client is told something else. It takes an error code, or the whole body.
 
 `Cut` closes the connection, in both directions, instead of delivering.
@@ -33,7 +33,7 @@ from typing import Any, Protocol
 from chaos.frames.selector import Direction, FrameFilter
 
 
-class Action(Protocol):
+class FrameAction(Protocol):
     """What happens to a selected frame."""
 
     @property
@@ -93,7 +93,7 @@ class Duplicate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Respond:
     """Answer for the broker: with `error_code` wherever the response has one, or with this `body`."""
 
     error_code: int | None = None
@@ -116,7 +116,7 @@ class Cut:
         return None
 
 
-def flaw(frames: FrameFilter, action: Action) -> str | None:
+def flaw(frames: FrameFilter, action: FrameAction) -> str | None:
     """Why a rule of these two could do nothing, None when it could."""
     if isinstance(action, Duplicate) and frames.direction is Direction.RESPONSE:
         return "a response cannot be duplicated: no client waits for a second one"

@@ -18,10 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from chaos.frames.actions import Answer, Cut, Delay, Drop, Duplicate, Hold
+from chaos.frames.actions import Cut, Delay, Drop, Duplicate, Hold, Respond
 from chaos.frames.framing import Framer, Whole
-from chaos.frames.request_fields import HEAD, Asked, Reader
-from chaos.frames.response_order import Order, Place
+from chaos.frames.request_fields import HEAD, FrameReader, RequestFrame
+from chaos.frames.response_order import ResponseOrder, ResponseSlot
 from chaos.frames.responses import answer_frame
 from chaos.frames.rule import Disposition, Rule
 from chaos.frames.selector import Direction
@@ -37,11 +37,11 @@ class LinkContext(Protocol):
     """What a connection needs from its link."""
 
     name: str
-    reader: Reader
+    reader: FrameReader
     rules: tuple[Rule, ...]
     frame_bytes_max: int
 
-    def duplicate(self, rule: Rule, number: int, asked: Asked) -> None:
+    def duplicate(self, rule: Rule, number: int, asked: RequestFrame) -> None:
         """Send a met request again, as the rule's action says."""
 
 
@@ -58,13 +58,13 @@ class ConnectionStatus:
     opaque: bool
 
 
-class Connection:
+class RelayedConnection:
     """A client's connection and ours to the broker. `run` returns when both ends are closed."""
 
     def __init__(self, link: LinkContext, number: int, client: Stream, broker: Stream) -> None:
         self.number = number
         self._link, self._client, self._broker = link, client, broker
-        self._order = Order()
+        self._order = ResponseOrder()
         limit = link.frame_bytes_max
         self._asking = Framer(HEAD.size, self._begin_request, lambda: b"", frame_bytes_max=limit)
         self._answering = Framer(4, self._begin_response, self._order.end, frame_bytes_max=limit)
@@ -159,7 +159,7 @@ class Connection:
             return b"", True
         for rule in wanting:
             rule.miss(f"{self._link.reader.apis.get(key, key)} v{version}: passing already, or above the size limit")
-        self._order.expect(Place(correlation_id=correlation_id))
+        self._order.expect(ResponseSlot(correlation_id=correlation_id))
         return b"", False
 
     async def _request(self, frame: Whole) -> None:
@@ -170,25 +170,25 @@ class Connection:
                 return
         await self._forward(asked, None)
 
-    async def _forward(self, asked: Asked, met: tuple[Rule, int] | None) -> bool:
+    async def _forward(self, asked: RequestFrame, met: tuple[Rule, int] | None) -> bool:
         """Let a collected request go on; whether the broker is there to take it."""
         rules = tuple(
             rule for rule in self._link.rules if rule.frames.direction is Direction.RESPONSE and rule.selects(asked)
         )
         if asked.answered():
-            self._order.expect(Place(correlation_id=asked.correlation_id, asked=asked, rules=rules, met=met))
+            self._order.expect(ResponseSlot(correlation_id=asked.correlation_id, asked=asked, rules=rules, met=met))
         # A broker that has ended its side has closed: what is written now ends in its operating system.
         gone = self._broker[0].at_eof()
         return await self._send(Direction.REQUEST, asked.frame) and not gone
 
-    async def _strike_request(self, rule: Rule, number: int, asked: Asked) -> Disposition:
+    async def _strike_request(self, rule: Rule, number: int, asked: RequestFrame) -> Disposition:
         fate = await self._kept(rule, number)
         if fate is not Disposition.DELIVERED:
             return fate
-        if isinstance(rule.action, Answer):
+        if isinstance(rule.action, Respond):
             if asked.answered():
                 ready = answer_frame(asked, rule.action)
-                self._order.expect(Place(correlation_id=asked.correlation_id, ready=ready))
+                self._order.expect(ResponseSlot(correlation_id=asked.correlation_id, ready=ready))
             if not self._answering.inside:
                 await self._send(Direction.RESPONSE, self._order.due())
             return Disposition.ANSWERED
@@ -228,18 +228,18 @@ class Connection:
                 return
         await self._send(Direction.RESPONSE, frame)
 
-    async def _strike_response(self, rule: Rule, number: int, asked: Asked) -> Disposition:
+    async def _strike_response(self, rule: Rule, number: int, asked: RequestFrame) -> Disposition:
         fate = await self._kept(rule, number)
         if fate is not Disposition.DELIVERED:
             return fate
-        if isinstance(rule.action, Answer):
+        if isinstance(rule.action, Respond):
             told = await self._send(Direction.RESPONSE, answer_frame(asked, rule.action))
             return Disposition.ANSWERED if told else Disposition.LOST
         return fate
 
     # ---- both ----
 
-    async def _meet(self, rule: Rule, asked: Asked, strike: Strike, response: bytes | None = None) -> None:
+    async def _meet(self, rule: Rule, asked: RequestFrame, strike: Strike, response: bytes | None = None) -> None:
         """Write a frame into the rule's book, do to it what the rule says, and write down how it ended."""
         answer = None if response is None else response[4:]
         number = rule.meet(asked, link=self._link.name, connection=self.number, answer=answer)
@@ -268,7 +268,7 @@ class Connection:
         return Disposition.DELIVERED
 
 
-Strike = Callable[[Rule, int, Asked], Awaitable[Disposition]]
+Strike = Callable[[Rule, int, RequestFrame], Awaitable[Disposition]]
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:

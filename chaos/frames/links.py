@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from chaos.errors import InjectionError
-from chaos.frames.actions import Action, Duplicate, flaw
-from chaos.frames.connection import CHUNK_BYTES, Connection, ConnectionStatus, Stream, close
-from chaos.frames.request_fields import Asked, Reader
+from chaos.frames.actions import Duplicate, FrameAction, flaw
+from chaos.frames.connection import CHUNK_BYTES, ConnectionStatus, RelayedConnection, Stream, close
+from chaos.frames.request_fields import FrameReader, RequestFrame
 from chaos.frames.resend import ANSWER_WITHIN_S, DIAL_S, send_copy
-from chaos.frames.rule import Copy, MatchedFrame, Rule
+from chaos.frames.rule import MatchedFrame, ResentRequest, Rule
 from chaos.frames.selector import FrameFilter
 from chaos.routes import Endpoint
 from wire.errors import WireError
@@ -41,10 +41,10 @@ Result = TypeVar("Result")
 class FrameLink:
     """One listener and its connections; lives on the links' thread."""
 
-    def __init__(self, name: str, upstream: Endpoint, reader: Reader, frame_bytes_max: int) -> None:
+    def __init__(self, name: str, upstream: Endpoint, reader: FrameReader, frame_bytes_max: int) -> None:
         self.name, self.upstream, self.reader, self.frame_bytes_max = name, upstream, reader, frame_bytes_max
         self.rules: tuple[Rule, ...] = ()
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, RelayedConnection] = {}
         self.problems: list[str] = []
         self._server: asyncio.Server | None = None
         self._numbers = 0
@@ -69,7 +69,7 @@ class FrameLink:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def duplicate(self, rule: Rule, number: int, asked: Asked) -> None:
+    def duplicate(self, rule: Rule, number: int, asked: RequestFrame) -> None:
         """Send a met request again, as the rule's action says."""
         self.spawn(self._duplicate(rule, number, asked))
 
@@ -103,13 +103,13 @@ class FrameLink:
             if isinstance(error, OSError):  # a TimeoutError is one
                 return
             raise
-        self.connections[number] = connection = Connection(self, number, client, broker)
+        self.connections[number] = connection = RelayedConnection(self, number, client, broker)
         try:
             await connection.run()
         finally:
             del self.connections[number]
 
-    async def _duplicate(self, rule: Rule, number: int, asked: Asked) -> None:
+    async def _duplicate(self, rule: Rule, number: int, asked: RequestFrame) -> None:
         assert isinstance(rule.action, Duplicate)
         for _ in range(rule.action.times):
             with suppress(TimeoutError):
@@ -134,7 +134,7 @@ class FrameLinks:
         topic_ids: Mapping[UUID, str] | None = None,
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
-        self.reader = Reader(definitions, topic_ids)
+        self.reader = FrameReader(definitions, topic_ids)
         self._frame_bytes_max = frame_bytes_max
         self._links: dict[str, FrameLink] = {}
         self._rules: list[Rule] = []
@@ -169,7 +169,7 @@ class FrameLinks:
 
         return self._call(f"opening {name}", work())
 
-    def add(self, frames: FrameFilter, action: Action, *, links: tuple[str, ...] = ()) -> Rule:
+    def add(self, frames: FrameFilter, action: FrameAction, *, links: tuple[str, ...] = ()) -> Rule:
         """A rule from now on, for these links, or all (also later ones). Raises InjectionError for what cannot be.
 
         Of several rules the first one that meets a frame acts on it, and the others do not see it.
@@ -200,11 +200,13 @@ class FrameLinks:
 
         self._call("removing a rule", work())
 
-    def resend(self, met: MatchedFrame, *, link: str | None = None, timeout_s: float = ANSWER_WITHIN_S) -> Copy:
+    def resend(
+        self, met: MatchedFrame, *, link: str | None = None, timeout_s: float = ANSWER_WITHIN_S
+    ) -> ResentRequest:
         """Send a met frame's request again, on a connection of its own, to its broker or that of another link."""
         name = met.link if link is None else link
 
-        async def work() -> Copy:
+        async def work() -> ResentRequest:
             if name not in self._links:
                 raise InjectionError(f"there is no frame-aware link {name}; there are {', '.join(self._links)}")
             asked = self.reader.asked(met.request)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from chaos.cluster import TopicPartition
 from chaos.frames.selector import FrameFields
 from wire.codes import codes_in
 from wire.errors import WireError
@@ -26,6 +25,7 @@ from wire.messages import Definitions
 from wire.records import HEADER
 from wire.request import decode_request, decode_response
 from wire.schema import Body
+from wire.values import TopicPartition
 
 HEAD = struct.Struct(">hhi")
 """API key, version and correlation id: what every request begins with behind its length."""
@@ -46,10 +46,10 @@ _MAGIC, _PRODUCER_ID = 3, 9  # places in the header of a record batch
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class RequestFrame:
     """One request as it was seen; the body is read when it is first needed."""
 
-    reader: Reader
+    reader: FrameReader
     frame: bytes = field(repr=False)
     key: int
     version: int
@@ -84,17 +84,17 @@ class Asked:
             return True
 
 
-class Reader:
+class FrameReader:
     """Reads requests by the definitions; `topic_ids` says which topic an id stands for."""
 
     def __init__(self, definitions: Definitions, topic_ids: Mapping[UUID, str] | None = None) -> None:
         self.definitions, self.topic_ids = definitions, dict(topic_ids or {})
         self.apis = {definitions.api_key(api): api for api in definitions.apis()}
 
-    def asked(self, frame: bytes) -> Asked:
+    def asked(self, frame: bytes) -> RequestFrame:
         """A request frame that is long enough to have a head."""
         key, version, correlation_id = HEAD.unpack_from(frame, 4)
-        return Asked(reader=self, frame=frame, key=key, version=version, correlation_id=correlation_id)
+        return RequestFrame(reader=self, frame=frame, key=key, version=version, correlation_id=correlation_id)
 
     def error_codes(self, api: str, version: int, response: bytes) -> tuple[int, ...]:
         """Every error code that a response (without its length) carries, in order; raises WireError."""

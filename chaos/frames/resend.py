@@ -11,7 +11,7 @@ import time
 
 from chaos.frames.connection import close
 from chaos.frames.framing import SIZE_MAX
-from chaos.frames.rule import Copy
+from chaos.frames.rule import ResentRequest
 from chaos.routes import Endpoint
 
 #: Brokers are on this machine: they accept at once, or not at all while they are paused.
@@ -20,7 +20,9 @@ DIAL_S = 5.0
 ANSWER_WITHIN_S = 35.0
 
 
-async def send_copy(to: Endpoint, request: bytes, *, answered: bool, within_s: float = ANSWER_WITHIN_S) -> Copy:
+async def send_copy(
+    to: Endpoint, request: bytes, *, answered: bool, within_s: float = ANSWER_WITHIN_S
+) -> ResentRequest:
     """Send a request with its length to a broker and wait for what it says; never raises for what a broker does."""
     sent_ns: int | None = None
     writer: asyncio.StreamWriter | None = None
@@ -31,20 +33,20 @@ async def send_copy(to: Endpoint, request: bytes, *, answered: bool, within_s: f
         await writer.drain()
         sent_ns = time.monotonic_ns()
         if not answered:
-            return Copy(sent_ns=sent_ns)
+            return ResentRequest(sent_ns=sent_ns)
         async with asyncio.timeout(within_s):
             size = int.from_bytes(await reader.readexactly(4), "big")
             if size > SIZE_MAX:
-                return Copy(sent_ns=sent_ns, problem=f"{to} answered with a frame of {size} bytes")
+                return ResentRequest(sent_ns=sent_ns, problem=f"{to} answered with a frame of {size} bytes")
             answer = await reader.readexactly(size)
-        return Copy(sent_ns=sent_ns, answered_ns=time.monotonic_ns(), answer=answer)
+        return ResentRequest(sent_ns=sent_ns, answered_ns=time.monotonic_ns(), answer=answer)
     except asyncio.IncompleteReadError:
-        return Copy(sent_ns=sent_ns, problem=f"{to} closed the connection instead of answering")
+        return ResentRequest(sent_ns=sent_ns, problem=f"{to} closed the connection instead of answering")
     except TimeoutError:
         what = f"accept within {DIAL_S:g} s" if sent_ns is None else f"answer within {within_s:g} s"
-        return Copy(sent_ns=sent_ns, problem=f"{to} did not {what}")
+        return ResentRequest(sent_ns=sent_ns, problem=f"{to} did not {what}")
     except OSError as error:
-        return Copy(sent_ns=sent_ns, problem=f"{to}: {error}")
+        return ResentRequest(sent_ns=sent_ns, problem=f"{to}: {error}")
     finally:
         if writer is not None:
             await close(writer)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from chaos.frames.request_fields import Asked
+from chaos.frames.request_fields import RequestFrame
 from chaos.frames.rule import Rule
 
 #: Clients keep 5 requests in flight, librdkafka at most a million; requests without answer must not pile up for ever.
@@ -19,24 +19,24 @@ PLACES_MAX = 10_000
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Place:
+class ResponseSlot:
     """Where the answer to one request belongs, and who is interested in it."""
 
     correlation_id: int
-    asked: Asked | None = None
+    asked: RequestFrame | None = None
     rules: tuple[Rule, ...] = ()
     met: tuple[Rule, int] | None = None
     ready: bytes | None = None
 
 
 @dataclass(slots=True)
-class Order:
+class ResponseOrder:
     """The places of one connection; `current` is that of the response which is passing now."""
 
-    current: Place | None = None
-    _places: deque[Place] = field(default_factory=deque)
+    current: ResponseSlot | None = None
+    _places: deque[ResponseSlot] = field(default_factory=deque)
 
-    def expect(self, place: Place) -> None:
+    def expect(self, place: ResponseSlot) -> None:
         """A request goes on, or was answered by us."""
         self._places.append(place)
         if len(self._places) > PLACES_MAX:

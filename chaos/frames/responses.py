@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from chaos.frames.actions import Answer
-from chaos.frames.request_fields import Asked
+from chaos.frames.actions import Respond
+from chaos.frames.request_fields import RequestFrame
 from wire.errors import FieldError
 from wire.request import response_header_version
 from wire.schema import Body
@@ -19,7 +19,7 @@ from wire.schema import Body
 _NOBODY = -1
 
 
-def answer_frame(asked: Asked, answer: Answer) -> bytes:
+def answer_frame(asked: RequestFrame, answer: Respond) -> bytes:
     """The response with its length; raises WireError where the request or its response cannot be read or written."""
     definitions = asked.reader.definitions
     body = answer.body

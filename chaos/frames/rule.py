@@ -20,8 +20,8 @@ from enum import StrEnum
 from typing import Any
 
 from chaos.errors import InjectionError
-from chaos.frames.actions import Action, Answer
-from chaos.frames.request_fields import Asked
+from chaos.frames.actions import FrameAction, Respond
+from chaos.frames.request_fields import RequestFrame
 from chaos.frames.responses import answer_frame
 from chaos.frames.selector import Direction, FrameFilter
 from wire.errors import WireError
@@ -42,7 +42,7 @@ class Disposition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class ResentRequest:
     """A request that was sent once more, on a connection of its own; `answer` is the response without its length.
 
     `problem` says why there is no answer.
@@ -75,7 +75,7 @@ class MatchedFrame:
     ended_ns: int | None = None
     answer: bytes | None = field(default=None, repr=False)
     answered_ns: int | None = None
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[ResentRequest, ...] = ()
 
     @property
     def size(self) -> int:
@@ -89,7 +89,7 @@ class Rule:
     def __init__(
         self,
         frames: FrameFilter,
-        action: Action,
+        action: FrameAction,
         *,
         links: frozenset[str],
         api_key: int | None,
@@ -160,14 +160,14 @@ class Rule:
         """Whether a request with this API key could be selected."""
         return self._api_key is None or self._api_key == key
 
-    def selects(self, asked: Asked) -> bool:
+    def selects(self, asked: RequestFrame) -> bool:
         """Whether a request fits (and can be answered, where that is the action); what cannot be read does not."""
         if not self.active or not self.may_want(asked.key):
             return False
         try:
             if self.frames.needs_facts and not self.frames.fits(asked.facts()):
                 return False
-            if isinstance(self.action, Answer):
+            if isinstance(self.action, Respond):
                 answer_frame(asked, self.action)
         except WireError as error:
             self.miss(f"{asked.api} v{asked.version}: {error}")
@@ -186,7 +186,7 @@ class Rule:
             if reason in self._missed or len(self._missed) < REASONS_MAX:
                 self._missed[reason] += 1
 
-    def meet(self, asked: Asked, *, link: str, connection: int, answer: bytes | None = None) -> int:
+    def meet(self, asked: RequestFrame, *, link: str, connection: int, answer: bytes | None = None) -> int:
         """Write down a frame; its number."""
         now_ns = time.monotonic_ns()
         with self._changed:
@@ -216,7 +216,7 @@ class Rule:
             if number in self._met:
                 self._keep(replace(self._met[number], **known))
 
-    def copied(self, number: int, copy: Copy) -> None:
+    def copied(self, number: int, copy: ResentRequest) -> None:
         """Write down a copy's end."""
         with self._changed:
             if number in self._met:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chaos.cluster import TopicPartition
+from wire.values import TopicPartition
 
 
 class Direction(StrEnum):

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from chaos import cluster as chaos
 from chaos.cluster import BrokerId
 from fixtures.clusters.errors import ClusterError
 from runner.protocol.toolkit import brokers
@@ -41,7 +40,7 @@ def leader(case: CaseContext, at: TopicPartition) -> BrokerId | None:
 
 
 def _seen(case: CaseContext, at: TopicPartition) -> BrokerId | None:
-    return case.cluster.view().partitions[chaos.TopicPartition(topic=at.topic, partition=at.partition)].leader
+    return case.cluster.view().partitions[at].leader
 
 
 def await_leaderless(case: CaseContext, at: TopicPartition) -> None:

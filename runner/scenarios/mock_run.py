@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from chaos.arena import Arena
-from chaos.cluster import BrokerId, ClusterView, Link, Position, Site, TopicPartition
+from chaos.cluster import BrokerId, ClusterView, Link, Position, Site
 from chaos.errors import InjectionError
 from chaos.no_links import NoLinks
 from fixtures.clients.mock_cluster import MockCluster
@@ -22,6 +22,7 @@ from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence import transaction_log_file
 from verification.vocabulary.experiment import Experiment, Topic
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
+from wire.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

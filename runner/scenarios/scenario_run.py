@@ -12,12 +12,9 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
-from chaos.cluster import TopicPartition
-from chaos.nemesis import Applied
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
@@ -35,6 +32,7 @@ from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from wire.errors import WireError
 from wire.messages import Definitions
+from wire.values import TopicPartition
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
@@ -133,9 +131,9 @@ class ScenarioRun:
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
         self._sampler.start()
 
-    def record_fault(self, applied: Applied) -> None:
+    def record_fault(self, step: FaultRecord) -> None:
         """Put one step of the schedule into the history."""
-        self.recorder.record(FaultRecord(**asdict(applied)))
+        self.recorder.record(step)
 
     def recover(self, *, timeout_s: float) -> None:
         """Wait until every broker is back, every link open and every replica in sync, while clients go on working.

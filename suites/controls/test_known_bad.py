@@ -12,7 +12,7 @@ from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
 from chaos.faults.sites import LoseResponses
 from chaos.faults.zombies import PausedZombie
 from chaos.schedule import Step
-from fixtures.workloads import Copy, IdempotentAppend, OrderFanOut
+from fixtures.workloads import CopyWorkload, IdempotentAppend, OrderFanOut
 from runner.scenarios.scenario import THREE_BROKERS, RunScenario, convict, librdkafka, smoke
 from verification.vocabulary.experiment import Floor
 
@@ -48,7 +48,7 @@ def test_copier_that_writes_then_commits_offsets(run: RunScenario) -> None:
     """A copier that dies between writing and committing its offsets makes its successor write again."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=2, order="write-then-offsets"),
+        workload=CopyWorkload(partitions=2, order="write-then-offsets"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN), hold_s=2),),
         floors=STRUCK,
     )
@@ -59,7 +59,7 @@ def test_copier_that_commits_offsets_then_writes(run: RunScenario) -> None:
     """A copier that dies between committing its offsets and writing leaves inputs without outputs."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=2, order="offsets-then-write"),
+        workload=CopyWorkload(partitions=2, order="offsets-then-write"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN), hold_s=2),),
         floors=STRUCK,
     )
@@ -70,7 +70,7 @@ def test_copier_that_never_comes_back(run: RunScenario) -> None:
     """The outputs of a copier that dies before committing its offsets, and has no successor, have no offset."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=2, members=1, order="write-then-offsets"),
+        workload=CopyWorkload(partitions=2, members=1, order="write-then-offsets"),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BETWEEN, replaced=False), hold_s=2),),
         floors=STRUCK,
         copies_on=False,

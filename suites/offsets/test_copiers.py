@@ -8,7 +8,7 @@ from chaos.faults.clients import KillClient
 from chaos.faults.sites import CutSite
 from chaos.schedule import Step
 from chaos.targets import GroupCoordinator
-from fixtures.workloads import Copy
+from fixtures.workloads import CopyWorkload
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunScenario, requirement
 from verification.vocabulary.experiment import Floor
 
@@ -28,7 +28,7 @@ def test_copier_killed_in_mid_transaction(run: RunScenario) -> None:
     """A copier killed before its commit leaves no output, and its successor copies each input exactly once."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=PARTITIONS, transaction_timeout_s=6.0),
+        workload=CopyWorkload(partitions=PARTITIONS, transaction_timeout_s=6.0),
         schedule=(Step(fault=KillClient("copier", SyncPoint.BEFORE_COMMIT), hold_s=3),),
         floors=COPYING,
     )
@@ -39,7 +39,7 @@ def test_copier_cut_from_its_group_coordinator(run: RunScenario) -> None:
     """A copier that lost its group in mid-transaction cannot commit inputs that another member has taken over."""
     run(
         cluster=THREE_BROKERS,
-        workload=Copy(partitions=PARTITIONS, apart=True),
+        workload=CopyWorkload(partitions=PARTITIONS, apart=True),
         # Its outputs are written and its offsets are not; it tries to commit the offsets when its session (6 s) is over.
         schedule=(Step(fault=CutSite(Site("zombie"), GroupCoordinator(), held=SyncPoint.BEFORE_OFFSETS), hold_s=9),),
         floors=(*COPYING, Floor(name="refused_members", need=1)),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos import frames
-from chaos.frames import Action, Cut, Direction, FrameFilter, Hold
+from chaos.frames import Cut, Direction, FrameAction, FrameFilter, Hold
 from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
 from runner.protocol.toolkit import groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
@@ -178,10 +178,10 @@ def test_nothing_is_appended_that_cannot_be_verified(case: CaseContext) -> None:
     one, two, coordinator = case.brokers
     (at,) = replicas.placed(case, [one, two, coordinator])
     producer = _owner(case, coordinator)
-    attacks: tuple[tuple[str, Action], ...] = (
-        ("the coordinator loads", frames.Answer(error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS))),
-        ("the coordinator is not available", frames.Answer(error_code=int(Code.COORDINATOR_NOT_AVAILABLE))),
-        ("the coordinator is another one", frames.Answer(error_code=int(Code.NOT_COORDINATOR))),
+    attacks: tuple[tuple[str, FrameAction], ...] = (
+        ("the coordinator loads", frames.Respond(error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS))),
+        ("the coordinator is not available", frames.Respond(error_code=int(Code.COORDINATOR_NOT_AVAILABLE))),
+        ("the coordinator is another one", frames.Respond(error_code=int(Code.NOT_COORDINATOR))),
         ("the connection ends", Cut()),
     )
     if case.transaction_version is TransactionVersion.TV1:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from chaos.clients import ClientProcess, Succession, SyncPoint
-from chaos.cluster import BrokerId, Link, Position, Site, TopicPartition
+from chaos.cluster import BrokerId, Link, Position, Site
 from chaos.errors import FutileFaultError, InjectionError
 from chaos.faults import sites
 from chaos.faults.brokers import CrashBroker
@@ -17,19 +17,20 @@ from chaos.faults.fault import Fault
 from chaos.faults.network import IsolateBrokers
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
-from chaos.nemesis import Applied, Nemesis
+from chaos.nemesis import Nemesis
 from chaos.schedule import Step
 from chaos.targets import FollowerOf, LeaderOf, TransactionCoordinatorOf
 from tests.support.fake_cluster import FakeClients, FakeCluster, arena
 from tests.verification.test_coverage import evidence
 from verification.coverage import coverage
 from verification.vocabulary.history import FaultRecord
+from wire.values import TopicPartition
 
 LEADER = LeaderOf("billing-events", 0)
 APP, ZOMBIE = Site("app"), Site("zombie")
 
 
-def applied(fault: Fault, on: object, *, step: Step | None = None, **more: object) -> Applied:
+def applied(fault: Fault, on: object, *, step: Step | None = None, **more: object) -> FaultRecord:
     """What the nemesis records of one step, without waiting."""
     nemesis = Nemesis(
         arena=on,  # type: ignore[arg-type]

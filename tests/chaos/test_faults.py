@@ -22,9 +22,9 @@ from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
-from chaos.frames import Answer, Cut, FrameFilter
+from chaos.frames import Cut, FrameFilter, Respond
 from chaos.link_targets import BetweenBrokers, FromSite
-from chaos.nemesis import LOOK_EVERY_S, Applied, Nemesis
+from chaos.nemesis import LOOK_EVERY_S, Nemesis
 from chaos.schedule import Step, duration_s
 from chaos.targets import (
     AllBrokers,
@@ -37,6 +37,8 @@ from chaos.targets import (
 )
 from tests.support.fake_cluster import FakeClients, FakeCluster, arena
 from verification.coverage import coverage
+from verification.vocabulary.history import FaultRecord
+from wire.codes import ErrorCode
 
 LEADER = LeaderOf("billing-events", 0)
 APP = Site("app")
@@ -66,7 +68,7 @@ EFFECTIVE: list[Fault] = [
         on=FromSite(APP, TransactionCoordinatorOf(0)),
         frames=FrameFilter(api="EndTxn"),
         producer=0,
-        action=Answer(error_code=14),
+        action=Respond(error_code=14),
     ),
     TamperFrames(on=BetweenBrokers(AllBrokers(), LEADER), frames=FrameFilter(api="EndTxn"), action=Cut()),
 ]
@@ -86,7 +88,7 @@ def healed(cluster: FakeCluster, clients: FakeClients) -> bool:
 class Book:
     """What a nemesis recorded and told; `nemesis` makes one that writes into it."""
 
-    records: list[Applied] = field(default_factory=list)
+    records: list[FaultRecord] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
     def nemesis(self, in_arena: object, *, interrupt_after: int | None = None) -> Nemesis:
@@ -288,8 +290,9 @@ def test_a_schedule_lasts_at_least_its_steps() -> None:
 
 def test_nemesis_and_judge_mean_the_same_by_fencing() -> None:
     """A zombie whose answer confirms the fault also counts for the floor, or the run could never be conclusive."""
-    assert zombies.FENCING_CODES <= coverage.FENCING_CODES
-    assert zombies.FENCING_NAMES <= coverage.FENCING_NAMES
+    assert zombies.FENCING_CODES is coverage.FENCING_CODES
+    assert zombies.FENCING_NAMES is coverage.FENCING_NAMES
+    assert {int(ErrorCode.INVALID_PRODUCER_EPOCH), int(ErrorCode.PRODUCER_FENCED)} <= coverage.FENCING_CODES
 
 
 def test_what_a_fault_felled_before_it_failed_is_put_right() -> None:

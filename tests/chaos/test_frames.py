@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.cluster import TopicPartition
 from chaos.errors import InjectionError
 from chaos.frames import (
-    Answer,
     Cut,
     Delay,
     Direction,
@@ -21,6 +19,7 @@ from chaos.frames import (
     FrameLinks,
     Hold,
     MatchedFrame,
+    Respond,
 )
 from chaos.routes import Endpoint
 from runner.protocol.toolkit.tampering import Tampered
@@ -40,6 +39,7 @@ from tests.support.wire_definitions import definitions
 from wire.codes import code_name
 from wire.deadline import Deadline
 from wire.errors import CorrelationError, DeadlineError, DisconnectedError
+from wire.values import TopicPartition
 
 # Long enough for bytes that are let through to arrive, in tests of bytes that are not.
 SILENCE_S = 0.3
@@ -312,7 +312,7 @@ def test_an_error_code_is_said_where_the_api_says_errors(
 ) -> None:
     """The client reads the code for all that it asked about, and the broker never saw the request."""
     api, version, body = asked
-    links.add(FrameFilter(api=api), Answer(error_code=51))
+    links.add(FrameFilter(api=api), Respond(error_code=51))
     with client(at) as one:
         pending = one.send(request(api, body, version))
         answer = one.receive_bytes(pending)
@@ -323,7 +323,7 @@ def test_an_error_code_is_said_where_the_api_says_errors(
 def test_our_answer_waits_for_its_turn(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """It leaves behind the answer to an earlier request, and before that to a later one."""
     held = links.add(FrameFilter(api="Heartbeat", direction=Direction.RESPONSE, count=1), Hold())
-    links.add(ENDS, Answer(body={"ErrorCode": 47}))
+    links.add(ENDS, Respond(body={"ErrorCode": 47}))
     with client(at) as one:
         pending = [one.send(each) for each in (heartbeat(), end_txn(), heartbeat())]
         broker.await_frames(2)
@@ -337,7 +337,7 @@ def test_our_answer_waits_for_its_turn(links: FrameLinks, broker: FrameBroker, a
 
 def test_an_answered_response_hides_what_the_broker_said(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """The broker has done it; the client is told otherwise; what the broker said is kept."""
-    rule = links.add(RESPONSES, Answer(error_code=51))
+    rule = links.add(RESPONSES, Respond(error_code=51))
     with client(at) as one:
         assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
     assert len(broker.frames) == 1
@@ -350,7 +350,7 @@ def test_a_request_without_answer_takes_no_place_in_the_order(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
     """Produce with Acks 0 before a request that we answer: ours does not wait for the broker's."""
-    links.add(ENDS, Answer(error_code=51))
+    links.add(ENDS, Respond(error_code=51))
     links.add(FrameFilter(api="Produce"), Delay(delay_s=0.01))
     with client(at) as one:
         one.send(produce(8, {"Name": "t"}, acks=0))
@@ -382,7 +382,7 @@ def test_rules_that_can_do_nothing_are_refused(links: FrameLinks) -> None:
         (FrameFilter(count=0), Hold(), "selects no frame"),
         (FrameFilter(skip=-1), Hold(), "cannot be skipped"),
         (RESPONSES, Duplicate(), "cannot be duplicated"),
-        (ENDS, Answer(), "either an error code or a body"),
+        (ENDS, Respond(), "either an error code or a body"),
         (ENDS, Delay(delay_s=0), "delay of 0 s"),
         (ENDS, Duplicate(times=0), "0 copies"),
     ):

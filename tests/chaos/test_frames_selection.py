@@ -9,8 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from chaos.cluster import TopicPartition
-from chaos.frames import Answer, Delay, Direction, Disposition, FrameFilter, FrameLinks
+from chaos.frames import Delay, Direction, Disposition, FrameFilter, FrameLinks, Respond
 from chaos.routes import Endpoint
 from tests.support.servers.frame_broker import (
     FrameBroker,
@@ -26,6 +25,7 @@ from tests.support.servers.wire_peer import PATIENT_S
 from tests.support.wire_definitions import definitions
 from wire.primitives import Raw
 from wire.request import Request
+from wire.values import TopicPartition
 
 AT = TopicPartition(topic="t", partition=3)
 TOPIC_ID = UUID(int=7)
@@ -114,7 +114,7 @@ def test_a_frame_is_selected_by_each_thing_it_says_and_by_no_other(
 
 def test_skipping_and_counting_go_across_connections(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """Of five frames on two connections the first two pass, the next two are met, and the last passes."""
-    rule = links.add(FrameFilter(api="EndTxn", skip=2, count=2), Answer(error_code=51))
+    rule = links.add(FrameFilter(api="EndTxn", skip=2, count=2), Respond(error_code=51))
     with client(at) as one, client(at) as two:
         codes = [each.receive(each.send(end_txn()))["ErrorCode"] for each in (one, two, one, two, one)]
     links.remove(rule)
@@ -125,7 +125,7 @@ def test_skipping_and_counting_go_across_connections(links: FrameLinks, broker: 
 def test_a_response_is_selected_by_its_request(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """Only the answers about "x" are changed, and counted when they come."""
     frames = FrameFilter(direction=Direction.RESPONSE, transactional_id="x", skip=1)
-    rule = links.add(frames, Answer(body={"ErrorCode": 51}))
+    rule = links.add(frames, Respond(body={"ErrorCode": 51}))
     with client(at) as one:
         codes = [one.receive(one.send(end_txn(name)))["ErrorCode"] for name in ("x", "y", "x", "y", "x")]
     links.remove(rule)
@@ -135,8 +135,8 @@ def test_a_response_is_selected_by_its_request(links: FrameLinks, broker: FrameB
 def test_the_first_rule_that_meets_a_frame_acts(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """The second one sees only what the first one let pass."""
     rules = [
-        links.add(FrameFilter(api="EndTxn", count=1), Answer(error_code=51)),
-        links.add(FrameFilter(transactional_id="x"), Answer(error_code=48)),
+        links.add(FrameFilter(api="EndTxn", count=1), Respond(error_code=51)),
+        links.add(FrameFilter(transactional_id="x"), Respond(error_code=48)),
     ]
     with client(at) as one:
         codes = [one.receive(one.send(end_txn()))["ErrorCode"] for _ in range(3)]
@@ -147,7 +147,7 @@ def test_the_first_rule_that_meets_a_frame_acts(links: FrameLinks, broker: Frame
 
 def test_a_rule_for_one_link_leaves_others_alone(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """Also one that is opened after the rule was made."""
-    rule = links.add(FrameFilter(), Answer(error_code=51), links=("later",))
+    rule = links.add(FrameFilter(), Respond(error_code=51), links=("later",))
     later = links.open("later", broker.at)
     with client(at) as one, client(later) as two:
         assert one.receive(one.send(end_txn()))["ErrorCode"] == 0
@@ -190,7 +190,7 @@ def test_rules_come_and_go_under_traffic(links: FrameLinks, broker: FrameBroker,
 
 def test_what_cannot_be_read_passes_and_is_counted(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
     """A version nobody defines, a body that is none, and a frame above the limit: passed on, and said."""
-    rule = links.add(FrameFilter(transactional_id="x"), Answer(error_code=51))
+    rule = links.add(FrameFilter(transactional_id="x"), Respond(error_code=51))
     future = Request.of(definitions(), "EndTxn", 99, Raw(b"?"), header_version=2)
     broken = Request.of(definitions(), "EndTxn", 3, Raw(b"\x7f?"))
     large = produce(12, {"Name": "t"}, size=1 << 17)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.errors import InjectionError
-from chaos.frames import Answer, Delay, Direction, Disposition, FrameFilter, FrameLinks, Hold
+from chaos.frames import Delay, Direction, Disposition, FrameFilter, FrameLinks, Hold, Respond
 from chaos.frames.framing import SIZE_MAX, Framer, Whole
 from chaos.routes import Endpoint
 from tests.chaos.test_links import EchoServer, free_endpoint
@@ -307,7 +307,7 @@ def test_our_answer_does_not_get_into_the_middle_of_a_passing_one(links: FrameLi
         peer.socket.sendall(b"rest")
         peer.await_end()
 
-    rule = links.add(FrameFilter(api="EndTxn"), Answer(error_code=51))
+    rule = links.add(FrameFilter(api="EndTxn"), Respond(error_code=51))
     with broker(script) as (host, port), dialled(links.open("a", Endpoint(host=host, port=port))) as connection:
         connection.sendall(b"\x00\x00\x00\x03tok")
         assert exactly(connection, 8) == b"\x00\x00\x00\x08half"
@@ -327,7 +327,7 @@ def test_one_slow_connection_does_not_slow_another(links: FrameLinks) -> None:
             stuck.settimeout(SILENCE_S)
             with suppress(TimeoutError):
                 stuck.sendall(struct.pack(">i", SIZE_MAX) + bytes(SIZE_MAX >> 1))
-            rule = links.add(FrameFilter(api="EndTxn"), Answer(error_code=51))
+            rule = links.add(FrameFilter(api="EndTxn"), Respond(error_code=51))
             with client(links.open("app→2", other.at)) as one:
                 assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
             assert rule.count == 1

@@ -13,12 +13,12 @@ import requests
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
-from chaos.cluster import BrokerId, Link, Site, TopicPartition
+from chaos.cluster import BrokerId, Link, Site
 from chaos.errors import FutileFaultError, InjectionError, LinkError, UnresolvedTargetError
 from chaos.faults.fault import Injection
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
-from chaos.frames import Answer, Delay, Duplicate, FrameFilter, FrameLinks, Hold
+from chaos.frames import Delay, Duplicate, FrameFilter, FrameLinks, Hold, Respond
 from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.links import ToxiproxyMesh
 from chaos.routes import Endpoint, Route
@@ -33,6 +33,7 @@ from tests.support.servers.frame_broker import FrameBroker, client, end_txn, fra
 from tests.support.wire_definitions import definitions
 from wire.deadline import Deadline
 from wire.errors import DeadlineError, DisconnectedError
+from wire.values import TopicPartition
 
 SITE = Link(source="app", target=BrokerId(1))
 PEER = Link(source="2", target=BrokerId(1))
@@ -85,7 +86,7 @@ def code(mesh: ToxiproxyMesh, link: Link = SITE) -> int:
 def led(mesh: ToxiproxyMesh, links: FrameLinks) -> None:
     """Lead the site's link through a frame-aware one that answers 51."""
     at = links.open(str(SITE), mesh.destination(SITE))
-    links.add(FrameFilter(api="EndTxn"), Answer(error_code=51))
+    links.add(FrameFilter(api="EndTxn"), Respond(error_code=51))
     mesh.redirect(SITE, at)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from chaos.cluster import BrokerId, ClusterView, Link, Site, TopicPartition
+from chaos.cluster import BrokerId, ClusterView, Link, Site
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.runtime import RunningCluster
+from wire.values import TopicPartition
 
 APP, OBSERVER = Site("app"), Site("observer")
 # Faults show within 6 s on a quiet machine; tests run on busy ones too.

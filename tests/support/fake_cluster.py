@@ -15,10 +15,11 @@ from functools import cache
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, FailedResponse, Succession, SyncPoint
-from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site, TopicPartition
+from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site
 from chaos.routes import Endpoint
 from tests.support.wire_definitions import definitions
 from wire.request import Request
+from wire.values import TopicPartition
 
 BILLING = TopicPartition(topic="r-billing-events", partition=0)
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.targets import LEADERLESS
+from chaos import targets
 from tests.support.planted.files import write
 from tests.support.planted.histories import Planted
 from tests.verification.test_coverage import S, evidence, fault, initialised, transaction
@@ -19,6 +19,7 @@ from verification.evidence.rows import small_rows
 from verification.evidence.run_evidence import RunEvidence, read_run
 from verification.vocabulary.experiment import Topic, TopicRole
 from verification.vocabulary.history import (
+    LEADERLESS,
     UNSEEN,
     Action,
     Entry,
@@ -223,7 +224,7 @@ def test_a_moment_at_which_nobody_could_say_is_not_leaderless() -> None:
 
 def test_faults_and_evidence_say_the_same_of_a_partition_without_a_leader() -> None:
     """What a proof says is what commits are counted by."""
-    assert fault_measures.LEADERLESS == LEADERLESS
+    assert fault_measures.LEADERLESS is targets.LEADERLESS
 
 
 def test_held_up_is_what_a_fault_kept_from_ending() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from chaos.cluster import TopicPartition
 from chaos.faults.late_duplicate import answered_late
 from tests.support.planted.files import write
 from tests.support.planted.histories import Planted
@@ -21,6 +20,7 @@ from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import NO_LEADER, UNSEEN, FaultRecord, Operation, Outcome, Sample
 from verification.vocabulary.violations import RawViolation
+from wire.values import TopicPartition
 
 S = 1_000_000_000
 MARKED, UNMARKED = (0, 0), (1, 0)

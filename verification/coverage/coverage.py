@@ -18,12 +18,16 @@ from verification.coverage import fault_measures
 from verification.coverage.fault_measures import last_heal_ns, transactional
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.errors import UnknownFloorError
-from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
+from verification.vocabulary.history import (
+    FENCING_CODES,
+    FENCING_NAMES,
+    Action,
+    FaultRecord,
+    Intent,
+    Operation,
+    Outcome,
+)
 from verification.vocabulary.verdict import CoverageItem
-
-#: Answers that mean "a newer instance owns this transactional id" (protocol codes; librdkafka's own is _FENCED).
-FENCING_NAMES = frozenset({"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "_FENCED"})
-FENCING_CODES = frozenset({90, 47, -144})
 
 
 def worked(evidence: RunEvidence) -> tuple[Operation, ...]:

@@ -21,6 +21,7 @@ from verification.evidence import lso_samples
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import Isolation
 from verification.vocabulary.history import (
+    LEADERLESS,
     NO_LEADER,
     Action,
     FaultRecord,
@@ -38,8 +39,6 @@ REFUSED_MEMBER = frozenset({22, 25, 27, 82})
 REFUSED_MEMBER_NAME = "CommitFailedException"
 #: An operation of any workload ends within a fraction of this when nothing is in its way.
 HELD_UP_S = 2.0
-#: How the proof of a fault says, after the name of a partition, that it has no leader; `chaos.targets` writes the same.
-LEADERLESS = "has no leader"
 
 
 def transactional(operation: Operation) -> bool:

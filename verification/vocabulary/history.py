@@ -19,6 +19,12 @@ from verification.vocabulary.strict_json import Float64, Int64
 #: Instead of a broker id: the metadata says that the partition has no leader; nobody could say who leads.
 NO_LEADER = -1
 UNSEEN = -2
+#: How the proof of a fault says, after the name of a partition, that it has no leader; commits are counted by it.
+LEADERLESS = "has no leader"
+#: Answers that mean "a newer instance owns this transactional id": INVALID_PRODUCER_EPOCH, PRODUCER_FENCED, and the
+#: code and name that librdkafka has for both.
+FENCING_CODES = frozenset({47, 90, -144})
+FENCING_NAMES = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "_FENCED"})
 
 
 class Outcome(StrEnum):

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from chaos import cluster as chaos
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
 from runner.protocol.toolkit.context import CaseContext
@@ -107,9 +106,8 @@ def elected(case: CaseContext, at: TopicPartition, *, instead_of: int) -> int:
     The cluster's witness is asked first, because a broker that is cut off still takes itself for the leader. Then every
     remaining broker is asked: they learn of the new leader one after the other, and name the old one until then.
     """
-    place = chaos.TopicPartition(topic=at.topic, partition=at.partition)
     seen = case.poll_until(
-        lambda: case.cluster.view().partitions[place].leader,
+        lambda: case.cluster.view().partitions[at].leader,
         lambda leader: leader not in {None, instead_of},
         within_s=ELECTED_WITHIN_S,
     )

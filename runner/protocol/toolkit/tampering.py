@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chaos.cluster import BrokerId, Link
-from chaos.frames import Action, FrameFilter, FrameLinks, MatchedFrame, Rule
+from chaos.frames import FrameAction, FrameFilter, FrameLinks, MatchedFrame, Rule
 from fixtures.clusters.local.cluster import LocalCluster
 from runner.protocol.toolkit.context import CaseContext
 from wire.codes import code_name
@@ -64,7 +64,7 @@ class Tampered:
 
 
 @contextmanager
-def tampered(case: CaseContext, frames: FrameFilter, action: Action, *links: Link) -> Iterator[Tampered]:
+def tampered(case: CaseContext, frames: FrameFilter, action: FrameAction, *links: Link) -> Iterator[Tampered]:
     """Apply an action to the frames on these links; frames that are held at the end are released."""
     local = isinstance(case.cluster, LocalCluster)
     case.require("brokers are local processes with links, on which single requests can be held", local, True)

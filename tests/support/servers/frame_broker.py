@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from chaos.frames import FrameLinks
-from chaos.frames.request_fields import Reader
+from chaos.frames.request_fields import FrameReader
 from chaos.routes import Endpoint
 from tests.support.servers.wire_peer import PATIENT_S, Peer
 from tests.support.wire_definitions import definitions
@@ -34,7 +34,7 @@ class FrameBroker:
         """What it answers to an API instead of defaults."""
         self.ended: set[int] = set()
         """The connections whose clients have ended their side."""
-        self._apis = Reader(definitions()).apis
+        self._apis = FrameReader(definitions()).apis
         self._changed = threading.Condition()
         self._peers: list[Peer] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
