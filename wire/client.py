@@ -1,7 +1,7 @@
-"""The questions of the suite, on top of ``wire.router``: where logs end, what transactions and groups are up to.
+"""The requests of the suite by name: ends of logs, states of transactions and producers, offsets of groups, topics.
 
-What is asked again, and after what, is stated at each question; see the router for the two kinds. Answers that have
-many fields are given as the protocol names them.
+Each method says after which errors it asks again; ``wire.router`` explains the two kinds. Answers with many fields
+keep the names of the protocol.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wire.router import Router, check
 from wire.schema import Body
 from wire.values import LATEST, CommittedOffset, CoordinatorType, Isolation, Producer, TopicPartition
 
-# With these a broker says that it is not the one, not ready, or still busy with the transaction before.
+# With these a broker says that it is the wrong one, not ready, or still busy with the transaction before.
 UNDONE = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,7 +31,7 @@ UNDONE = frozenset(
 
 
 class Client(Router):
-    """A router that knows the questions by name."""
+    """A router with a method per request."""
 
     def list_offsets(
         self,
@@ -74,7 +74,7 @@ class Client(Router):
         return self.until("the metadata quorum", ask, deadline)
 
     def describe_transactions(self, ids: Iterable[str], deadline: Deadline | None = None) -> dict[str, Body]:
-        """Each transaction as its coordinator has it (3.0+); ids that it does not know are left out.
+        """The state of each transaction at its coordinator (3.0+), without ids that it does not know.
 
         TransactionState ("Empty", "Ongoing", "PrepareCommit" …), ProducerId, ProducerEpoch, TransactionTimeoutMs,
         TransactionStartTimeMs, Topics.
@@ -143,8 +143,8 @@ class Client(Router):
     ) -> Producer:
         """A producer id; for a transactional id its next epoch, which fences the one before.
 
-        ``producer`` is the current id and epoch of a producer that continues (KIP-360, 2.5+). Repeated only while the
-        coordinator answers that it did nothing, or is still completing the transaction before (51).
+        ``producer`` is the current id and epoch of a producer that continues (KIP-360, 2.5+). It is repeated only while
+        the coordinator answers that it did nothing, or is still completing the transaction before (51).
         """
         body: Body = {"TransactionalId": transactional_id, "TransactionTimeoutMs": transaction_timeout_ms}
         if producer is not None:
@@ -168,9 +168,9 @@ class Client(Router):
         require_stable: bool = True,
         deadline: Deadline | None = None,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What a group committed for the partitions, or for all that it has; -1 where it committed nothing.
+        """The committed offsets of a group for the partitions, or for all that it has; -1 where there is none.
 
-        ``require_stable`` (2.5+) raises BrokerError(88) where a transaction on the offsets is still undecided. Asked at
+        ``require_stable`` (2.5+) raises BrokerError(88) where a transaction on the offsets is still undecided. It uses
         v7 or below: the versions above say the same in other words.
         """
         topics = None
@@ -201,7 +201,7 @@ class Client(Router):
         """Create topics with so many partitions each, and wait until each partition's leader answers for it.
 
         Metadata names a leader before that broker knows of it: the first Produce would be refused with 6.
-        Repeated only after NOT_CONTROLLER; a topic that exists is BrokerError(36).
+        It is repeated only after NOT_CONTROLLER. Raises BrokerError(36) for a topic that exists.
         """
         deadline = deadline or self.deadline()
         settings = [{"Name": name, "Value": value} for name, value in (configs or {}).items()]
@@ -223,9 +223,9 @@ class Client(Router):
         self.list_offsets(created, deadline=deadline)
 
     def delete_topics(self, names: Iterable[str], deadline: Deadline | None = None) -> None:
-        """Delete topics. Repeated only after NOT_CONTROLLER; a topic that does not exist is BrokerError(3).
+        """Delete topics. It is repeated only after NOT_CONTROLLER. Raises BrokerError(3) for a topic that does not exist.
 
-        Asked at v5 or below: the later versions want topic ids, or names in another place.
+        It uses v5 or below: the later versions want topic ids, or names in another place.
         """
         deadline = deadline or self.deadline()
         wanted = list(names)

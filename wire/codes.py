@@ -1,8 +1,8 @@
 """Kafka's error codes, all that the protocol knows up to release 4.4.
 
-The numbers never change their meaning; a release adds some at the end. ``RETRIABLE`` is smaller than Kafka's own
-notion: it holds the codes that mean "look again, the metadata moved or is not there yet" for questions that change
-nothing. Whether a *write* may be repeated is for its caller to decide, never for this table.
+The numbers never change their meaning; a release adds some at the end. ``RETRIABLE`` is smaller than Kafka's own list:
+it holds the codes that mean "look again, the metadata moved or is not there yet", for requests that change nothing.
+Whether a *write* may be repeated is decided by its caller, never by this table.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a question that changes nothing is worth asking again after this answer."""
+        """Whether a request that changes nothing is worth repeating after this answer."""
         return self in RETRIABLE
 
 
@@ -192,7 +192,7 @@ CODE_FIELDS = frozenset({"ErrorCode", "PartitionErrorCode"})
 
 
 def code_name(code: int) -> str:
-    """A code for people: `INVALID_TXN_STATE (48)`."""
+    """A code as shown to people: `INVALID_TXN_STATE (48)`."""
     try:
         return f"{ErrorCode(code).name} ({code})"
     except ValueError:
@@ -202,9 +202,9 @@ def code_name(code: int) -> str:
 def codes_in(
     value: Any, place: str = "", place_of: Callable[[Mapping[str, Any], str], str] = lambda _, place: place
 ) -> Iterator[tuple[str, int]]:
-    """Every error code of a decoded answer, in order, by the place that it is about.
+    """Every error code of a decoded answer, in order, with the place that it is about.
 
-    `place_of` says where an entry stands that lies inside a place; without it all codes are about the whole.
+    `place_of` names the place of an entry inside another place; without it all codes are about the whole answer.
     """
     if isinstance(value, Mapping):
         here = place_of(value, place)

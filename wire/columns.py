@@ -1,12 +1,11 @@
-"""The records of many batches at once, as numpy columns over one buffer: three to five times as fast as one by one.
+"""Decodes the records of many batches at once into numpy columns: three to five times as fast as one by one.
 
-Where records begin is found by their lengths: all of a batch at a time where they are those of a batch before, many at a
-time where neighbours have one length, else one by one; numpy then reads each field of all records together. Nothing is
-copied: keys and values are spans (start, length) in ``buffer``, for whoever needs them to cut out. Give it the batches of
+The lengths of records say where each begins. They are found for a whole batch at once where a batch before had the same
+lengths, for many records at once where neighbours have one length, and else one by one. numpy then reads each field of
+all records together. Nothing is copied: keys and values are spans (start, length) in ``buffer``. Give it the batches of
 a whole Fetch answer: with one batch of one record at a time it is slower than ``Batch.records``.
 
-Everything that ``Batch.records`` refuses is refused here, except wrong lengths inside record headers, which are left
-as one span.
+It refuses everything that ``Batch.records`` refuses, except wrong lengths inside record headers, which stay one span.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from wire.errors import BatchError
 from wire.records import Batch, read_varint
 
 Integers = NDArray[np.int64]
-#: From how many records of one length on a look at all of them costs less than as many steps; and how many steps are
-#: taken before the next look, where it was in vain.
+#: From this many records of one length on, looking at all together costs less than as many steps; and the number of
+#: steps before the next such look, where the lengths differed.
 TOGETHER_MIN, ALONE = 32, 32
 #: The zigzag numbers that have one byte.
 _OF_ONE_BYTE: Integers = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], dtype=np.int64)
@@ -86,7 +85,7 @@ def columns(batches: Sequence[Batch]) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Where the records of a batch begin, as `_walk` has it, and the bytes of their lengths with their places."""
+    """Where the records of a batch begin, as `_walk` found it, and the bytes of their lengths with their positions."""
 
     begins: Integers
     places: Integers
@@ -102,12 +101,12 @@ class _Shape:
         return cls(begins, places, octets[places])
 
     def holds(self, octets: NDArray[np.uint8]) -> bool:
-        """Whether data of the same size has it: a walk, which looks at the lengths alone, would find the same."""
+        """Whether data of the same size has this shape: a walk looks at the lengths alone, so it would find the same."""
         return bool((octets[self.places] == self.lengths).all())
 
 
 def _begins(data: bytes, count: int, shapes: dict[tuple[int, int], _Shape]) -> Integers:
-    """What `_walk` gives; `shapes` are the latest by count and size, because busy producers repeat themselves."""
+    """The result of `_walk`; `shapes` are the latest by count and size, because busy producers repeat themselves."""
     if count < TOGETHER_MIN:
         return _walk(data, count)
     octets = np.frombuffer(data, dtype=np.uint8)
@@ -118,12 +117,11 @@ def _begins(data: bytes, count: int, shapes: dict[tuple[int, int], _Shape]) -> I
 
 
 def _walk(data: bytes, count: int) -> Integers:
-    """Where each record begins, with its length, and behind them where the last one ends.
+    """Where each record begins, with its length, and after them where the last one ends.
 
-    Each begins where the one before ends, so nothing can be known of a record before its predecessors. But neighbours
-    mostly have one length: as long as that is so, the lengths of many are looked at together, where they would have to
-    be. The first that differs is still in its place, and the walk goes on from there; through records of changing
-    lengths one by one.
+    Each record begins where the one before ends. But neighbours mostly have one length; then the lengths of many are
+    looked at together, at the positions where they would have to be. The first that differs is still at its right
+    position, and the walk goes on from there. Through records of changing lengths it goes one by one.
 
     Raises IndexError for a length that is negative or leads beyond the data.
     """
@@ -207,7 +205,7 @@ def _fields(buffer: bytes, begin: Integers, end: Integers, batch: Integers, batc
         raise BatchError(f"records are shorter than their fields in {_range(batches)}")
     counts = [each.count for each in batches]
     for each, stop in zip(batches, np.cumsum(counts).tolist(), strict=True):
-        if each.append_time:  # of all records that of the append, whatever they say themselves
+        if each.append_time:  # all records have the time of the append, whatever their own fields hold
             timestamp_delta[stop - each.count : stop] = each.max_timestamp_ms - each.base_timestamp_ms
     offsets = np.array([each.base_offset for each in batches], dtype=np.int64)
     times = np.array([each.base_timestamp_ms for each in batches], dtype=np.int64)
@@ -241,7 +239,7 @@ def _varints(octets: NDArray[np.uint8], position: Integers) -> tuple[Integers, I
     longer = byte >= 0x80
     if not longer.any():
         return _OF_ONE_BYTE[byte], position
-    # Lengths and places within a batch have one byte or two; of these none is picked out.
+    # Lengths and positions within a batch have one byte or two; these are read without picking rows.
     second = octets.take(position, mode="clip")
     if (longer & (position >= octets.size)).any():
         raise IndexError

@@ -1,8 +1,8 @@
-"""The five ways in which the records of a batch are compressed, as Kafka frames them.
+"""Compresses and decompresses the records of a batch: none, gzip, snappy, lz4 and zstd, as Kafka frames them.
 
-gzip is gzip; lz4 is the frame format; zstd is one frame without its content's size; snappy is raw when librdkafka and
-other C clients wrote it, and cut into blocks behind a 16-byte header ("xerial") when a Java client did. Decompression
-is bounded by ``DECOMPRESSED_BYTES_MAX``, so that a few bytes cannot ask for all memory.
+lz4 is the frame format; zstd is one frame without the size of its content. snappy is raw when librdkafka and other C
+clients wrote it; Java clients cut it into blocks behind a 16-byte header ("xerial"). ``DECOMPRESSED_BYTES_MAX`` bounds
+decompression, so that a few bytes cannot ask for all memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from wire.errors import CodecError
 
-# Brokers accept 1 MiB per batch by default; what decompresses to more than this was not written by a real client.
+# Brokers accept 1 MiB per batch by default; no real client writes a batch that decompresses to more than this.
 DECOMPRESSED_BYTES_MAX = 256 << 20
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -70,7 +70,7 @@ def _gunzip(data: bytes) -> bytes:
 def _lz4(data: bytes) -> bytes:
     import lz4.frame
 
-    # Java's clients write independent blocks of 64 KiB, and so do we.
+    # Independent blocks of 64 KiB, as Java's clients write them.
     packed: bytes = lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False)
     return packed
 

@@ -1,12 +1,12 @@
-"""One connection to one broker: blocking, pipelined, in order, and honest about what is unknown.
+"""One blocking connection to one broker, with pipelined requests that are answered in order.
 
-``send`` hands a request to the operating system and returns a ``Pending``; ``receive`` waits for its answer, keeping
-answers to earlier requests for whoever asks later. Kafka answers a connection's requests in the order they were
-sent; an answer with another correlation id than the next one due ends the connection.
+``send`` hands a request to the operating system and returns a ``Pending``. ``receive`` waits for its answer and keeps
+answers to earlier requests for later calls. Kafka answers the requests of a connection in the order they were sent. An
+answer with another correlation id than the next one due ends the connection.
 
-A deadline that passes in ``receive`` costs nothing: what came so far is kept, and the answer can still be received
-later, which is how a lost response is told from a slow one. One that passes in ``send`` closes the connection, for
-half a request cannot be taken back. Not for use by several threads at once.
+A deadline that passes in ``receive`` loses nothing: the bytes so far are kept, and the answer can still be received
+later. So a lost response can be told from a slow one. A deadline that passes in ``send`` closes the connection,
+because half a request cannot be taken back. Not for use by several threads at once.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from wire.primitives import Raw
 from wire.request import Request, decode_response
 from wire.schema import Body
 
-# Brokers refuse requests above 100 MiB (socket.request.max.bytes); answers are as large as our own Fetch bounds allow.
+# Brokers refuse requests above 100 MiB (socket.request.max.bytes); the bounds of our Fetch requests limit answers.
 FRAME_BYTES_MAX = 128 << 20
-# Small answers are taken from the operating system many at a time; a large one goes where it belongs at once.
+# Small answers are taken from the operating system many at a time; a large one goes straight into its own buffer.
 _AHEAD_BYTES = 64 << 10
 
 Taken = TypeVar("Taken", int, bytes)
@@ -59,10 +59,10 @@ class Pending:
 
 
 class Authentication(Protocol):
-    """Says who we are on a fresh connection; see ``wire.sasl``."""
+    """Authenticates a fresh connection; see ``wire.sasl``."""
 
     def authenticate(self, connection: Connection, deadline: Deadline) -> None:
-        """Run the exchange; raises BrokerError when the broker does not believe it."""
+        """Run the exchange; raises BrokerError when the broker refuses it."""
 
 
 class Connection:
@@ -151,7 +151,7 @@ class Connection:
         return self.receive(self.send(self.request(api, body, version), deadline), deadline)
 
     def send(self, request: Request, deadline: Deadline | None = None) -> Pending:
-        """Hand over a whole request; after an error it did not leave in full, and the connection is closed."""
+        """Hand over a whole request. After an error it did not leave in full, and the connection is closed."""
         return self.send_repeatedly(request, 1, deadline)[0]
 
     def send_repeatedly(self, request: Request, times: int, deadline: Deadline | None = None) -> list[Pending]:
@@ -180,7 +180,7 @@ class Connection:
                 raise DisconnectedError(f"{self} ended while {what} was being sent: {error}") from error
 
     def receive(self, pending: Pending, deadline: Deadline | None = None) -> Body:
-        """The body of the answer to a sent request; see the module's docstring for what a deadline leaves behind."""
+        """The body of the answer to a sent request. It may be called again after a deadline (see the module)."""
         request, response = pending.request, self.receive_bytes(pending, deadline)
         return decode_response(self.definitions, request.api, request.version, response)[1]
 
@@ -239,7 +239,7 @@ class Connection:
             self._filled += count
 
     def _read(self, take: Callable[[], Taken], deadline: Deadline, awaited: Pending) -> Taken:
-        """What the operating system gives, once there is something."""
+        """The next bytes from the operating system; waits for them until the deadline."""
         while True:
             seen = f"{self._filled} of {len(self._buffer)} bytes of its {'length' if self._in_header else 'answer'}"
             self._socket.settimeout(deadline.remaining_s(f"{self} to answer {awaited}", seen))

@@ -1,4 +1,4 @@
-"""A point in time after which nobody waits any more, on the monotonic clock of this process."""
+"""A deadline on the monotonic clock of this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.errors import DeadlineError
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Until when to wait; made once per task and handed down, so that its parts share one budget."""
+    """The end of a wait; made once per task and handed down, so that its parts share one budget."""
 
     at_s: float
     allowed_s: float
@@ -21,7 +21,7 @@ class Deadline:
         return cls(time.monotonic() + seconds, seconds)
 
     def remaining_s(self, what: str, seen: str = "nothing yet") -> float:
-        """Seconds left, always positive; raises DeadlineError naming what was waited for and what was last seen."""
+        """Seconds left, always positive; raises DeadlineError with the thing waited for and the last sight of it."""
         left = self.at_s - time.monotonic()
         if left <= 0:
             raise DeadlineError(f"waited {self.allowed_s:g} s for {what}; seen: {seen}")

@@ -7,20 +7,20 @@
     │   └── VersionError         no definition, or no broker, for that version of an API
     ├── FieldError               a value that does not fit its definition, found before anything was sent
     ├── ProtocolError            bytes that the protocol does not allow
-    │   ├── TruncatedError       a declared length is longer than what is there
+    │   ├── TruncatedError       a declared length is longer than the bytes that are there
     │   ├── OversizedError       a declared length exceeds the bound set by the reader
-    │   ├── CorrelationError     an answer to a question that was not asked
-    │   └── BatchError           a record batch that cannot be what it says
+    │   ├── CorrelationError     an answer to a request that was not sent
+    │   └── BatchError           a record batch that contradicts itself
     │       ├── ChecksumError    its CRC does not match
     │       └── CodecError       its payload does not decompress
-    ├── DisconnectedError        the connection ended; what was sent may or may not have been done
-    │   └── ConnectError         the connection never came about; nothing was sent
-    ├── AbandonedError           whoever asks has been told to ask no more; nothing was sent
-    ├── DeadlineError            the deadline passed; what was sent may or may not have been done
+    ├── DisconnectedError        the connection ended; the broker may or may not have carried out the request
+    │   └── ConnectError         no connection was made; nothing was sent
+    ├── AbandonedError           this client was abandoned; nothing was sent
+    ├── DeadlineError            the deadline passed; the broker may or may not have carried out the request
     └── BrokerError              the broker answered with an error code
 
-Whether a request may have been *carried out* is not decided here: an error out of ``Connection.send`` means that
-the request did not leave in full, one out of ``Connection.receive`` that it did.
+These errors do not decide whether a request was *carried out*. An error from ``Connection.send`` means that the request
+did not leave in full; one from ``Connection.receive`` means that it did.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class DefinitionError(WireError):
 
 
 class VersionError(DefinitionError):
-    """That version of the API is unknown here or not offered by the broker. Hint: name the version to be used."""
+    """The version of the API is unknown here, or the broker does not offer it. Hint: name the version to be used."""
 
 
 class FieldError(WireError):
-    """A value does not fit its field. Hint: to send it all the same, give the bytes as ``Raw``."""
+    """A value does not fit its field. Hint: to send it anyway, give the bytes as ``Raw``."""
 
     def __init__(self, why: str, path: str = "") -> None:
         super().__init__(f"{path}: {why}" if path else why)
@@ -55,15 +55,15 @@ class FieldError(WireError):
 
 
 class ProtocolError(WireError):
-    """The bytes received are not what the protocol allows. Hint: a TLS port answers a plain client like this."""
+    """The protocol does not allow the bytes received. Hint: a TLS port answers a plain client like this."""
 
 
 class TruncatedError(ProtocolError):
-    """A declared length is longer than the bytes that are there, so the rest was cut off or the length is a lie."""
+    """A declared length is longer than the bytes that are there, so the rest was cut off or the length is wrong."""
 
 
 class OversizedError(ProtocolError):
-    """A declared length exceeds the bound. Hint: raise the bound if the broker is to be believed."""
+    """A declared length exceeds the bound. Hint: raise the bound if the length may be right."""
 
 
 class CorrelationError(ProtocolError):
@@ -83,19 +83,19 @@ class CodecError(BatchError):
 
 
 class DisconnectedError(WireError):
-    """The connection ended. Whether the broker carried out what was already sent is unknown."""
+    """The connection ended. The broker may have carried out requests that were already sent."""
 
 
 class ConnectError(DisconnectedError):
-    """No connection came about, so nothing was sent. Hint: see whether the broker is up at that address."""
+    """No connection was made, so nothing was sent. Hint: see whether the broker is up at that address."""
 
 
 class AbandonedError(WireError):
-    """The client was abandoned by somebody else, so there is no use in asking again. Nothing was sent."""
+    """Another thread abandoned this client, so asking again is of no use. Nothing was sent."""
 
 
 class DeadlineError(WireError):
-    """The deadline passed. Whether the broker carried out what was already sent is unknown."""
+    """The deadline passed. The broker may have carried out requests that were already sent."""
 
 
 class BrokerError(WireError):

@@ -1,15 +1,15 @@
 """Reads a partition's log from one offset to another, with everything in it.
 
-``fetch_log`` gives batches, control batches and those of aborted transactions included, and remembers what the answers
-said on the way: high watermark, last stable offset, the aborted transactions. Under READ_COMMITTED the broker ends at
-the last stable offset and lists the aborted transactions, but filters nothing; that is the reader's business.
+``fetch_log`` gives batches, including control batches and those of aborted transactions. It also keeps the high
+watermark, the last stable offset and the aborted transactions of the answers. Under READ_COMMITTED the broker ends at
+the last stable offset and lists the aborted transactions, but does not remove their records; the caller must.
 
-The end is fixed by the caller. A read that gets no further before its stall limit (an end above the last stable
-offset, a partition without a leader) raises rather than return less. The first batch may begin before ``start`` and
-the last may reach beyond ``end``: whoever takes records out of them must hold each offset against the range.
+The caller fixes the end. A read that makes no progress within its stall limit raises; it does not return less. Causes
+are an end above the last stable offset and a partition without a leader. The first batch may begin before ``start`` and
+the last may reach beyond ``end``, so the caller must compare the offset of each record with the range.
 
-Fetch v4 to v12 name topics; where a broker offers only later versions, the topic's id is taken from Metadata. No fetch
-session is used: each request stands alone, which costs little for one partition.
+Fetch v4 to v12 name topics. Where a broker offers only later versions, the topic's id is taken from Metadata. No fetch
+session is used; for one partition that costs little.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Log:
     _leader: int | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Raises DeadlineError when the log gets no further, BrokerError for what is not worth asking again."""
+        """Raises DeadlineError when the log gets no further, BrokerError for codes that are not retriable."""
         for batches in self.answers():
             yield from batches
 
     def answers(self) -> Iterator[list[Batch]]:
-        """The same by whole Fetch answers, which is what ``wire.columns`` is quick with."""
+        """The same by whole Fetch answers, for ``wire.columns``."""
         self.position = self.start
         while self.position < self.end:
             batches = [batch for batch in self._next() if batch.base_offset < self.end]

@@ -2,13 +2,13 @@
 
 A message is named as its definition is ("FetchRequest", "FetchResponse", "RequestHeader"), an API without the ending
 ("Fetch"). A body is a dict from the definition's field names (first letter capital throughout) to plain values (int,
-str, bytes, bool, float, ``uuid.UUID``, list, dict); see ``wire.schema`` for what may be left out.
+str, bytes, bool, float, ``uuid.UUID``, list, dict). ``wire.schema`` says which fields may be left out.
 
-Names belong to a release: where a newer one renamed a field, the older name is known only to versions that come from
-an older jar. The newest jar is used wherever it has the version, the others only for versions dropped since: Kafka
-4.0 dropped many (KIP-896), which 3.9 and, before it, 2.8 still define.
+Names belong to a release. Where a newer one renamed a field, only versions from an older jar know the older name. The
+newest jar is used wherever it has the version, the others only for versions that were dropped since. Kafka 4.0 dropped
+many (KIP-896), which 3.9 and, before it, 2.8 still define.
 
-A process that has no such file is given what ``carried`` makes of it: the definitions of some APIs as one text.
+For a process that has no jar, ``carried`` puts the definitions of some APIs into one text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wire.schema import Body, Compiler, Structure, span, within, write_or_raw
 
 _FOLDER = "common/message/"
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
-#: What stands before an archive that is given as text, where others are named by their path.
+#: The beginning of an archive that is given as text; other archives are given as paths.
 _CARRIED = "data:application/zip;base64,"
 _HEADERS = ("RequestHeader", "ResponseHeader")
 
@@ -127,18 +127,18 @@ class Definitions:
         return bytes(out)
 
     def decode(self, name: str, version: int, data: bytes) -> Body:
-        """The body that the bytes mean; raises ProtocolError, also when some are left over."""
+        """The body that the bytes encode; raises ProtocolError, also when some are left over."""
         return self.rest(name, version, Reader(data))
 
     def rest(self, name: str, version: int, source: Reader) -> Body:
-        """The body that is all the rest of what is read; raises ProtocolError, also when some bytes are left over."""
+        """The body that takes up the rest of the buffer; raises ProtocolError, also when some bytes are left over."""
         body = self.read(name, version, source)
         if source.remaining:
             raise ProtocolError(f"{source.remaining} bytes too many after {name} v{version}")
         return body
 
     def read(self, name: str, version: int, source: Reader) -> Body:
-        """A message at the reader's position, which ends up behind it; raises ProtocolError."""
+        """The message at the reader's position, which moves behind it; raises ProtocolError."""
         try:
             body = self.message(name, version).codec.read(source)
         except ProtocolError as error:
@@ -161,7 +161,7 @@ def _as_text(jar: str, messages: Iterable[str]) -> str:
     held = BytesIO()
     with ZipFile(held, "w") as archive:
         for name in sorted(wanted.intersection(_archive(jar).namelist())):
-            # A time of its own would make another text of the same jar.
+            # A timestamp would make a different text of the same jar each time.
             archive.writestr(ZipInfo(name), _archive(jar).read(name), compress_type=ZIP_DEFLATED)
     return _CARRIED + b64encode(held.getvalue()).decode("ascii")
 

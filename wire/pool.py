@@ -30,14 +30,14 @@ class Pool:
         self._abandoned = False
 
     def at(self, address: Address, deadline: Deadline) -> Connection:
-        """The connection to an address, opened anew if it ended; raises ConnectError, DeadlineError."""
+        """The connection to an address, opened again if it ended; raises ConnectError, DeadlineError."""
         connection = self._connections.get(address)
         if connection is None or connection.closed:
             connection = self._connections[address] = self.open(address, deadline)
         return connection
 
     def open(self, address: Address, deadline: Deadline) -> Connection:
-        """One more connection, which is the caller's to close; raises ConnectError, DeadlineError, AbandonedError."""
+        """One more connection, which the caller closes; raises ConnectError, DeadlineError, AbandonedError."""
         if self._abandoned:
             raise AbandonedError(f"{address} was not tried: this client was abandoned")
         attempt = deadline.at_most(self.attempt_s)
@@ -53,7 +53,7 @@ class Pool:
     def any(self, deadline: Deadline) -> Connection:
         """An open connection, else one to the first bootstrap address that answers.
 
-        Raises ConnectError when none does, and BrokerError when one refuses us: asking elsewhere would not help.
+        Raises ConnectError when none does. Raises BrokerError when one refuses this client: another one would, too.
         """
         for connection in self._connections.values():
             if not connection.closed:
@@ -78,7 +78,7 @@ class Pool:
         self.bootstrap.sort(key=address.__eq__)
 
     def abandon(self) -> None:
-        """Open no further connection; may be called while another thread asks, whose connections stay as they are."""
+        """Open no further connection. Another thread may call it; connections that are open stay open."""
         self._abandoned = True
 
     def close(self) -> None:

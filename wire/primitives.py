@@ -1,8 +1,8 @@
-"""The protocol's alphabet: fixed numbers, variable-length numbers, strings, bytes and uuids.
+"""Reads and writes the protocol's primitive types: fixed numbers, variable-length numbers, strings, bytes and uuids.
 
-A ``Reader`` walks over one buffer and never past its end: every declared length is held against what remains before
-anything is allocated, so a lie costs an error and not memory. Writers refuse values that do not fit and say why;
-which field it was is added by whoever called them. ``Raw`` is the way round them: its bytes go out as they are.
+A ``Reader`` moves over one buffer and never past its end. Every declared length is compared with the bytes that remain
+before anything is allocated, so a wrong length costs an error and no memory. Writers refuse values that do not fit and
+say why; their callers add the name of the field. ``Raw`` bypasses the check: its bytes go out as they are.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 class Codec(Protocol):
-    """How one type is written and read; ``default`` makes the value of a field that nobody set."""
+    """How one type is written and read; ``default`` makes the value of a field that is not given."""
 
     def default(self) -> Any:
         """A value for a field that is not given."""
@@ -154,7 +154,7 @@ class Length:
             out += self.fixed.pack(-1 if length is None else length)
 
     def read(self, source: Reader) -> int | None:
-        """Take it, held against what remains: whatever it counts takes at least one byte each."""
+        """Take it and compare it with the bytes that remain: each element takes at least one."""
         at = source.position
         length = source.uvarint() - 1 if self.compact else self.fixed.unpack(source.take(self.fixed.size))[0]
         if length > source.remaining:
@@ -231,7 +231,7 @@ NUMBERS: dict[str, Number] = {
     "float64": Number("float64", ">d", 0.0),
 }
 
-# A broker never sends more tagged fields in one structure than it knows; this only keeps a liar from being patient.
+# A broker never sends more tagged fields in one structure than it knows; this only bounds the work for wrong counts.
 TAGS_MAX = 1024
 
 

@@ -1,11 +1,11 @@
-"""Record batches, format v2: what a partition's log is made of.
+"""Reads and writes record batches of format v2, of which the log of a partition consists.
 
-A Fetch answer is a run of whole batches, of which the first may begin before the offset that was asked for and the
-last may be cut off. ``decode`` yields the batches with all that their headers say and stops at a cut; the records
-inside are read when asked for. A control batch holds a marker: the decision about one producer's transaction.
+A Fetch answer is a run of batches. The first may begin before the offset that was asked for; the last may be cut off.
+``decode`` yields the batches with all fields of their headers and stops at a cut. The records inside are read on
+demand. A control batch holds a marker: the decision about one producer's transaction.
 
-Decompression is bounded; a codec's library is imported when the first batch needs it. The CRC is checked while
-decoding; a batch that fails is given with ``crc_ok`` false, and asking it for records raises ChecksumError.
+Decompression is bounded. The library of a codec is imported when the first batch needs it. The CRC is checked while
+decoding: a batch that fails has ``crc_ok`` false, and reading its records raises ChecksumError.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _VARLONG_BITS_MAX = 63
 
 
 class Marker(IntEnum):
-    """What a control batch decides (EndTxnMarker)."""
+    """The decision in a control batch (EndTxnMarker)."""
 
     ABORT = 0
     COMMIT = 1
@@ -127,7 +127,7 @@ class Batch:
         return Marker(kind) if kind in (0, 1) else None
 
     def records(self) -> list[Record]:
-        """Its records in order; raises BatchError when they are not as many or as long as they say."""
+        """Its records in order; raises BatchError when their number or lengths differ from the declared ones."""
         data = self.data()
         try:
             records, end = _read_records(data, self)
@@ -141,7 +141,7 @@ class Batch:
 def decode(buffer: bytes, *, check_crc: bool = True) -> Iterator[Batch]:
     """The whole batches of a buffer, in order; stops at a batch that is cut off.
 
-    Raises BatchError for a length that cannot be and for the formats before v2 (written before 0.11).
+    Raises BatchError for an impossible length and for the formats before v2 (written before 0.11).
     """
     import google_crc32c
 
@@ -177,8 +177,8 @@ def encode(
 ) -> bytes:
     """A batch of (key, value[, headers]) records with consecutive offsets and one timestamp (default: now).
 
-    ``claims`` replaces what the header would say, true or not: ``length``, ``magic``, ``crc``, ``attributes``,
-    ``last_offset_delta``, ``max_timestamp_ms``, ``count``. The CRC is computed over the claims unless it is one itself.
+    ``claims`` replaces fields of the header by other values, right or wrong: ``length``, ``magic``, ``crc``,
+    ``attributes``, ``last_offset_delta``, ``max_timestamp_ms``, ``count``. The CRC covers the claims unless it is one.
     """
     import google_crc32c
 

@@ -1,8 +1,8 @@
-"""A request as a value: built once, held, sent, and sent again byte for byte.
+"""Encodes a request once, as a value that can be held, sent, and sent again byte for byte.
 
-The frame holds everything, its correlation id and client id included, so a replay on another connection is the very
-same bytes. Nothing is lost by that: Kafka answers a connection's requests in order, and a connection matches answers by
-their place in the order, so that two requests with one correlation id may be outstanding at once.
+The frame holds everything, its correlation id and client id included, so a replay on another connection has the same
+bytes. Kafka answers the requests of a connection in order, and a connection matches answers by that order. Therefore two
+requests with one correlation id may be outstanding at once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Request:
     ) -> Request:
         """Encode a request; raises FieldError and VersionError.
 
-        A ``Raw`` body may go with a version that nobody defines, when its header version (0, 1 or 2) is given.
+        A ``Raw`` body may have a version without definition, when its header version (0, 1 or 2) is given.
         """
         number = next(_correlation_ids) & 0x7FFFFFFF if correlation_id is None else correlation_id
         header = {
@@ -90,7 +90,7 @@ def decode_response(definitions: Definitions, api: str, version: int, frame: byt
 
 
 def decode_request(definitions: Definitions, api: str, version: int, frame: bytes) -> tuple[Body, Body]:
-    """Header and body of a request frame without its length: what a broker would see."""
+    """Header and body of a request frame without its length, as a broker would read them."""
     source = Reader(frame)
     header = definitions.read("RequestHeader", request_header_version(definitions, api, version), source)
     return header, definitions.rest(f"{api}Request", version, source)

@@ -1,4 +1,4 @@
-"""Many answers on one connection, of which few are looked at: they are taken as they come, and decoded on demand."""
+"""Receives many responses of one connection at once and decodes each on demand, because few are looked at."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wire.schema import Body
 
 
 class Responses(Sequence[Body]):
-    """The answers to requests on one connection, all of which are here; each is decoded when it is looked at."""
+    """The responses to requests on one connection. All have arrived; each is decoded when it is looked at."""
 
     def __init__(self, connection: Connection, pendings: Sequence[Pending]) -> None:
-        """Wait until they are here; raises as `Connection.receive` does."""
+        """Wait until all have arrived; raises as `Connection.receive` does."""
         self._connection, self._pendings = connection, pendings
         for pending in pendings:
             connection.receive_bytes(pending)

@@ -1,8 +1,9 @@
-"""Finds the broker to ask, asks it, and asks again where that is harmless.
+"""Sends each request to the right broker (leader, coordinator, controller) and repeats it where that is harmless.
 
-Every question has one deadline. What is asked again, and after what, is stated at each one: questions that change
-nothing after a lost connection and after the codes of ``RETRIABLE`` (metadata moved, coordinator loading …); those that
-change something only after codes with which the broker says that it did nothing. Nothing else is ever repeated.
+Every request has one deadline. There are two kinds. A request that changes nothing is repeated after a lost connection
+and after the codes of ``RETRIABLE`` (metadata moved, coordinator loading …). One that changes something is repeated only
+after codes with which the broker says that it did nothing. Nothing else is ever repeated.
+
 Brokers are reached at the addresses that Metadata gives through the listener of the bootstrap address.
 """
 
@@ -34,8 +35,8 @@ BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5)
 class Router:
     """A cluster, reached at ``bootstrap`` ("host:port,host:port"); closed as a context manager.
 
-    ``timeout_s`` bounds each question that is given no deadline of its own; ``attempt_s`` how long one broker is waited
-    for before it is asked again or another one is: a paused broker accepts connections and stays silent.
+    ``timeout_s`` bounds each request without a deadline of its own. ``attempt_s`` bounds the wait for one broker before
+    the next attempt: a paused broker accepts connections and stays silent.
     """
 
     def __init__(
@@ -73,14 +74,14 @@ class Router:
         self.pool.close()
 
     def abandon(self) -> None:
-        """Let nobody wait for a broker that is taken away: whoever asks again gets AbandonedError at once.
+        """Let no request wait for a broker that is taken away: the next one raises AbandonedError at once.
 
-        For another thread than the one that asks, which must have no broker to talk to any more.
+        Another thread calls it than the one that asks. No broker may be left that answers that one.
         """
         self.pool.abandon()
 
     def deadline(self) -> Deadline:
-        """The deadline of a question asked now."""
+        """The deadline of a request that is sent now."""
         return Deadline.after(self.timeout_s)
 
     def connection(self, broker: int | None = None, deadline: Deadline | None = None) -> Connection:
@@ -91,7 +92,7 @@ class Router:
         return self.pool.at(self._address_of(broker, deadline), deadline)
 
     def open(self, broker: int, deadline: Deadline | None = None) -> Connection:
-        """One more connection to a broker, which is the caller's to close; raises as `connection` does."""
+        """One more connection to a broker, which the caller closes; raises as `connection` does."""
         deadline = deadline or self.deadline()
         return self.pool.open(self._address_of(broker, deadline), deadline)
 
@@ -113,8 +114,8 @@ class Router:
     ) -> Body:
         """Ask a broker (any, if none is named) once, at the highest common version unless one is named.
 
-        A body that depends on the version is given as a function of it. A connection whose answer does not come in time
-        is closed, so that the next call gets another.
+        A body that depends on the version is given as a function of it. A connection without an answer in time is
+        closed, so that the next call gets another.
         """
         deadline = deadline or self.deadline()
         connection = self.connection(broker, deadline)
@@ -147,7 +148,7 @@ class Router:
             except (DisconnectedError, DeadlineError) as error:
                 if not harmless:
                     raise
-                # What a broker said tells more than that the rest of the time was too short to ask again.
+                # The error of a broker says more than that no time was left to ask again.
                 last = last if isinstance(last, BrokerError) and deadline.passed else error
             pause_s = BACKOFF_S[min(turn, len(BACKOFF_S) - 1)]
             if deadline.remaining_s(what, str(last)) <= pause_s:
@@ -209,7 +210,7 @@ class Router:
 
 
 def check(code: int, what: str) -> None:
-    """Raise BrokerError unless the code is 0; ``what`` was asked."""
+    """Raise BrokerError unless the code is 0; ``what`` names the request."""
     if code:
         raise BrokerError(code, what)
 

@@ -1,7 +1,7 @@
-"""Says who we are: SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), as Kafka carries them (KIP-43, KIP-84, KIP-152).
+"""Authenticates with SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), as Kafka carries them (KIP-43, KIP-84, KIP-152).
 
-Names and passwords are sent as given: SASLprep (RFC 4013) is left out, which matters only for characters that have
-several forms. Secrets are kept out of every representation and message.
+Names and passwords are sent as given. SASLprep (RFC 4013) is left out; it matters only for characters that have several
+forms. Secrets appear in no representation and no message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wire.connection import Connection
 from wire.deadline import Deadline
 from wire.errors import BrokerError, ProtocolError
 
-# RFC 7677 asks for 4096 at least; a broker that asks for more than this only wants our time.
+# RFC 7677 asks for 4096 at least; more than this would only keep the client busy.
 ITERATIONS_MAX = 1_000_000
 
 
@@ -29,7 +29,7 @@ class Plain:
     password: str = field(repr=False)
 
     def authenticate(self, connection: Connection, deadline: Deadline) -> None:
-        """One message; raises BrokerError when it is not believed."""
+        """Send one message; raises BrokerError when the broker refuses it."""
         _handshake(connection, "PLAIN", deadline)
         _exchange(connection, f"\0{self.username}\0{self.password}".encode(), deadline)
 
@@ -43,7 +43,7 @@ class Scram:
     digest: str = "SHA-256"  # or SHA-512
 
     def authenticate(self, connection: Connection, deadline: Deadline) -> None:
-        """Two messages; raises BrokerError when not believed, ProtocolError when the broker cannot prove itself."""
+        """Send two messages; raises BrokerError when refused, ProtocolError when the broker cannot prove itself."""
         _handshake(connection, f"SCRAM-{self.digest}", deadline)
         nonce = secrets.token_urlsafe(24)
         name = self.username.replace("=", "=3D").replace(",", "=2C")

@@ -1,10 +1,10 @@
 """Compiles a message definition, for one version, into a tree of small codecs.
 
-A definition says per field its type and the versions in which it exists, may be null, is tagged, or may be left out.
+A definition gives per field its type and the versions in which it exists, may be null, is tagged, or may be left out.
 A missing field gets its default. A field unknown to the message is refused, and so is one that the version lacks,
-unless it holds its default or the definition calls it ignorable: Kafka's own clients behave so. Tagged fields that
-nobody knows are kept under ``UNKNOWN_TAGS``, so that what was read can be written again unchanged. Anything may be
-replaced by ``Raw`` bytes.
+unless it holds its default or the definition calls it ignorable. Kafka's own clients behave so. Tagged fields without a
+definition are kept under ``UNKNOWN_TAGS``, so that a body that was read can be written again unchanged. ``Raw`` bytes
+may replace any part.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Field:
     null: bool = False  # the default is null
 
     def default(self) -> Any:
-        """The value of the field when nobody gave one."""
+        """The value of the field when the body has none."""
         return None if self.null else self.codec.default() if self.preset is None else self.preset
 
     def write(self, out: bytearray, body: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Structure:
 
 
 def write_or_raw(codec: Codec, out: bytearray, value: Any) -> None:
-    """Append the value, or the bytes that stand in for it."""
+    """Append the value, or the ``Raw`` bytes that replace it."""
     if isinstance(value, Raw):
         out += value
     else:

@@ -1,4 +1,4 @@
-"""What the client's questions are asked about and answered with."""
+"""Values in the arguments and results of the client: partitions, addresses, metadata, producers, offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Isolation(IntEnum):
 
 
 class CoordinatorType(IntEnum):
-    """What FindCoordinator looks for."""
+    """The kind of coordinator that FindCoordinator looks for."""
 
     GROUP = 0
     TRANSACTION = 1
