@@ -1,7 +1,7 @@
-"""The arena: everything a fault may touch, and the names of this run.
+"""The arena: everything that a fault may touch, and the topic names of this run.
 
-Scenarios speak of `billing-events`; the run's topics are unique. Faults speak of roles; the arena holds the cluster
-and the clients that have them.
+Scenarios name topics such as `billing-events`; the topics of a run have unique names. Faults name roles; the cluster
+and the clients of the arena have these roles.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from wire.values import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arena:
-    """A cluster, its clients, and what the scenario's topic names mean in this run.
+    """A cluster, its clients, and the real topic of each of the scenario's topic names.
 
-    `definitions` are the message definitions to read frames by, and `topic_ids` the ids of this run's real topics, by
-    which newer requests name them; only faults that tamper with frames need either.
+    `definitions` are the message definitions to read frames by. `topic_ids` are the ids of this run's topics, by which
+    newer requests name them. Only faults that tamper with frames need them.
     """
 
     cluster: Cluster

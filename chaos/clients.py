@@ -1,7 +1,7 @@
-"""What chaos needs from the clients under test: to stop, continue, kill and succeed them at known points.
+"""Protocol of the clients under test: faults stop, continue, kill and replace them at known points.
 
-A process is one client instance. Zombies are made here: a process that still believes it owns a transactional id
-after a successor has initialised the same id. The Protocol says nothing about client libraries or workloads.
+A process is one client instance. Zombies come from here: processes that still use a transactional id after a successor
+has initialised it. The Protocol says nothing about client libraries or workloads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ClientProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedResponse:
-    """A failed operation's answer as the library gave it; `at_ns` is when it arrived."""
+    """The error of a failed operation as the library gave it; it arrived at `at_ns`."""
 
     at_ns: int
     operation: int
@@ -46,7 +46,7 @@ class FailedResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succession:
-    """A successor instance whose initialisation was answered at `initialised_ns`."""
+    """A successor instance; its initialisation was answered at `initialised_ns`."""
 
     successor: ClientProcess
     initialised_ns: int
@@ -55,11 +55,11 @@ class Succession:
 
 
 class Clients(Protocol):
-    """The running clients of a workload, as faults see them. Unknown or ended processes raise chaos.errors."""
+    """The running clients of a workload, as faults see them. Unknown and ended processes raise chaos.errors."""
 
     @property
     def transactional_ids(self) -> tuple[str, ...]:
-        """Every transactional id of the workload, sorted: also of processes that have ended."""
+        """Every transactional id of the workload, sorted, including those of processes that have ended."""
 
     def alive(self, role: str | None = None) -> tuple[ClientProcess, ...]:
         """The processes that run, oldest first."""
@@ -68,13 +68,13 @@ class Clients(Protocol):
         """Return when each of the processes waits at `point` inside an operation; raises on timeout."""
 
     def release(self, processes: tuple[ClientProcess, ...]) -> None:
-        """Let held processes go on; those not held are left alone."""
+        """Let held processes go on; the others are left alone."""
 
     def await_deciding(self, processes: tuple[ClientProcess, ...], *, timeout_s: float) -> bool:
-        """Return as soon as one of them has asked for the end of its transaction and has no answer; whether it came."""
+        """Wait until one of them has requested the end of its transaction and has no answer; False on timeout."""
 
     def dismiss(self, processes: tuple[ClientProcess, ...]) -> None:
-        """Let processes finish the operation in flight and leave cleanly; nobody takes their place."""
+        """Let processes finish the operation in flight and leave cleanly, without a successor."""
 
     def pause(self, process: ClientProcess) -> None:
         """SIGSTOP to the process group."""
@@ -83,12 +83,12 @@ class Clients(Protocol):
         """SIGCONT to the process group."""
 
     def kill(self, process: ClientProcess) -> None:
-        """SIGKILL to the process group; nobody takes its place until `succeed` is called."""
+        """SIGKILL to the process group; it has no successor until `succeed` is called."""
 
     def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
         """Start another instance with the same transactional id (or group membership) at `site`.
 
-        Returns when its initialisation was answered ok; the old instance may still live.
+        Returns when its initialisation was answered ok; the old instance may still run.
         """
 
     def answers(self, process: ClientProcess) -> tuple[FailedResponse, ...]:

@@ -1,9 +1,8 @@
-"""What chaos needs from a cluster, and nothing more.
+"""Protocols of a cluster and its links, as faults see them.
 
-Faults know a cluster only through these Protocols, so that the same fault runs against brokers that are local
-processes, containers, or somebody's own cluster, and so that it can be unit-tested on a fake. Everything that
-is *observed* (leaders, in-sync replicas, controller, coordinators) is observed through the WITNESS listener,
-which no fault ever cuts: an observer that talks to a dead or isolated broker would report its own blindness.
+Faults know a cluster only through these Protocols. So the same fault runs against brokers that are local processes or
+containers, and unit tests run it on a fake. Leaders, in-sync replicas, controller and coordinators are observed through
+the witness listener, which no fault ever cuts. An observer behind a cut link would only report that it sees nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Plane(StrEnum):
 class Link:
     """A directed path, named by the side that opens the connection.
 
-    `source` is a broker id (as text) or a client site; `target` is the broker that is connected to. Cutting a
-    link cuts the connections that the source opens, in both directions of bytes: a follower fetches from its
-    leader, therefore *follower → leader* is the link that replication needs.
+    `source` is a broker id (as text) or a client site; `target` is the broker that accepts. Cutting a link cuts the
+    connections that the source opens, in both directions of bytes. A follower fetches from its leader, so replication
+    needs the link *follower → leader*.
     """
 
     source: str
@@ -45,7 +44,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionView:
-    """A partition as the witness sees it. `leader` is None when the partition has none."""
+    """A partition as the witness listener shows it. `leader` is None when the partition has none."""
 
     leader: BrokerId | None
     leader_epoch: int
@@ -55,9 +54,9 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A partition's ends as its leader states them; both offsets are −1 when it did not answer.
+    """The ends of a partition as its leader states them; both offsets are −1 when it did not answer.
 
-    `leader` is what the metadata says whether it answers or not: `NO_LEADER` when there is none, `UNSEEN` when the
+    `leader` comes from the metadata, also when it does not answer: `NO_LEADER` when there is none, `UNSEEN` when the
     metadata does not know the partition.
     """
 
@@ -93,19 +92,19 @@ class LinkMesh(Protocol):
         """Delay and throttle a link in both directions."""
 
     def drop_responses(self, *links: Link) -> None:
-        """Let requests through and swallow every byte of their responses; the connection stays open."""
+        """Let requests through and drop every byte of their responses; the connection stays open."""
 
     def destination(self, link: Link) -> Endpoint:
         """Where a link leads when it is healed."""
 
     def redirect(self, link: Link, to: Endpoint) -> None:
-        """Let a link lead to an address of this machine instead; closes its connections. InjectionError where it cannot."""
+        """Let a link lead to another address of this machine; closes its connections. Raises InjectionError."""
 
     def direct(self, *links: Link) -> None:
-        """Let exactly these links lead where they did at first; closes the connections of those that did not."""
+        """Let exactly these links lead to their first destinations; closes the connections of redirected ones."""
 
     def heal(self) -> None:
-        """Open every link, remove every toxic, let every link lead where it did, whatever happened before."""
+        """Open every link, remove every toxic and undo every redirection, whatever happened before."""
 
     def is_healed(self) -> bool:
         """Whether the proxy server itself says that every link is open, direct and free of toxics."""
@@ -124,7 +123,7 @@ class Cluster(Protocol):
 
     @property
     def links(self) -> LinkMesh:
-        """The network between all parties."""
+        """The links between all nodes and sites."""
 
     def crash(self, *brokers: BrokerId) -> None:
         """SIGKILL to all of them at once; returns when their processes are gone."""
@@ -145,10 +144,10 @@ class Cluster(Protocol):
         """Whether the broker's process exists (paused counts as running)."""
 
     def view(self) -> ClusterView:
-        """Observe leaders, in-sync replicas and the active controller through the witness."""
+        """Observe leaders, in-sync replicas and the active controller through the witness listener."""
 
     def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
-        """High watermark and last stable offset of each partition, asked of its leader."""
+        """High watermark and last stable offset of each partition, from its leader."""
 
     def accepts(self, link: Link) -> bool:
         """Whether a connection through a client site's link is accepted right now."""
@@ -156,7 +155,7 @@ class Cluster(Protocol):
     def round_trip_ms(self, link: Link, *, padding_kb: int = 0) -> float:
         """Milliseconds from a request through a client site's link to its response; infinite when there is none.
 
-        `padding_kb` is how much more both carry at least, so that a link's rate shows.
+        Both carry at least `padding_kb` more, so that the rate of a link shows.
         """
 
     def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:

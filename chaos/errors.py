@@ -1,19 +1,19 @@
-"""Errors of the room.
+"""Errors of faults and links.
 
-ChaosError                 something about making things go wrong went wrong
-├── UnresolvedTargetError  nobody holds the role that a fault aims at
+ChaosError                 a fault or a link failed
+├── UnresolvedTargetError  no broker, client or link has the role that a fault aims at
 ├── FutileFaultError       a fault that cannot have an observable effect, refused when the schedule is built
 ├── InjectionError         a fault could not be applied or healed
 ├── UnknownClientError     a process that is not part of the workload, or has ended
 ├── SyncPointError         clients did not reach a sync point in time
-└── LinkError              Toxiproxy refused, timed out, or does not show what was asked of it
+└── LinkError              Toxiproxy refused, timed out, or does not show the requested state
 """
 
 from __future__ import annotations
 
 
 class ChaosError(Exception):
-    """Something about making things go wrong went wrong; says so in one sentence, with a hint where there is one."""
+    """A fault or a link failed; the message is one sentence, with a hint where there is one."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(f"{message} ({hint})" if hint else message)
@@ -21,7 +21,7 @@ class ChaosError(Exception):
 
 
 class UnresolvedTargetError(ChaosError):
-    """Nobody holds the role that a fault aims at."""
+    """No broker, client or link has the role that a fault aims at."""
 
 
 class FutileFaultError(ChaosError):
@@ -41,4 +41,4 @@ class SyncPointError(ChaosError):
 
 
 class LinkError(ChaosError):
-    """Toxiproxy refused, timed out, or does not show what was asked of it."""
+    """Toxiproxy refused, timed out, or does not show the requested state."""

@@ -1,9 +1,8 @@
 """Link targets: roles, resolved to links at the moment of injection.
 
-A link is named by the side that opens it. A client's requests to a leader travel on *site → leader*; the markers of a
-transaction, and the verification of its partitions, on links between brokers: markers from the coordinator to the
-leader (WriteTxnMarkers), the question whether a partition was added from the leader to the coordinator
-(AddPartitionsToTxn v4+). A broker that is both speaks to itself, on no link at all.
+A link is named by the side that opens it. A client's requests to a leader travel on *site → leader*. Two requests of
+transactions travel between brokers: markers from the coordinator to the leader (WriteTxnMarkers), and the check that a
+partition was added from the leader to the coordinator (AddPartitionsToTxn v4+). A broker with both roles uses no link.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from chaos.targets import AllBrokers, Target
 
 
 class LinkTarget(Protocol):
-    """The links between those who hold two roles."""
+    """The links between the nodes or sites that have two roles."""
 
     def describe(self) -> str:
         """The links in words."""
@@ -29,7 +28,7 @@ class LinkTarget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FromSite:
-    """What the clients of a site open: to the brokers that hold a role."""
+    """The links from the clients of a site to the brokers that have a role."""
 
     site: Site
     to: Target = field(default_factory=AllBrokers)
@@ -46,7 +45,7 @@ class FromSite:
 
 @dataclass(frozen=True, slots=True)
 class BetweenBrokers:
-    """What the brokers that hold one role open to those that hold another; a broker has no link to itself."""
+    """The links from the brokers that have one role to those that have another; a broker has no link to itself."""
 
     source: Target
     to: Target
@@ -71,5 +70,5 @@ class BetweenBrokers:
 def _existing(arena: Arena, wanted: set[Link], what: str) -> tuple[Link, ...]:
     found = tuple(link for link in arena.cluster.links.links() if link in wanted)
     if not found:
-        raise UnresolvedTargetError(f"there is no link {what}", hint="one broker may hold both roles now")
+        raise UnresolvedTargetError(f"there is no link {what}", hint="one broker may have both roles now")
     return found

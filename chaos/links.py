@@ -1,21 +1,21 @@
-"""Links over Toxiproxy: the only module that knows that links are proxies.
+"""Links as Toxiproxy proxies: cuts, degrades, redirects and heals them. No other module knows that links are proxies.
 
-A link that is *cut* is a disabled proxy: its connections are closed at once and new ones are refused, which both
-ends notice. A link that *drops responses* has a `timeout` toxic (of 0: forever) on its downstream, the bytes that
-return to the one who opened the connection: requests arrive and are carried out, and nobody hears of it. A
-*degraded* link has `latency` and `bandwidth` toxics on both streams. A *redirected* link leads to another address, which
-passes its bytes on (`chaos.frames`); cutting, degrading and restoring do not change that, `direct` and `heal` do. The
-server cannot move a connection: redirecting a link and back closes those it has, and clients connect again.
+* A *cut* link is a disabled proxy. Its connections are closed at once and new ones are refused; both ends notice it.
+* A link that *drops responses* has a `timeout` toxic (of 0: forever) on its downstream, the bytes that return to the
+  side that opened the connection. Requests arrive and are carried out, but their responses are lost.
+* A *degraded* link has `latency` and `bandwidth` toxics on both streams.
+* A *redirected* link leads to another address, which passes its bytes on (`chaos.frames`). Only `direct` and `heal` undo
+  that. The server cannot move a connection: a redirection, in both directions, closes those of the link.
 
-Nothing is believed that the server does not say itself: each change is read back, and a link that does not show it
-raises `LinkError`.
+Each change is read back from the server. A link that does not show the change raises `LinkError`.
 
-What the client library lacks is added here. Its server address and its use of `requests` are global, so every call
-holds a lock of the whole module and sets both; it knows no timeouts, so the session that it is given has one; it
-reports several refusals as `KeyError` or not at all, so the session raises for every status but success. The server's
-own API can hang: it dials upstreams inside its accept loop without a timeout and holds the proxy's lock while
-it does, and answers 503 after 25 s. A paused broker whose accept queue is full provokes that, hence the advice to
-resume brokers before healing links.
+This module works around three defects of the client library. Its server address and its use of `requests` are global, so
+every call holds a lock of the whole module and sets both. It has no timeouts, so its session gets one. It reports several
+refusals as `KeyError` or not at all, so the session raises for every status but success.
+
+The API of the server can hang: it dials upstreams inside its accept loop without a timeout, holds the proxy's lock
+meanwhile, and answers 503 after 25 s. A paused broker with a full accept queue causes that. So resume brokers before
+healing links.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from chaos.routes import Endpoint, Route
 
 # A call takes 1 to 5 ms, and 0.3 s on an overloaded machine; the server itself gives up after 25 s.
 _CALL_DEADLINE_S = 5.0
-# Healing is what everything after a fault relies on: it is tried again for as long as one hanging dial can last.
+# Everything after a fault relies on healing: it is tried again for as long as one hanging dial can last.
 _HEAL_DEADLINE_S = 30.0
 _HEAL_PAUSE_S = 0.2
 _STREAMS = ("upstream", "downstream")
@@ -51,7 +51,7 @@ _LIBRARY = threading.RLock()
 
 
 class _Session(requests.Session):
-    """Requests with a deadline, whose every failure is a `LinkError`."""
+    """A session with a deadline per request, in which every failure is a `LinkError`."""
 
     def request(self, method: str | bytes, url: str | bytes, *rest: Any, **options: Any) -> requests.Response:
         """As `requests.Session.request`, except for the above."""
@@ -61,17 +61,17 @@ class _Session(requests.Session):
             response = super().request(method, url, *rest, **options)
         except requests.RequestException as error:
             raise LinkError(
-                f"the link server did not answer {asked} within {_CALL_DEADLINE_S:g} s: {error}",
+                f"Toxiproxy did not answer {asked} within {_CALL_DEADLINE_S:g} s: {error}",
                 hint="it may be gone, or hang because a paused broker's accept queue is full",
             ) from error
         if not response.ok:
-            raise LinkError(f"the link server refused {asked}: {response.status_code} {response.text.strip()[:200]}")
+            raise LinkError(f"Toxiproxy refused {asked}: {response.status_code} {response.text.strip()[:200]}")
         return response
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What the server says about one proxy."""
+    """The state of one proxy as the server reports it."""
 
     enabled: bool
     toxics: frozenset[str]
@@ -145,7 +145,7 @@ class ToxiproxyMesh:
             self._require((link,), "degraded", lambda state: state.toxics >= set(wanted))
 
     def drop_responses(self, *links: Link) -> None:
-        """Let requests through and swallow every byte of their responses; the connection stays open."""
+        """Let requests through and drop every byte of their responses; the connection stays open."""
         with self._server() as server:
             proxies = self._proxies(server, links)
             for link in links:
@@ -161,14 +161,14 @@ class ToxiproxyMesh:
     def redirect(self, link: Link, to: Endpoint) -> None:
         """Let a link lead to another address of this machine until `direct` or `heal`; closes its connections.
 
-        Raises InjectionError where the link server cannot reach this machine's loopback addresses, and LinkError for a
-        link that is redirected already.
+        Raises InjectionError where the Toxiproxy server cannot reach this machine's loopback addresses, and LinkError
+        for a link that is redirected already.
         """
         original = self.destination(link)
         if not _is_loopback(original):
             raise InjectionError(
-                f"{link} cannot be redirected: it leads to {original}, so its link server is in a container, from where"
-                f" {to} is another machine",
+                f"{link} cannot be redirected: it leads to {original}, so its Toxiproxy server is in a container, which"
+                f" cannot reach {to}",
                 hint="frames can be tampered with in the local runtime",
             )
         if (state := self._state(link)).upstream != str(original):
@@ -178,7 +178,7 @@ class ToxiproxyMesh:
             self._require((link,), f"leading to {to}", lambda state: state.upstream == str(to))
 
     def direct(self, *links: Link) -> None:
-        """Let these links lead where they did at first; closes the connections of those that did not."""
+        """Let these links lead to their first destinations; closes the connections of redirected ones."""
         with self._server() as server:
             for link, proxy in self._proxies(server, links).items():
                 if proxy.upstream != str(self.routes[link].upstream):
@@ -186,13 +186,13 @@ class ToxiproxyMesh:
             states = self._states()
             wrong = [str(link) for link in links if states[link].upstream != str(self.routes[link].upstream)]
             if wrong:
-                raise LinkError(f"the link server does not lead {', '.join(wrong)} back")
+                raise LinkError(f"Toxiproxy does not lead {', '.join(wrong)} back")
 
     def heal(self) -> None:
-        """Open every link, remove every toxic, let every link lead where it did, whatever happened before.
+        """Open every link, remove every toxic and undo every redirection, whatever happened before.
 
-        Each link is tried by itself, so one that hangs does not keep the others cut. Raises LinkError naming the
-        links that are still not open after 30 s.
+        Each link is tried by itself, so one that hangs does not keep the others cut. Raises LinkError with the links
+        that are still not open after 30 s.
         """
         began = time.monotonic()
         while (problem := self._heal_once()) is not None:
@@ -204,12 +204,12 @@ class ToxiproxyMesh:
     def is_healed(self) -> bool:
         """Whether the server itself says that every link is open, direct and free of toxics.
 
-        Raises LinkError if it is mute.
+        Raises LinkError if it does not answer.
         """
         return not self._unhealed()
 
     def _heal_once(self) -> str | None:
-        """One attempt; what is still wrong, or None."""
+        """Make one attempt; returns the remaining problem, or None."""
         problems = []
         with contextlib.suppress(LinkError), self._server() as server:
             server.reset()
@@ -246,7 +246,7 @@ class ToxiproxyMesh:
         ]
 
     def _states(self) -> dict[Link, _State]:
-        """What the server says about every link that it knows."""
+        """The state of every link that the server knows."""
         with self._server():
             answer = toxiproxy.api.APIConsumer.get("/proxies").json()
             return {
@@ -263,12 +263,12 @@ class ToxiproxyMesh:
         return self._states()[link]
 
     def _require(self, links: Iterable[Link], what: str, holds: Callable[[_State], bool]) -> None:
-        """Read back; raises LinkError naming the links for which a postcondition does not hold."""
+        """Read back; raises LinkError with the links for which a postcondition does not hold."""
         states = self._states()
         wrong = [link for link in links if link not in states or not holds(states[link])]
         if wrong:
             seen = ", ".join(f"{link}: {states.get(link)}" for link in wrong)
-            raise LinkError(f"the link server does not show these links as {what}: {seen}")
+            raise LinkError(f"Toxiproxy does not show these links as {what}: {seen}")
 
     def _proxies(self, server: Toxiproxy, links: Iterable[Link]) -> dict[Link, Proxy]:
         """The proxies of these links. Raises LinkError for a link that this mesh or the server does not have."""
@@ -276,7 +276,7 @@ class ToxiproxyMesh:
         found = server.proxies()
         missing = [str(link) for link in links if _name(link) not in found]
         if missing:
-            raise LinkError(f"the link server has lost {', '.join(missing)}", hint="was it restarted? heal the links")
+            raise LinkError(f"Toxiproxy has lost {', '.join(missing)}", hint="was it restarted? heal the links")
         return {link: found[_name(link)] for link in links}
 
     def _refuse_unknown(self, links: Iterable[Link]) -> None:
@@ -286,7 +286,7 @@ class ToxiproxyMesh:
 
     @contextlib.contextmanager
     def _server(self) -> Iterator[Toxiproxy]:
-        """The library, aimed at this mesh's server, with this mesh's session; its odd failures made `LinkError`s."""
+        """The library with this mesh's server and session; its failures become `LinkError`s."""
         with _LIBRARY:
             library = toxiproxy.api
             library.APIConsumer.host, library.APIConsumer.port = self.api.host, self.api.port
@@ -295,11 +295,11 @@ class ToxiproxyMesh:
                 yield Toxiproxy()
             # A body that is not JSON is a ValueError (and a RequestException); one that lacks a field a KeyError.
             except (KeyError, TypeError, ValueError, requests.RequestException) as error:
-                raise LinkError(f"the link server at {self.api} gave an unusable answer: {error!r}") from error
+                raise LinkError(f"the Toxiproxy server at {self.api} gave an unusable answer: {error!r}") from error
 
 
 def _name(link: Link) -> str:
-    """The proxy's name: the link's own has characters that do not belong into a URL."""
+    """The proxy's name: that of the link has characters that do not belong in a URL."""
     return f"{link.plane}-{link.source}-{link.target}"
 
 

@@ -1,8 +1,8 @@
-"""The nemesis applies a schedule, asks each fault for proof that it took hold, and always heals.
+"""Runs a schedule of faults: injects each one, waits for the proof that it took hold, and always heals.
 
-Healing happens on every path: at the end of a step, when a fault cannot be applied, when the harness fails and on
-Ctrl-C. A fault that fails to apply, or to heal, is recorded with its error; the run then has a step without
-confirmation and can at best be inconclusive, which is for the judge to say. Healed is only what was seen to heal.
+It heals on every path: at the end of a step, when a fault cannot be applied, when the harness fails and on Ctrl-C. A
+fault that fails to apply or to heal is recorded with its error. The judge may then call the run inconclusive at best.
+A fault counts as healed only after the cluster showed it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from chaos.arena import Arena
     from chaos.schedule import Schedule, Step
 
-#: How often the world is looked at while waiting for a proof. A look costs one Metadata request per broker, about
-#: 10 ms; five a second see a move soon enough to date it.
+#: The pause between two looks while waiting for a proof. A look costs one Metadata request per broker, about 10 ms;
+#: five a second see a move soon enough to date it.
 LOOK_EVERY_S = 0.2
-#: A fault under which too little was tried proves too little. Requests that wait for a broker that is gone end with its
+#: How much longer a fault may stand until clients have tried enough. Requests to a broker that is gone end with its
 #: session (3 s) or with their own timeout (5 s); twice that is more than any client needs to try again.
 STANDS_LONGER_S = 10.0
 #: All producers reach a sync point within one operation each; slow brokers included.
 HOLD_WITHIN_S = 30.0
-#: A driver that is let go sends its commit within milliseconds, or a busy machine's second.
+#: A driver that is let go sends its commit within milliseconds, on a busy machine within a second.
 DECIDE_WITHIN_S = 5.0
 
 
 @dataclass(slots=True)
 class _StepLog:
-    """What is known of a step so far."""
+    """The record of a step so far."""
 
     applied: FaultRecord
 
@@ -48,12 +48,12 @@ class _StepLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nemesis:
-    """Runs schedules in one arena. `record` is called once per step, `tell` with each sentence worth showing.
+    """Runs schedules in one arena.
 
-    `wait` sleeps up to so many seconds and raises when the run is being interrupted. `attempted` and `ended`
-    count the operations that clients have begun and ended; a confirmed fault stands until it has met `meets` of them,
-    those included that were under way when it showed, within `STANDS_LONGER_S`. `await_whole` returns when the cluster
-    is whole again, and raises when it does not become so.
+    `record` is called once per step, `tell` with each sentence worth showing. `wait` sleeps up to so many seconds and
+    raises when the run is interrupted. `attempted` and `ended` count the operations that clients have begun and ended.
+    A confirmed fault stands until it has met `meets` operations, including those under way when it showed, at most
+    `STANDS_LONGER_S` longer. `await_whole` returns when every replica is in sync, and raises when that takes too long.
     """
 
     arena: Arena
@@ -66,7 +66,7 @@ class Nemesis:
     await_whole: Callable[[], None] = lambda: None
 
     def run(self, schedule: Schedule) -> tuple[FaultRecord, ...]:
-        """Apply every step in order; returns what was recorded. Errors of faults are recorded, not raised."""
+        """Apply every step in order and return the records. Errors of faults are recorded, not raised."""
         return tuple(self._step(number, step) for number, step in enumerate(schedule))
 
     def _step(self, number: int, step: Step) -> FaultRecord:
@@ -92,11 +92,11 @@ class Nemesis:
             log.note(error=f"{type(error).__name__}: {error}")
             self.tell(f"{step.fault.describe()} failed: {error}")
             whole = self._undo()
-            # What could not be applied is healed when nothing of it is left; what could not be healed is not.
+            # A fault that was never applied is healed when nothing of it is left; one that failed to heal is not.
             if log.applied.applied_ns is None and whole:
                 log.note(healed_ns=time.monotonic_ns())
         except BaseException as error:
-            # What was done to the subject belongs into the history also when it was cut short.
+            # The history needs the fault also when it was cut short: the subject met it.
             log.note(error=f"cut short: {type(error).__name__}")
             raise
         finally:
@@ -104,10 +104,7 @@ class Nemesis:
         return log.applied
 
     def _undo(self) -> bool:
-        """A fault of several parts may have failed half-way: open every link and start whoever it had felled.
-
-        Whether that is so now.
-        """
+        """Open every link and start every broker that is down, after a fault that failed half-way; whether it worked."""
         cluster = self.arena.cluster
         with suppress(ChaosError):
             cluster.links.heal()
@@ -134,7 +131,7 @@ class Nemesis:
         try:
             proof = self._await_proof(injection.confirm, step.confirm_within_s)
             confirmed_ns = time.monotonic_ns()
-            # Not when it struck: what a client ended just before is told a moment later, and would count as met.
+            # Counted now and not when it struck: operations that ended just before are reported a moment later.
             needed = self.ended() + self.meets
             release()
             if proof is not None:
@@ -149,13 +146,14 @@ class Nemesis:
             log.note(healed_ns=time.monotonic_ns())
 
     def _let_go(self, release: Callable[[], None]) -> None:
-        """Return as soon as one of those that are let go has asked for the end of its transaction.
+        """Let the producers go and return as soon as one of them has requested the end of its transaction.
 
-        Beside it, because a busy machine takes longer to let go of a dozen than a broker to answer the first one.
+        They are let go in a thread: on a busy machine that takes longer for a dozen than a broker needs to answer the
+        first one.
         """
         processes = self.arena.clients.alive("producer")
         Thread(target=release, name="let-go", daemon=True).start()
-        # Whether it came to that is for the evidence to say: `undecided_at_strike`.
+        # The evidence says whether one was undecided when the fault struck: `undecided_at_strike`.
         self.arena.clients.await_deciding(processes, timeout_s=DECIDE_WITHIN_S)
 
     def _await_attempts(self, needed: int) -> None:
@@ -173,7 +171,7 @@ class Nemesis:
 
     @contextmanager
     def _held(self, step: Step) -> Iterator[Callable[[], None]]:
-        """Hold every transactional producer at the step's point; the yielded call lets them go, as does leaving."""
+        """Hold every transactional producer at the step's point. The yielded call releases them, and so does the end."""
         if step.while_held is None:
             yield lambda: None
             return

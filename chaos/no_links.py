@@ -1,4 +1,4 @@
-"""The network of a subject that has no links: nothing can be cut, so nothing is ever left cut."""
+"""The links of a subject that has none: nothing can be cut, so nothing is ever left cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chaos.routes import Endpoint
 
 
 class NoLinks:
-    """Implements `chaos.cluster.LinkMesh` by refusing: faults of the network are not for this subject."""
+    """Implements `chaos.cluster.LinkMesh` by refusing: this subject cannot have network faults."""
 
     def links(self) -> tuple[Link, ...]:
         """None."""
@@ -45,4 +45,4 @@ class NoLinks:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise InjectionError(f"this subject has no links of ours: cannot {what}")
+    raise InjectionError(f"this subject has no links: cannot {what}")

@@ -1,7 +1,7 @@
-"""A route: the two addresses that a link consists of.
+"""A route: the two addresses of a link.
 
-Links are names; the route says where the link server listens for the source and whom it dials for it. Both are
-`host:port` texts as Toxiproxy takes them, seen from the machine (or container) that the link server runs in.
+A link is a name. Its route says where Toxiproxy listens for the source, and the address that Toxiproxy connects to. Both
+are `host:port` texts, as seen from the machine or container in which the Toxiproxy server runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where a link's source connects to (`listen`) and where its bytes go (`upstream`)."""
+    """The address that a link's source connects to (`listen`) and the one that its bytes go to (`upstream`)."""
 
     listen: Endpoint
     upstream: Endpoint

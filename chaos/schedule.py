@@ -1,4 +1,4 @@
-"""A schedule: which faults, when, for how long. A value that is checked when it is built."""
+"""The schedule of a scenario: which faults, when, for how long. A value that is checked when it is built."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from chaos.faults.fault import Fault
 class Step:
     """One fault: it strikes `after_s` seconds after the previous step healed, the first one once clients are steady.
 
-    The proof that it took hold is waited for, at most `confirm_within_s`; from then on it lasts `hold_s` seconds,
-    so that clients meet the fault itself and not only the way to it. `while_held` makes every transactional producer
-    wait at that point, transaction open, from before the fault strikes until it is confirmed; `leaving` of them end
-    after that operation and nobody takes their place, as a job ends after its last commit. `let_go_first` lets them go
-    before the fault strikes instead, which it does as soon as one of them has asked for the end of its transaction.
-    `once_whole` waits before all else until every broker is back and every replica in sync, as whoever restarts one
-    broker after the other does.
+    The nemesis waits at most `confirm_within_s` for the proof that it took hold. From then on the fault lasts `hold_s`
+    seconds, so that clients meet it in full force. `while_held` makes every transactional producer wait at that point,
+    transaction open, from before the fault strikes until it is confirmed. `leaving` of them end after that operation
+    without a successor, as a job ends after its last commit. `let_go_first` releases them before the fault strikes: it
+    strikes as soon as one of them has requested the end of its transaction. `once_whole` first waits until every broker
+    is back and every replica in sync, as in a rolling restart.
     """
 
     fault: Fault
@@ -38,7 +37,7 @@ class Step:
         if min(self.after_s, self.hold_s) < 0 or self.confirm_within_s <= 0:
             raise FutileFaultError(f"{self.fault.describe()} has a negative time")
         if self.let_go_first and self.while_held is not SyncPoint.BEFORE_COMMIT:
-            raise FutileFaultError(f"{self.fault.describe()} lets go of producers that nobody holds before a commit")
+            raise FutileFaultError(f"{self.fault.describe()} releases producers that are not held before a commit")
 
     def describe(self) -> str:
         """The step in words."""

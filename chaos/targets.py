@@ -1,8 +1,7 @@
 """Targets: roles, resolved to brokers at the moment of injection.
 
-A schedule never says "broker 2". It says who matters: the leader of a partition, the coordinator of a transactional
-id or a group, the active controller. A target also knows how to tell that its role has left a broker, which is what
-most faults are confirmed by.
+A schedule never says "broker 2". It names roles: the leader of a partition, the coordinator of a transactional id or a
+group, the active controller. A target can also prove that its role has left a broker. Most faults are confirmed so.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from wire.values import TopicPartition
 
 
 class Target(Protocol):
-    """A role that one or more brokers hold."""
+    """A role that one or more brokers have."""
 
     def describe(self) -> str:
         """The role in words."""
 
     def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
-        """The brokers that hold the role now; raises UnresolvedTargetError when nobody does."""
+        """The brokers that have the role now; raises UnresolvedTargetError when there is none."""
 
     def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
         """A sentence that proves the role has left these brokers, None while it has not."""
@@ -50,7 +49,7 @@ class LeaderOf:
         return (leader,)
 
     def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
-        """Another broker leads, or nobody does."""
+        """Another broker leads, or none does."""
         leader = _leader(arena, arena.partition(self.topic, self.partition))
         if leader is None:
             return f"{self.topic}-{self.partition} {LEADERLESS}"
@@ -89,7 +88,7 @@ class LeaderAwayFromCoordinators:
     """The leader of that partition of a topic which coordinates the fewest of the producers' transactional ids.
 
     For attacks on a partition that must spare the coordinator: a transaction ends at its coordinator, and the marker
-    has to travel to somebody else.
+    has to travel to another broker.
     """
 
     topic: str
@@ -132,7 +131,7 @@ class LeaderAwayFromCoordinators:
 class TransactionCoordinatorOf:
     """The transaction coordinator of the n-th transactional id of the workload.
 
-    Counted among all ids and not among living processes: whoever ends must not turn the question to another id.
+    It counts all ids, not only those of running processes, so that a process that ends does not change the target.
     """
 
     producer: int = 0
@@ -228,7 +227,7 @@ class AllBrokers:
 
 
 def aimed_at(target: Target, arena: Arena) -> tuple[TopicPartition, ...]:
-    """The partitions that a role is about; none for the roles that are not of a partition."""
+    """The partitions of a role; none for roles that do not belong to a partition."""
     if isinstance(target, LeaderOf | FollowerOf):
         return (arena.partition(target.topic, target.partition),)
     return ()

@@ -1,8 +1,8 @@
 """Decodes the records of many batches at once into numpy columns: three to five times as fast as one by one.
 
-The lengths of records say where each begins. They are found for a whole batch at once where a batch before had the same
-lengths, for many records at once where neighbours have one length, and else one by one. numpy then reads each field of
-all records together. Nothing is copied: keys and values are spans (start, length) in ``buffer``. Give it the batches of
+The lengths of records say where each begins. A batch with the lengths of an earlier one takes over its positions.
+Neighbours of one length are found together, all other records one by one. numpy then reads each field of all records
+together. Nothing is copied: keys and values are spans (start, length) in ``buffer``. Give it the batches of
 a whole Fetch answer: with one batch of one record at a time it is slower than ``Batch.records``.
 
 It refuses everything that ``Batch.records`` refuses, except wrong lengths inside record headers, which stay one span.

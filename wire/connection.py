@@ -5,7 +5,7 @@ answers to earlier requests for later calls. Kafka answers the requests of a con
 answer with another correlation id than the next one due ends the connection.
 
 A deadline that passes in ``receive`` loses nothing: the bytes so far are kept, and the answer can still be received
-later. So a lost response can be told from a slow one. A deadline that passes in ``send`` closes the connection,
+later. So a lost response is not confused with a slow one. A deadline that passes in ``send`` closes the connection,
 because half a request cannot be taken back. Not for use by several threads at once.
 """
 

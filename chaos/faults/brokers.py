@@ -1,8 +1,8 @@
 """Faults of brokers: crash, stop, pause.
 
 A crash is SIGKILL: nothing is flushed, connections are refused at once. A stop is SIGTERM: leadership is handed over
-first. A pause is SIGSTOP: connections stay open and silent, which is what a long garbage collection or a stalled disk
-looks like from outside. All heal by bringing the same broker back on its data.
+first. A pause is SIGSTOP: connections stay open and silent, as during a long garbage collection or with a stalled disk.
+All heal by bringing the same broker back on its data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chaos.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class CrashBroker:
-    """SIGKILL the brokers that hold a role; heal by starting them again."""
+    """SIGKILL the brokers that have a role; heal by starting them again."""
 
     target: Target
 
@@ -37,7 +37,7 @@ class CrashBroker:
 
 @dataclass(frozen=True, slots=True)
 class StopBroker:
-    """SIGTERM the brokers that hold a role and wait for their clean exit; heal by starting them again."""
+    """SIGTERM the brokers that have a role and wait for their clean exit; heal by starting them again."""
 
     target: Target
 
@@ -56,7 +56,7 @@ class StopBroker:
 
 @dataclass(frozen=True, slots=True)
 class PauseBroker:
-    """SIGSTOP the brokers that hold a role; heal by SIGCONT.
+    """SIGSTOP the brokers that have a role; heal by SIGCONT.
 
     To move a role the pause must outlive `broker.session.timeout.ms`; the proof is that the role has moved.
     """

@@ -1,7 +1,7 @@
 """Faults of clients: SIGKILL at a known point of an operation.
 
-A client that dies between two steps of one operation is the commonest cause of duplicates and of open transactions,
-and the point at which it dies decides which of them. The sync points of the driver protocol make that point certain.
+A client that dies between two steps of an operation is the most common cause of duplicates and of open transactions.
+Which of the two it causes depends on the point. The sync points of the driver protocol make that point certain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUCCESSION_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class KillClient:
-    """Kill a client in the middle of an operation; `replaced` starts a successor in its place when healing.
+    """Kill a client in the middle of an operation; `replaced` starts a successor when healing.
 
     The proof is that it was held at the point, with its work begun, when it was killed.
     """
@@ -32,7 +32,7 @@ class KillClient:
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        after = "succeeded by a new instance" if self.replaced else "nobody takes its place"
+        after = "succeeded by a new instance" if self.replaced else "it has no successor"
         return f"{self.role} killed (SIGKILL) at {self.at.value}; {after}"
 
     def futility(self) -> str | None:
@@ -59,7 +59,7 @@ class KillClient:
 
 
 def oldest(arena: Arena, role: str) -> ClientProcess:
-    """The oldest living process of a role."""
+    """The oldest running process of a role."""
     alive = arena.clients.alive(role)
     if not alive:
         raise UnresolvedTargetError(f"no {role} is running")

@@ -1,7 +1,7 @@
-"""Faults of two blows: what is done to a broker in between is what is lost.
+"""Faults in two parts: a leader accepts writes alone, then it is killed, and these writes are lost.
 
-Controls need subjects that are known to lose data. Both faults here let a leader accept writes that nobody else has and
-then take that leader away, which is harmless exactly when the subject had promised not to acknowledge such writes.
+Controls need subjects that are known to lose data. With both faults a leader accepts writes that no other broker has,
+and then goes down. That is harmless only for a subject that does not acknowledge such writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOK_EVERY_S = 0.2
 class IsolateThenCrashLeader:
     """Cut a leader from its peers, let clients write to it, and kill it when the fault ends; then restart it.
 
-    With `acks=1` the isolated leader acknowledges alone until it learns of its successor.
+    With `acks=1` the isolated leader acknowledges alone until it learns of the new one.
     """
 
     topic: str
@@ -36,7 +36,7 @@ class IsolateThenCrashLeader:
         return f"leader of {self.topic}-{self.partition} cut from its peers, written to, then killed"
 
     def futility(self) -> str | None:
-        """It shows as soon as a successor is elected."""
+        """It shows as soon as another leader is elected."""
         return None
 
     def inject(self, arena: Arena) -> Injection:
@@ -103,7 +103,7 @@ class ElectUncleanly:
 
 
 def await_other_leader(arena: Arena, at: TopicPartition, fallen: BrokerId) -> None:
-    """Wait until somebody else leads. When nobody does in time the fallen one may return: the control then shows it."""
+    """Wait until another broker leads. After `ELECTION_WITHIN_S` the old one may return; the control then shows it."""
     began = time.monotonic()
     while time.monotonic() - began < ELECTION_WITHIN_S:
         if arena.cluster.view().partitions[at].leader not in (None, fallen):

@@ -1,8 +1,8 @@
-"""What a fault is: a frozen value that can be injected, proves that it took hold, and heals.
+"""The Protocol of a fault: a frozen value that can be injected, proves that it took hold, and heals.
 
-Injecting returns at once with an `Injection`. The nemesis asks it for proof until there is one or the step's bound
-has passed, and heals it on every path. A proof is an observation through the witness, never the mere fact that the
-fault's own call returned: a cut that nobody noticed has tested nothing.
+`inject` returns at once with an `Injection`. The nemesis asks it for proof until there is one or the step's bound has
+passed, and heals it on every path. A proof is an observation through the witness listener. That the call of the fault
+returned is no proof: a cut without any effect has tested nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from wire.values import TopicPartition
 class Injection:
     """A fault in force. `confirm` gives a sentence as soon as there is proof; `heal` may be called more than once.
 
-    `processes` are the clients that it strikes themselves; a pass needs that they, or whoever takes their place, work
-    again. `partitions` are those that it is aimed at; what observers see of others proves nothing about it.
+    `processes` are the clients that it strikes directly; for a pass they or their successors must work again.
+    `partitions` are those that it aims at; records of other partitions prove nothing about it.
     """
 
     target: str
@@ -40,9 +40,9 @@ class Fault(Protocol):
         """Why this fault could never show an effect, None when it can; asked when a schedule is built."""
 
     def inject(self, arena: Arena) -> Injection:
-        """Make it go wrong now; raises chaos.errors and leaves nothing behind when it cannot."""
+        """Inject it now; raises chaos.errors and leaves nothing behind when it cannot."""
 
 
 def names(brokers: tuple[int, ...]) -> str:
-    """Brokers for people: `broker 2` or `brokers 1, 3`."""
+    """Brokers as shown to people: `broker 2` or `brokers 1, 3`."""
     return ("broker " if len(brokers) == 1 else "brokers ") + ", ".join(str(broker) for broker in brokers)

@@ -1,12 +1,12 @@
-"""Tampered frames: some requests, or their responses, are held, delayed, lost, repeated or answered by us.
+"""Tampered frames: single requests or responses are held, delayed, dropped, duplicated or answered by the harness.
 
 A link can only be cut, slowed or muted as a whole. This fault puts a frame-aware link (`chaos.frames`) behind each of
-the links it aims at and does one thing to the frames that it selects, while all others pass. It is the fault of a
-network that delays a request until its transaction is over, repeats it, or loses one answer. The connections of these
-links are closed when it strikes and when it heals, because the link server cannot move them; clients connect again.
+its links. It does one thing to the frames that it selects, while all others pass. So a request can arrive after its
+transaction is over, arrive twice, or lose its response. The connections of these links are closed when the fault strikes
+and when it heals, because Toxiproxy cannot move them; clients connect again.
 
-The proof is that frames were met: how many, of what kind, on which link, since when. A repeated frame has to be
-answered as well, because a copy that a broker did not read has tested nothing.
+The proof is the number and kind of the frames that were met, on which link and since when. For a duplicated frame an
+answer is needed, too: a copy that a broker did not read has tested nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from wire.errors import WireError
 class TamperFrames:
     """Do `action` to the `frames` that travel on the links of `on`.
 
-    The selector's partition is named as the scenario names it, or by its real name (`__transaction_state`). `producer`
-    is the place of a transactional id among those of the workload; it becomes the selector's.
+    The partition of the selector has the scenario's topic name, or the real one (`__transaction_state`). `producer` is
+    the position of a transactional id among those of the workload; the selector then gets that id.
     """
 
     on: LinkTarget
@@ -49,7 +49,7 @@ class TamperFrames:
         return flaw(self.frames, self.action)
 
     def inject(self, arena: Arena) -> Injection:
-        """Begin a frame-aware link for each link, the rule, and only then lead the links there."""
+        """Open a frame-aware link for each link, add the rule, and then lead the links there."""
         frames, links = self._resolved(arena), self.on.resolve(arena)
         with ExitStack() as undo:
             relay, rule = lead_through(arena, undo, links, frames, self.action)
@@ -71,9 +71,9 @@ class TamperFrames:
 def lead_through(
     arena: Arena, undo: ExitStack, links: tuple[Link, ...], frames: FrameFilter, action: FrameAction
 ) -> tuple[FrameLinks, Rule]:
-    """Lead links through frame-aware ones with one rule; `undo` leads them back and lets go what is held.
+    """Lead links through frame-aware ones with one rule; `undo` releases held frames and leads the links back.
 
-    Raises InjectionError without message definitions, and where a link cannot be led elsewhere.
+    Raises InjectionError without message definitions, and where a link cannot be redirected.
     """
     if arena.definitions is None:
         raise InjectionError("frames cannot be read: this run has no message definitions")
@@ -85,7 +85,7 @@ def lead_through(
         at = relay.open(str(link), mesh.destination(link))
         undo.callback(mesh.direct, link)
         mesh.redirect(link, at)
-    # Released before the links lead elsewhere: what was held leaves on the connections that it came on.
+    # Released before the links lead back: held frames then leave on the connections that they came on.
     undo.callback(relay.remove, rule)
     return relay, rule
 
@@ -95,7 +95,7 @@ def _names(links: tuple[Link, ...]) -> str:
 
 
 def _proof(relay: FrameLinks, rule: Rule) -> str | None:
-    """What was met, once that proves something."""
+    """The frames that were met, once they prove something."""
     if not rule.count:
         return None
     if not isinstance(rule.action, Duplicate):

@@ -1,13 +1,12 @@
 """A late duplicate: one Produce request that the network holds until the client has begun its next transaction.
 
-The client gives the held request up after its socket timeout and sends it again on a new connection, ends the
-transaction, and begins the next one, in which it is made to wait before it has written anything. Now the held request
-is let go and arrives, after the end of its own transaction and before the first batch of the next. Every step is lawful
-on any network; the client has done nothing wrong, and the brokers are told nothing that is not true.
+The client gives up the held request after its socket timeout and sends it again on a new connection. It ends the
+transaction, begins the next one, and is held there before it writes anything. Now the held request is released. It
+arrives after the end of its own transaction and before the first batch of the next. Any network can do this: the client
+has made no error, and every request is a real one.
 
-The proof is the broker's answer to the late request, whatever it is, with the offsets at which it says that the batch
-stands: an accepted one may be a batch that was known, or one that the next transaction adopted. Until then the client
-waits.
+The proof is the broker's answer to the late request, whatever its code, with the offset of each batch in it. An accepted
+batch may have been known already, or the next transaction may have taken it in. The client waits until that answer.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ NEXT_TRANSACTION_WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateDuplicate:
-    """Hold one Produce request of a transactional producer, by its place among those that run, on the links of `on`."""
+    """Hold one Produce request of a transactional producer (its position among those that run), on the links of `on`."""
 
     on: LinkTarget
     producer: int = 0
@@ -41,11 +40,11 @@ class LateDuplicate:
         return f"a request of producer {self.producer} held until its next transaction, {self.on.describe()}"
 
     def futility(self) -> str | None:
-        """A place is counted from 0."""
+        """Positions are counted from 0."""
         return None if self.producer >= 0 else f"there is no producer {self.producer}"
 
     def inject(self, arena: Arena) -> Injection:
-        """Hold the next Produce request of the producer; the rest happens while the proof is asked for."""
+        """Hold the next Produce request of the producer; the rest happens in `confirm`."""
         owners = [each for each in arena.clients.alive("producer") if each.transactional_id is not None]
         if len(owners) <= self.producer:
             raise UnresolvedTargetError(
@@ -57,15 +56,15 @@ class LateDuplicate:
             relay, rule = lead_through(arena, undo, links, frames, Hold())
             undo.callback(arena.clients.release, (owner,))
             kept = undo.pop_all()
-        course = _Course(arena=arena, owner=owner, relay=relay, rule=rule)
+        progress = _Progress(arena=arena, owner=owner, relay=relay, rule=rule)
         return Injection(
-            target=str(owner.transactional_id), confirm=course.confirm, heal=kept.close, processes=(owner.process,)
+            target=str(owner.transactional_id), confirm=progress.confirm, heal=kept.close, processes=(owner.process,)
         )
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course:
-    """How far it has come: the request is held, the client waits in its next transaction, the late request is answered."""
+class _Progress:
+    """The steps: the request is held, the client waits in its next transaction, the late request is answered."""
 
     arena: Arena
     owner: ClientProcess
@@ -74,7 +73,7 @@ class _Course:
     let_go: bool = field(default=False)
 
     def confirm(self) -> str | None:
-        """One look; the step that is due is taken. Raises chaos.errors when the client does not get there."""
+        """Take the step that is due; returns the proof after the last. Raises chaos.errors when the client fails."""
         if not self.rule.count:
             return None
         if not self.let_go:
@@ -94,7 +93,7 @@ class _Course:
 
 
 def answered_late(what: str, codes: tuple[int, ...], offsets: Mapping[TopicPartition, int]) -> str:
-    """The proof, from which the judge may name a known bug (`verification.known_bugs.signatures` reads it again)."""
+    """The proof; `verification.known_bugs.signatures` parses it to recognise a known bug."""
     said = f"error codes {codes}"
     for at, offset in offsets.items():
         said += f", base offset {offset} on {at}"

@@ -1,8 +1,7 @@
 """Faults of the network between brokers: cut followers, isolated brokers.
 
 A link is named by the side that opens the connection. Followers fetch from their leader, so cutting *follower →
-leader* stops replication, and cutting leader → follower changes nothing at all; such a fault is refused when the
-schedule is built.
+leader* stops replication. Cutting leader → follower changes nothing; such a fault is refused when the schedule is built.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from chaos.targets import Target, aimed_at, leader_and_followers, leads_alone
 
 @dataclass(frozen=True, slots=True)
 class CutFollowers:
-    """Cut every follower of a partition from its leader: the in-sync set shrinks to the leader, nobody is elected.
+    """Cut every follower of a partition from its leader: the in-sync set shrinks to the leader, without an election.
 
-    A partition on which nothing is written never leaves the in-sync set, so the workload must write to it.
+    The in-sync set shrinks only while records are written, so the workload must write to the partition.
     """
 
     topic: str
@@ -76,11 +75,11 @@ class CutLeaderFromFollowers:
 
 @dataclass(frozen=True, slots=True)
 class IsolateBrokers:
-    """Cut the brokers that hold a role from all other brokers, data and raft, in both directions.
+    """Cut the brokers that have a role from all other brokers, data and raft, in both directions.
 
-    Clients and the witness still reach them: an isolated leader keeps answering those who have not heard. The proof is
-    that the role has left them and that every client site's link to them is accepted. With one broker of three this is
-    also the minority cut from the majority.
+    Clients and the witness listener still reach them: an isolated leader goes on answering clients with old metadata.
+    The proof is that the role has left them and that every client site can still connect to them. With one broker of
+    three this is also the minority cut from the majority.
     """
 
     target: Target

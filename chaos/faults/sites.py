@@ -1,8 +1,7 @@
 """Faults between clients and brokers: a site that is cut off, lost responses, slow links.
 
-A cut is visible to both ends (connections are closed, new ones refused); lost responses are not: requests still arrive
-and are executed, and the client never learns of it. A slow link loses nothing; what a client makes of the delay is the
-question.
+Both ends see a cut: connections are closed, new ones refused. The client does not see that responses are lost: requests
+still arrive and are carried out. A slow link loses nothing; it tests how a client behaves under delay.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from wire.values import TopicPartition
 
 #: How long a client may take to begin its next operation: the one in flight, slow brokers included.
 SYNC_S = 20.0
-#: A leader under load answers within a second; one that says nothing for five is no ground to measure from.
+#: A leader under load answers within a second; without an answer in five there is nothing to compare with.
 ANSWERED_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.2
-#: What is sent to measure a rate takes a quarter of a second each way, which nothing else on a healthy link does; at
-#: most 256 kB, which an answer of some thousand lines is.
+#: The padding that measures a rate takes a quarter of a second each way, which nothing else on a healthy link does. It is
+#: at most 256 kB, the size of an answer of some thousand lines.
 PADDED_S = 0.25
 PADDING_MAX_KB = 256
-#: The quickest of three trips: one alone may have met a pause of the broker's.
+#: The quickest of three round trips counts: a single one may have met a pause of the broker.
 BASELINE_TRIPS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CutSite:
-    """Cut a client site from the brokers that hold a role, or from all of them when `target` is None.
+    """Cut a client site from the brokers that have a role, or from all of them when `target` is None.
 
-    The proof is that the site's links refuse connections while the witness still reaches the same brokers, which
-    separates the client's blindness from the broker's death. With `held`, the site's transactional clients are brought
-    to that point before the cut and go on behind it, so that it strikes them in the middle of a transaction.
+    The proof is that the site's links refuse connections while the witness listener still reaches the same brokers. So a
+    cut client is not confused with a dead broker. With `held`, the site's transactional clients are held at that point
+    before the cut and released after it. It then strikes them in the middle of a transaction.
     """
 
     site: Site
@@ -83,11 +82,11 @@ class CutSite:
 
 @dataclass(frozen=True, slots=True)
 class LoseResponses:
-    """Let a site's requests to the leader of a partition through and swallow the responses.
+    """Let a site's requests to the leader of a partition through and drop the responses.
 
     The site's producers are held before they send, the responses are cut off, and only then do they send. The proof is
-    that the partition's high watermark rises while no response can pass: requests were executed whose senders will have
-    to ask again. Healing closes the connections, as a real network loss ends in a reconnect.
+    that the partition's high watermark rises while no response can pass. So the leader carried out requests that their
+    senders must repeat. Healing closes the connections, as a real network loss ends in a reconnect.
     """
 
     site: Site
@@ -103,7 +102,7 @@ class LoseResponses:
         return None
 
     def inject(self, arena: Arena) -> Injection:
-        """Swallow the downstream of site → leader."""
+        """Drop the downstream of site → leader."""
         at = arena.partition(self.topic, self.partition)
         (leader,) = LeaderOf(self.topic, self.partition).resolve(arena)
         link = Link(source=str(self.site), target=leader)
@@ -136,9 +135,9 @@ class LoseResponses:
 class DegradeSite:
     """Delay and throttle a site's links to every broker.
 
-    The proof is a round trip as the site would see it, on each link, against the quickest of some before: longer by what
-    the delay takes at least both ways, and, where a rate is given, by what the request's padding takes one way. The
-    answer is padded too, which leaves room for chance.
+    The proof is a round trip of the site on each link, compared with the quickest of some before. It must be longer by
+    the least delay both ways and, where a rate is given, by the time of the request's padding one way. The answer is
+    padded too, which leaves room for chance.
     """
 
     site: Site
@@ -152,7 +151,7 @@ class DegradeSite:
         return f"site {self.site} degraded: {self.latency_ms} ms ± {self.jitter_ms} ms each way{rate}"
 
     def futility(self) -> str | None:
-        """Without delay or limit nothing would be degraded, and a delay that may be none can never be shown."""
+        """Without delay or rate nothing would be degraded, and a delay that may be zero can never be shown."""
         if self.latency_ms <= 0 and self.rate_kb_s is None:
             return "neither latency nor rate is given"
         if self.jitter_ms > 0 and self.jitter_ms >= self.latency_ms:
@@ -163,12 +162,12 @@ class DegradeSite:
 
     @property
     def padding_kb(self) -> int:
-        """What is sent along to measure the rate; nothing without one."""
+        """The padding that measures the rate; 0 without one."""
         return 0 if self.rate_kb_s is None else min(max(math.ceil(self.rate_kb_s * PADDED_S), 1), PADDING_MAX_KB)
 
     @property
     def longer_ms(self) -> float:
-        """By how much a round trip must be longer at least."""
+        """The least number of milliseconds by which a round trip must be longer."""
         padded_ms = 0.0 if self.rate_kb_s is None else 1000 * self.padding_kb / self.rate_kb_s
         return 2.0 * (self.latency_ms - self.jitter_ms) + padded_ms
 
@@ -205,10 +204,10 @@ def _high_watermark(arena: Arena, at: TopicPartition) -> int:
 
 
 def _known_high_watermark(arena: Arena, at: TopicPartition) -> int:
-    """The high watermark as the leader states it. Raises InjectionError when it does not: any later one would be more."""
+    """The high watermark from the leader. Raises InjectionError without one: any later one would then count as a rise."""
     deadline = time.monotonic() + ANSWERED_WITHIN_S
     while (found := _high_watermark(arena, at)) < 0:
         if time.monotonic() > deadline:
-            raise InjectionError(f"nobody states where {at} ends, asked for {ANSWERED_WITHIN_S:g} s")
+            raise InjectionError(f"no leader gave the high watermark of {at} within {ANSWERED_WITHIN_S:g} s")
         time.sleep(LOOK_EVERY_S)
     return found

@@ -1,11 +1,16 @@
-"""Zombies: a producer that lives on after somebody else has taken over its transactional id.
+"""Zombies: a producer comes back after a successor has taken over its transactional id.
 
-The shape is always the same. The zombie is held with an open transaction whose records are acknowledged. It is then
-made to lose touch, by stopping its process or by cutting its site, for as long as the schedule says: past its own
-transaction timeout, where that is the claim. A successor with the same transactional id initialises elsewhere: the
-coordinator aborts what was open and raises the epoch. Then the zombie comes back and tries to commit. What proves the
-attack is not that it came back, but that a broker answered one of its requests with a fencing error after the
-successor's initialisation (KIP-98, KIP-447, KIP-588).
+Every zombie fault has the same steps:
+
+1. The zombie is held with an open transaction whose records are acknowledged.
+2. Its process is stopped or its site is cut, for as long as the schedule says: longer than its transaction timeout,
+   where the claim needs that.
+3. A successor with the same transactional id initialises elsewhere. The coordinator aborts the open transaction and
+   raises the epoch.
+4. The zombie comes back and tries to commit.
+
+The proof is that a broker answered one of its requests with a fencing error after the successor's initialisation
+(KIP-98, KIP-447, KIP-588). That it came back is no proof.
 """
 
 from __future__ import annotations
@@ -20,10 +25,10 @@ from chaos.errors import UnresolvedTargetError
 from chaos.faults.fault import Injection
 from verification.vocabulary.history import FENCING_CODES, FENCING_NAMES
 
-#: How long the successor may take: its initialisation waits for the abort of the zombie's transaction, at worst a
-#: coordinator election (broker session 3 s) and a round of markers; 20 s is beyond any of that on a busy machine.
+#: The bound for the successor's initialisation. It waits for the abort of the zombie's transaction, at worst for a
+#: coordinator election (broker session 3 s) and a round of markers; 20 s is more than all of that on a busy machine.
 SUCCESSION_S = 20.0
-#: How long the zombie may take to reach its commit: one transaction of the workload, slow brokers included.
+#: The bound for the zombie to reach its commit: one transaction of the workload, slow brokers included.
 SYNC_S = 20.0
 
 
@@ -31,17 +36,17 @@ SYNC_S = 20.0
 class PausedZombie:
     """Stop a producer's process past its transaction timeout, let a successor take over, continue it.
 
-    `site` is where the zombie runs, `heir_site` where its successor starts; `past_s` is the transaction timeout that
-    the pause must outlive. The successor does not wait for it, the zombie does.
+    The zombie runs at `site`, its successor starts at `successor_site`. `past_s` is the transaction timeout that the pause
+    must outlive. The successor does not wait for it, the zombie does.
     """
 
     site: Site
-    heir_site: Site
+    successor_site: Site
     past_s: float = 0.0
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return f"producer at {self.site} paused with an open transaction, succeeded at {self.heir_site}, resumed"
+        return f"producer at {self.site} paused with an open transaction, succeeded at {self.successor_site}, resumed"
 
     def futility(self) -> str | None:
         """Two instances of one id always show."""
@@ -54,7 +59,7 @@ class PausedZombie:
         arena.clients.pause(zombie)
         try:
             paused = time.monotonic()
-            successor = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+            successor = arena.clients.succeed(zombie, site=self.successor_site, timeout_s=SUCCESSION_S)
             outlive(paused, self.past_s)
         finally:
             arena.clients.resume(zombie)
@@ -75,16 +80,16 @@ class PartitionedZombie:
     """
 
     site: Site
-    heir_site: Site
+    successor_site: Site
     past_s: float = 0.0
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return f"producer at {self.site} partitioned with an open transaction, succeeded at {self.heir_site}, rejoined"
+        return f"producer at {self.site} partitioned with an open transaction, succeeded at {self.successor_site}, rejoined"
 
     def futility(self) -> str | None:
-        """Cutting the heir's own site would only delay it."""
-        return "zombie and heir share a site" if self.site == self.heir_site else None
+        """Cutting the successor's own site would only delay it."""
+        return "zombie and successor share a site" if self.site == self.successor_site else None
 
     def inject(self, arena: Arena) -> Injection:
         """Hold, cut, let it try to commit, succeed, restore."""
@@ -95,7 +100,7 @@ class PartitionedZombie:
             arena.cluster.links.cut(*links)
             cut = time.monotonic()
             arena.clients.release((zombie,))
-            successor = arena.clients.succeed(zombie, site=self.heir_site, timeout_s=SUCCESSION_S)
+            successor = arena.clients.succeed(zombie, site=self.successor_site, timeout_s=SUCCESSION_S)
             outlive(cut, self.past_s)
         finally:
             arena.clients.release((zombie,))
@@ -109,7 +114,7 @@ class PartitionedZombie:
 
 
 def outlive(since_s: float, past_s: float) -> None:
-    """Wait until `past_s` seconds after `since_s` (CLOCK_MONOTONIC): the one thing to wait for is the clock itself."""
+    """Sleep until `past_s` seconds after `since_s` (CLOCK_MONOTONIC): the transaction timeout is a matter of time only."""
     time.sleep(max(0.0, past_s - (time.monotonic() - since_s)))
 
 
@@ -122,9 +127,11 @@ def producer_at(arena: Arena, site: Site) -> ClientProcess:
 
 
 def fenced_after(arena: Arena, zombie: ClientProcess, successor: Succession) -> str | None:
-    """Proof that a broker fenced the zombie after the heir was initialised."""
+    """Proof that a broker fenced the zombie after the successor was initialised."""
     for answer in arena.clients.answers(zombie):
         if answer.at_ns > successor.initialised_ns and (answer.code in FENCING_CODES or answer.name in FENCING_NAMES):
             after_s = (answer.at_ns - successor.initialised_ns) / 1e9
-            return f"operation {answer.operation} was answered {answer.name} {after_s:.1f} s after the heir's start"
+            return (
+                f"operation {answer.operation} was answered {answer.name} {after_s:.1f} s after the successor's start"
+            )
     return None

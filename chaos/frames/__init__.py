@@ -1,29 +1,27 @@
-"""Frame-aware links: a small TCP relay in a link's place that understands Kafka's framing.
+"""Frame-aware links: a TCP relay behind a link that reads Kafka's framing and acts on single requests and responses.
 
-**Why.** A link can be cut, slowed and muted as a whole (`chaos/links.py`). What breaks exactly-once in practice is
-finer: *one* request that arrives after its transaction has ended, twice, or never, while all others pass. Networks do
-this (a client gives up, closes, retries on a new connection, and the first attempt still arrives), but no network does
-it on demand.
+**Why.** A link can be cut, slowed and muted as a whole (`chaos/links.py`). In practice exactly-once breaks by less:
+*one* request arrives after its transaction has ended, or twice, or never, while all others pass. Networks do this: a
+client gives up, retries on a new connection, and the first attempt still arrives. But no network does it on demand.
 
-**Model.** A relay stands between the opener of connections and one broker; brokers among themselves speak the same
-framing, on the raft plane as well. A *selector* (`FrameFilter`) names requests, or responses by their requests, by API,
-transactional id, producer id, partition, group and count. An *action* says what happens to a selected frame: `Hold`,
-`Delay`, `Drop`, `Duplicate`, `Respond`, `Cut`. Both together are a *rule*, which keeps a book of what it met: when,
-where, the bytes, and what the broker answered, also to frames whose sender had long gone.
+**Model.** A relay stands between the opener of connections and one broker. Brokers among themselves use the same
+framing, also on the raft plane. A *selector* (`FrameFilter`) selects requests, or responses by their requests, by API,
+transactional id, producer id, partition, group and count. An *action* is done to a selected frame: `Hold`, `Delay`,
+`Drop`, `Duplicate`, `Respond`, `Cut`. Both together are a *rule*. It records each frame that it met: time, link, bytes
+and the broker's answer, even if the sender has gone.
 
-**Honesty.** What no network can do is not done by default: the order of one connection is kept, what follows a held
-frame waits behind it, what follows a lost one is lost (`actions.py` has the reasons and how clients react). Bytes that
-are not selected pass as they came; without rules the relay is transparent byte for byte, TLS and garbage included
-(`framing.py`).
+**Only what networks do.** By default nothing happens that no network can do. The order of a connection is kept: frames
+behind a held one wait, frames behind a lost one are lost (`actions.py` has the reasons and how clients react). Bytes
+that are not selected pass unchanged. Without rules the relay passes every byte, TLS and garbage included (`framing.py`).
 
-**In place of a link.** `chaos.faults.frames.TamperFrames` puts relays behind links of the mesh, which keeps cuts and
-degradations of these links working, and takes them out when healing. Putting in and taking out closes the
-connections of these links, because the link server cannot move a connection; clients connect again at once.
+**In place of a link.** `chaos.faults.frames.TamperFrames` puts relays behind links of the mesh and takes them out when
+healing. Cutting and degrading these links still works. Both changes close the connections of these links, because
+Toxiproxy cannot move a connection; clients connect again at once.
 
-**Doubtful.** Requests on TLS listeners cannot be selected. A response to a request that had passed before the rule came
-is not selected. A request without an answer (Produce with Acks 0) that no rule looked at is only discovered when a
-later answer arrives; an `Respond` behind it waits until then. A copy needs a listener without authentication. A frame
-counts as delivered when our operating system took it; that the broker read it is shown by its answer alone.
+**Limits.** Requests on TLS listeners cannot be selected, nor responses to requests that passed before the rule was
+added. A request without an answer (Produce with Acks 0) that no rule looked at is only discovered when a later answer
+arrives; a `Respond` behind it waits until then. A copy needs a listener without authentication. A frame counts as
+delivered when the operating system took it; only an answer shows that the broker read it.
 """
 
 from __future__ import annotations

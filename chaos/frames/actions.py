@@ -1,25 +1,25 @@
-"""What happens to a selected frame. Each action is a frozen value; what is honest about it is said here.
+"""The actions of rules: frozen values that say what to do with a selected frame, and how far a network does the same.
 
-`Hold` and `Delay` are what a slow path does. TCP keeps the order of one connection, so whatever follows a held frame
-on its connection and in its direction waits behind it, and so does the end of the connection. **Nothing overtakes.**
-A client that gives up, closes and connects again finds its new connection free; the held frame and, behind it, the end
-of the old connection still arrive when they are let go. That is exactly how a delayed request comes to be carried
-out after its own retry. A frame that shall overtake in the same connection does not exist in any network; to bring
-an old one to a broker before younger ones, re-send it on a connection of its own (`FrameLinks.resend`, `Duplicate`).
+`Hold` and `Delay` act like a slow path. TCP keeps the order of a connection. So all later bytes on the same connection
+and in the same direction wait behind a held frame, and so does the end of the connection. **Nothing overtakes.** A
+client that gives up, closes and connects again has a free new connection. The held frame and, behind it, the end of the
+old connection still arrive when they are released. In this way a delayed request is carried out after its own retry. No
+network lets a frame overtake on one connection. To bring an old frame to a broker before younger ones, send it again on
+a connection of its own (`FrameLinks.resend`, `Duplicate`).
 
-`Drop` swallows. No network takes one frame out of a connection and delivers the next one: after a loss nothing more
-arrives. So by default everything behind the frame on its connection and in its direction is lost, too, and the
-connection stays open until a side tires of it. `alone=True` swallows the one frame only. Kafka's answers come in order,
-so the slot of a lone dropped request's answer is missing for ever: librdkafka looks answers up by correlation id and
-times that one request out; kafka-clients (and brokers among themselves, who use it) and this project's wire client
-expect them in order and raise at the next answer, which says something about `alone` and nothing about them.
+`Drop` loses the frame. No network takes one frame out of a connection and delivers the next one: after a loss nothing
+more arrives. So by default everything behind the frame in its direction is lost, too, and the connection stays open
+until one side closes it. `alone=True` drops only the one frame. Kafka answers in order, so the answer to such a request
+is missing for ever. librdkafka finds answers by correlation id, and only that one request times out. kafka-clients,
+which brokers use among themselves, and the wire client of this project expect answers in order and raise at the next
+one. That error comes from `alone` and is no defect of the client.
 
-`Duplicate` lets the frame pass and sends the same bytes again, `times` times, each `after_s` seconds after the one
-before, on a fresh connection of its own to the same broker. The answers are kept as evidence and given to nobody. A
-listener that wants SASL or TLS does not accept such a connection, and the copy says so.
+`Duplicate` lets the frame pass and sends the same bytes `times` times more, each `after_s` seconds after the one before.
+Each copy has a fresh connection to the same broker. The answers are kept as evidence and not delivered. A listener with
+SASL or TLS does not accept such a connection; the record of the copy then says so.
 
-`Respond` answers for the broker. As an action on requests the broker never sees the frame; on responses the broker has
-done what it was asked, and the client is told something else. It takes an error code, or the whole body.
+`Respond` answers in place of the broker. As an action on requests the broker never sees the frame. On responses the
+broker has carried out the request, and the client receives another answer. It takes an error code, or the whole body.
 
 `Cut` closes the connection, in both directions, instead of delivering.
 """
@@ -34,11 +34,11 @@ from chaos.frames.selector import Direction, FrameFilter
 
 
 class FrameAction(Protocol):
-    """What happens to a selected frame."""
+    """An action on a selected frame."""
 
     @property
     def verb(self) -> str:
-        """What was done, for a proof: "held"."""
+        """The action in a proof: "held"."""
 
     def flaw(self) -> str | None:
         """Why it cannot be done, None when it can."""
@@ -46,7 +46,7 @@ class FrameAction(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Keep it, and what follows it, until the rule releases it."""
+    """Keep the frame, and all bytes behind it, until the rule releases it."""
 
     verb = "held"
 
@@ -57,7 +57,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Keep it, and what follows it, for so many seconds from when it was read, or until the rule releases it."""
+    """Keep the frame, and all bytes behind it, `delay_s` seconds after it was read, or until the rule releases it."""
 
     delay_s: float
     verb = "delayed"
@@ -69,7 +69,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """Swallow it, and by default everything that follows it on its connection and in its direction."""
+    """Drop the frame, and by default everything behind it on its connection and in its direction."""
 
     alone: bool = False
     verb = "dropped"
@@ -81,20 +81,20 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """Let it pass, and send it `times` times again, each `after_s` after the one before, on connections of its own."""
+    """Let the frame pass and send it `times` times more, each `after_s` after the one before, on its own connections."""
 
     times: int = 1
     after_s: float = 0.0
     verb = "duplicated"
 
     def flaw(self) -> str | None:
-        """At least one copy, and none before the frame itself."""
+        """There must be at least one copy, and none before the frame itself."""
         return None if self.times >= 1 and self.after_s >= 0 else f"{self.times} copies after {self.after_s:g} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Respond:
-    """Answer for the broker: with `error_code` wherever the response has one, or with this `body`."""
+    """Answer in place of the broker: with `error_code` wherever the response has one, or with this `body`."""
 
     error_code: int | None = None
     body: Mapping[str, Any] | None = None
@@ -117,7 +117,7 @@ class Cut:
 
 
 def flaw(frames: FrameFilter, action: FrameAction) -> str | None:
-    """Why a rule of these two could do nothing, None when it could."""
+    """Why a rule of these two could never act, None when it could."""
     if isinstance(action, Duplicate) and frames.direction is Direction.RESPONSE:
         return "a response cannot be duplicated: no client waits for a second one"
     return frames.flaw() or action.flaw()

@@ -1,12 +1,12 @@
-"""One connection through a frame-aware link: two pumps, each of which reads, decides and passes on, in order.
+"""One connection through a frame-aware link: two pumps, one per direction, that read, decide and pass on, in order.
 
-A pump that holds a frame does not read on. So what follows stays in the operating system's buffers, the other side
-feels it as a full window, and memory is bounded by one frame per connection and direction. The two directions do not
-wait for each other: while a request is held, answers to earlier ones arrive.
+A pump that holds a frame does not read on. Later bytes stay in the buffers of the operating system, and the sender
+sees a full window. So memory is bounded by one frame per connection and direction. The two directions do not wait for
+each other: while a request is held, answers to earlier ones arrive.
 
-The end of a connection travels as bytes do. When the client closes, the broker is told after everything the client
-sent before, held frames included; what the broker answers then is nobody's, but is kept as evidence. When the broker
-closes, the client is told at once, and a request that is still held here is lost when it is let go.
+The end of a connection travels in order with the bytes. When the client closes, the broker sees it after everything
+that the client sent before, held frames included. Later answers of the broker have no receiver, but are kept as
+evidence. When the broker closes, the client sees it at once, and a request that is still held is lost when released.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from chaos.frames.rule import Disposition, Rule
 from chaos.frames.selector import Direction
 
 CHUNK_BYTES = 1 << 18
-#: A closing socket's last bytes take a moment to leave; a peer that does not read them is not waited for longer.
+#: The last bytes of a closing socket take a moment to leave; this bounds the wait for a peer that does not read them.
 LINGER_S = 0.5
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class LinkContext(Protocol):
-    """What a connection needs from its link."""
+    """The parts of a link that a connection uses."""
 
     name: str
     reader: FrameReader
     rules: tuple[Rule, ...]
     frame_bytes_max: int
 
-    def duplicate(self, rule: Rule, number: int, asked: RequestFrame) -> None:
+    def duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
         """Send a met request again, as the rule's action says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatus:
-    """One open connection. `opaque`: its bytes are not Kafka's framing (TLS, for instance) and pass unread."""
+    """One open connection. `opaque`: its bytes are not in Kafka's framing (for example TLS) and pass unread."""
 
     link: str
     connection: int
@@ -59,7 +59,7 @@ class ConnectionStatus:
 
 
 class RelayedConnection:
-    """A client's connection and ours to the broker. `run` returns when both ends are closed."""
+    """A client's connection and the relay's own to the broker. `run` returns when both ends are closed."""
 
     def __init__(self, link: LinkContext, number: int, client: Stream, broker: Stream) -> None:
         self.number = number
@@ -71,10 +71,10 @@ class RelayedConnection:
         self._lost = {Direction.REQUEST: False, Direction.RESPONSE: False}
         self._frames = dict.fromkeys(Direction, 0)
         self._bytes = dict.fromkeys(Direction, 0)
-        self._read_s = dict.fromkeys(Direction, 0.0)  # when the bytes came that are being dealt with
+        self._read_s = dict.fromkeys(Direction, 0.0)  # when the current bytes arrived
 
     def status(self) -> ConnectionStatus:
-        """What passed so far."""
+        """The counts so far."""
         return ConnectionStatus(
             link=self._link.name,
             connection=self.number,
@@ -86,12 +86,12 @@ class RelayedConnection:
         )
 
     async def run(self) -> None:
-        """Pump until both directions have ended; every socket is closed whatever happens."""
+        """Pump until both directions have ended; closes every socket in any case."""
         try:
             async with asyncio.TaskGroup() as pumps:
                 pumps.create_task(self._pump(Direction.REQUEST))
                 pumps.create_task(self._pump(Direction.RESPONSE))
-        except BaseException:  # being stopped, as a rule: nothing more shall leave
+        except BaseException:  # mostly a cancellation: nothing more may leave
             for _, writer in (self._client, self._broker):
                 writer.transport.abort()
             raise
@@ -105,7 +105,7 @@ class RelayedConnection:
         while chunk := await _read(source[0]):
             self._bytes[direction] += len(chunk)
             self._read_s[direction] = time.monotonic()
-            # Behind a dropped request nothing matters; behind a dropped response, answers may still be evidence.
+            # Bytes behind a dropped request do not matter; answers behind a dropped response may still be evidence.
             if asking and self._lost[direction]:
                 continue
             for piece in framer.feed(chunk, withhold=bool(self._link.rules)):
@@ -121,7 +121,7 @@ class RelayedConnection:
                 target.write_eof()
 
     async def _send(self, direction: Direction, data: bytes) -> bool:
-        """Pass bytes on; whether somebody is there to take them."""
+        """Pass bytes on; whether the other side still takes them."""
         _, writer = self._broker if direction is Direction.REQUEST else self._client
         if self._lost[direction]:
             return False
@@ -136,7 +136,7 @@ class RelayedConnection:
         return True
 
     def _send_failed(self, direction: Direction) -> bool:
-        """A client that is gone leaves answers that may be evidence; that a broker is gone, its client must learn."""
+        """After the client's end answers may still be evidence; after the broker's end the client must see it."""
         if direction is Direction.REQUEST:
             self._cut()
         return False
@@ -149,7 +149,7 @@ class RelayedConnection:
     # ---- requests ----
 
     def _begin_request(self, head: bytes, size: int, collectable: bool) -> tuple[bytes, bool]:
-        """Collect a request that a rule may want; another one takes its place in the order and passes."""
+        """Collect a request that a rule may want; any other one gets its slot in the order and passes."""
         self._frames[Direction.REQUEST] += 1
         if size < HEAD.size:
             return b"", False  # a bare SASL token: no head, and no correlation id in its answer
@@ -163,96 +163,98 @@ class RelayedConnection:
         return b"", False
 
     async def _request(self, frame: Whole) -> None:
-        asked = self._link.reader.asked(frame)
+        request = self._link.reader.request(frame)
         for rule in self._link.rules:
-            if rule.frames.direction is Direction.REQUEST and rule.selects(asked) and rule.admit():
-                await self._meet(rule, asked, self._strike_request)
+            if rule.frames.direction is Direction.REQUEST and rule.selects(request) and rule.admit():
+                await self._meet(rule, request, self._strike_request)
                 return
-        await self._forward(asked, None)
+        await self._forward(request, None)
 
-    async def _forward(self, asked: RequestFrame, met: tuple[Rule, int] | None) -> bool:
-        """Let a collected request go on; whether the broker is there to take it."""
+    async def _forward(self, request: RequestFrame, met: tuple[Rule, int] | None) -> bool:
+        """Let a collected request go on; whether the broker still takes it."""
         rules = tuple(
-            rule for rule in self._link.rules if rule.frames.direction is Direction.RESPONSE and rule.selects(asked)
+            rule for rule in self._link.rules if rule.frames.direction is Direction.RESPONSE and rule.selects(request)
         )
-        if asked.answered():
-            self._order.expect(ResponseSlot(correlation_id=asked.correlation_id, asked=asked, rules=rules, met=met))
-        # A broker that has ended its side has closed: what is written now ends in its operating system.
+        if request.answered():
+            self._order.expect(
+                ResponseSlot(correlation_id=request.correlation_id, request=request, rules=rules, met=met)
+            )
+        # A broker that has ended its side has closed: bytes written now end in its operating system.
         gone = self._broker[0].at_eof()
-        return await self._send(Direction.REQUEST, asked.frame) and not gone
+        return await self._send(Direction.REQUEST, request.frame) and not gone
 
-    async def _strike_request(self, rule: Rule, number: int, asked: RequestFrame) -> Disposition:
+    async def _strike_request(self, rule: Rule, number: int, request: RequestFrame) -> Disposition:
         fate = await self._kept(rule, number)
         if fate is not Disposition.DELIVERED:
             return fate
         if isinstance(rule.action, Respond):
-            if asked.answered():
-                ready = answer_frame(asked, rule.action)
-                self._order.expect(ResponseSlot(correlation_id=asked.correlation_id, ready=ready))
+            if request.answered():
+                ready = answer_frame(request, rule.action)
+                self._order.expect(ResponseSlot(correlation_id=request.correlation_id, ready=ready))
             if not self._answering.inside:
                 await self._send(Direction.RESPONSE, self._order.due())
             return Disposition.ANSWERED
-        if not await self._forward(asked, (rule, number)):
+        if not await self._forward(request, (rule, number)):
             return Disposition.LOST
         if isinstance(rule.action, Duplicate):
-            self._link.duplicate(rule, number, asked)
+            self._link.duplicate(rule, number, request)
         return Disposition.DELIVERED
 
     # ---- responses ----
 
     def _begin_response(self, head: bytes, size: int, collectable: bool) -> tuple[bytes, bool]:
-        """Collect a response that somebody is interested in; say which answers of ours go before it."""
+        """Collect a response that a rule wants; also returns the relay's own answers that go before it."""
         self._frames[Direction.RESPONSE] += 1
         if size < 4:
             return b"", False  # a bare SASL token
         before = self._order.begin(int.from_bytes(head[4:], "big", signed=True))
-        place = self._order.current
-        if place is None:
+        slot = self._order.current
+        if slot is None:
             return before, False
-        rules = tuple(rule for rule in place.rules if rule.active)
+        rules = tuple(rule for rule in slot.rules if rule.active)
         if not collectable:
-            for rule in (*rules, *((place.met[0],) if place.met else ())):
+            for rule in (*rules, *((slot.met[0],) if slot.met else ())):
                 rule.miss("a response that was passing already, or is above the size limit")
-        return before, bool(rules or place.met)
+        return before, bool(rules or slot.met)
 
     async def _response(self, frame: Whole) -> None:
-        place = self._order.current
-        assert place is not None
-        assert place.asked is not None
-        if place.met is not None:
-            rule, number = place.met
+        slot = self._order.current
+        assert slot is not None
+        assert slot.request is not None
+        if slot.met is not None:
+            rule, number = slot.met
             rule.note(number, answer=frame[4:], answered_ns=time.monotonic_ns())
-        for rule in () if self._lost[Direction.RESPONSE] else place.rules:
+        for rule in () if self._lost[Direction.RESPONSE] else slot.rules:
             if rule.active and rule.admit():
-                await self._meet(rule, place.asked, self._strike_response, frame)
+                await self._meet(rule, slot.request, self._strike_response, frame)
                 return
         await self._send(Direction.RESPONSE, frame)
 
-    async def _strike_response(self, rule: Rule, number: int, asked: RequestFrame) -> Disposition:
+    async def _strike_response(self, rule: Rule, number: int, request: RequestFrame) -> Disposition:
         fate = await self._kept(rule, number)
         if fate is not Disposition.DELIVERED:
             return fate
         if isinstance(rule.action, Respond):
-            told = await self._send(Direction.RESPONSE, answer_frame(asked, rule.action))
-            return Disposition.ANSWERED if told else Disposition.LOST
+            sent = await self._send(Direction.RESPONSE, answer_frame(request, rule.action))
+            return Disposition.ANSWERED if sent else Disposition.LOST
         return fate
 
     # ---- both ----
 
-    async def _meet(self, rule: Rule, asked: RequestFrame, strike: Strike, response: bytes | None = None) -> None:
-        """Write a frame into the rule's book, do to it what the rule says, and write down how it ended."""
+    async def _meet(self, rule: Rule, request: RequestFrame, strike: Strike, response: bytes | None = None) -> None:
+        """Record a frame in the rule, carry out the rule's action, and record how it ended."""
         answer = None if response is None else response[4:]
-        number = rule.meet(asked, link=self._link.name, connection=self.number, answer=answer)
+        number = rule.meet(request, link=self._link.name, connection=self.number, answer=answer)
         fate = Disposition.LOST
         try:
-            fate = await strike(rule, number, asked)
+            fate = await strike(rule, number, request)
             if fate is Disposition.DELIVERED and response is not None:
                 fate = fate if await self._send(Direction.RESPONSE, response) else Disposition.LOST
         finally:
             rule.settle(number, fate)
 
     async def _kept(self, rule: Rule, number: int) -> Disposition:
-        """What the actions of both directions have in common: keep it, and then deliver, drop or cut."""
+        """The common part of the actions of both directions: keep the frame, then deliver, drop or cut."""
         action, direction = rule.action, rule.frames.direction
         if isinstance(action, Hold | Delay):
             waited_s = time.monotonic() - self._read_s[direction]
@@ -272,7 +274,7 @@ Strike = Callable[[Rule, int, RequestFrame], Awaitable[Disposition]]
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """What has come; nothing at the end, and a reset is an end like any other."""
+    """The next bytes; none at the end, and a reset counts as an end."""
     try:
         return await reader.read(CHUNK_BYTES)
     except OSError:
@@ -280,7 +282,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 async def close(*writers: asyncio.StreamWriter) -> None:
-    """Close connections: their last bytes have a moment to leave, then it is over, also for who is cancelled here."""
+    """Close connections. Their last bytes have `LINGER_S` to leave; then they are aborted, also on cancellation."""
     for writer in writers:
         writer.close()
     try:

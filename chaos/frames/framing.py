@@ -1,13 +1,13 @@
-"""Cuts one direction of a connection into frames while its bytes pass.
+"""Splits one direction of a connection into frames while its bytes pass.
 
-A frame is four length bytes and so many more. Its *head*, the length and the first bytes behind it (API key, version
-and correlation id of a request; the correlation id of a response), decides whether it is passed on as it comes, which
-costs no memory however long it is, or collected and given out whole. What is asked at a head (`begin`) and told at a
-frame's end (`end`) may name bytes to be put in at that place, which is how answers of our own come between frames.
+A frame is four length bytes and so many more. Its *head* is the length and the first bytes behind it: API key, version
+and correlation id of a request, or the correlation id of a response. At the head `begin` decides whether the frame is
+passed on as it comes, which costs no memory however long it is, or collected and yielded whole. `begin` and `end`, which
+is called at the end of a frame, may return bytes to insert there. So the relay's own answers come between frames.
 
-Bytes never wait without need: a head that is cut in two is passed on at once unless `withhold` is set, that is while a
-rule exists that may want the frame. A length that no Kafka frame has (negative, or above 128 MiB: TLS records read
-so) makes the rest of the stream *opaque*: passed on and never looked at again.
+Bytes never wait without need: a head that is cut in two is passed on at once unless `withhold` is set. It is set while a
+rule exists that may want the frame. A length that no Kafka frame has (negative, or above 128 MiB, as TLS records look)
+makes the rest of the stream *opaque*: it is passed on without being read.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _LENGTH = 4
 
 
 class Whole(bytes):
-    """A collected frame with its length, as against bytes that just pass."""
+    """A collected frame with its length; other bytes just pass."""
 
     __slots__ = ()
 
 
 class _Cursor:
-    """A chunk, how far it has been looked at, and from where on that has not been given out."""
+    """A chunk: bytes before `start` were yielded, bytes from `start` to `position` were read but not yielded."""
 
     __slots__ = ("chunk", "position", "size", "start")
 
@@ -34,28 +34,28 @@ class _Cursor:
         self.chunk, self.position, self.start, self.size = chunk, 0, 0, len(chunk)
 
     def run(self) -> bytes:
-        """What has been looked at and not given out."""
+        """The bytes that were read and not yielded."""
         start, self.start = self.start, self.position
         return self.chunk[start : self.position]
 
     def skip(self, count: int) -> bytes:
-        """The next bytes, which are not part of any run."""
+        """The next bytes, which belong to no run."""
         start = self.position
         self.position = self.start = start + count
         return self.chunk[start : start + count]
 
     def cut(self) -> bytes:
-        """Everything that has not been looked at; the chunk ends before it."""
+        """All bytes that were not read; the chunk then ends before them."""
         rest, self.chunk, self.size = self.chunk[self.position :], self.chunk[: self.position], self.position
         return rest
 
 
 class Framer:
-    """The state of one direction. Give it what was read; what it yields goes on, in this order.
+    """The state of one direction. Feed it the bytes that were read; pass on the pieces that it yields, in order.
 
     `begin(head, size, collectable)` is called once per frame, in order, when everything before it has been yielded or
-    will be with it; it returns bytes to go before the frame, and whether to collect it. `end()` is called when a
-    passing frame's last byte was seen, or when a collected one was dealt with.
+    will be with it. It returns bytes to go before the frame, and whether to collect it. `end()` is called after the last
+    byte of a passing frame, or after a collected one was handled; it returns bytes to go behind the frame.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class Framer:
     ) -> None:
         self.opaque = False
         self.inside = False
-        """Whether part of a frame has passed and the rest has not: nothing may be put in here."""
+        """Whether part of a frame has passed and the rest has not: nothing may be inserted now."""
         self._head_bytes, self._begin, self._end, self._collect_max = head_bytes, begin, end, frame_bytes_max
         self._carry = b""  # a head's first bytes, withheld
         self._begun = b""  # a head's first bytes, passed on
-        self._late = b""  # what is put in when the present frame has ended
-        self._left = 0  # bytes of the present frame that are still to come, its head being known
+        self._late = b""  # bytes to insert after the current frame
+        self._left = 0  # bytes of the current frame that are still to come, once its head is known
         self._whole: bytearray | None = None
 
     def feed(self, chunk: bytes, *, withhold: bool) -> Iterator[bytes | Whole]:
-        """What may go on, in order; act on each piece before asking for the next one."""
+        """The pieces that may go on, in order; handle each piece before taking the next one."""
         cursor, self._carry = _Cursor(self._carry + chunk), b""
         while cursor.position < cursor.size and not self.opaque:
             if not self._left and not (yield from self._enter(cursor, withhold=withhold)):
@@ -95,7 +95,7 @@ class Framer:
             yield run
 
     def rest(self) -> bytes:
-        """What is kept of a frame whose end will never come, because the stream ended."""
+        """The bytes kept of a frame that stays incomplete because the stream ended."""
         kept = self._carry + bytes(self._whole or b"")
         self._carry, self._whole = b"", None
         return kept
@@ -113,7 +113,7 @@ class Framer:
         return seen[:known] if len(seen) >= known else None
 
     def _enter(self, cursor: _Cursor, *, withhold: bool) -> Generator[bytes, None, bool]:
-        """A frame begins: put in what goes before it; False when its head is cut off or the stream is opaque."""
+        """Begin a frame: insert the bytes before it. False when its head is cut off or the stream is opaque."""
         head = self._head(cursor.chunk, cursor.position)
         if head is None:
             self._interrupted(cursor, withhold=withhold)
@@ -122,7 +122,7 @@ class Framer:
         collectable = not begun and _LENGTH + size <= self._collect_max
         insert, wanted = self._begin(head, size, collectable)
         if begun:
-            self._late, insert = insert, b""  # its first bytes have left: what should go before it must go behind it
+            self._late, insert = insert, b""  # its first bytes have left, so the inserted bytes must follow it
         self._left, self._begun, self.inside = _LENGTH + size - len(head), b"", not (wanted and collectable)
         if insert or not self.inside:
             if run := cursor.run():
@@ -136,7 +136,7 @@ class Framer:
         return True
 
     def _leave(self, cursor: _Cursor) -> Iterator[bytes | Whole]:
-        """A frame ends: give it out if it was collected, and put in what goes behind it."""
+        """End a frame: yield it if it was collected, and insert the bytes behind it."""
         whole, self._whole = self._whole, None
         if whole is not None:
             yield Whole(whole)
@@ -148,7 +148,7 @@ class Framer:
             yield insert
 
     def _interrupted(self, cursor: _Cursor, *, withhold: bool) -> None:
-        """The chunk ends inside a head, or is opaque from here on: withhold it, or let it go."""
+        """The chunk ends inside a head, or is opaque from here on: withhold the rest, or pass it on."""
         if withhold and not self._begun and not self.opaque:
             self._carry = cursor.cut()
         else:

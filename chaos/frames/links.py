@@ -1,9 +1,8 @@
-"""Frame-aware links: listeners on loopback, each of which passes connections on to one broker by the rules.
+"""Frame-aware links: listeners on loopback, each of which relays connections to one broker and applies the rules.
 
-One background thread runs them all, so that a rule which counts frames counts them across links, in the order in which
-they came. Every call from outside is carried out on that thread and has a deadline. Closing ends listeners,
-connections and the thread within seconds whatever peers do; frames that were held are lost then, so release them first
-where that matters (`remove` does).
+One background thread runs them all, so that a rule counts frames across links, in the order of their arrival. Every call
+from outside runs on that thread and has a deadline. Closing ends listeners, connections and the thread within seconds,
+whatever peers do. Frames that are held then are lost, so release them first where that matters (`remove` does).
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from chaos.routes import Endpoint
 from wire.errors import WireError
 from wire.messages import Definitions
 
-#: Requests are kilobytes, batches of 1 MiB at most by default (message.max.bytes); twice that per request and a margin.
+#: Requests are kilobytes, and batches at most 1 MiB by default (message.max.bytes): two per request, and a margin.
 FRAME_BYTES_MAX = 4 << 20
-#: What is done on the thread takes milliseconds; the machine may be busy.
+#: A call on the thread takes milliseconds; the machine may be busy.
 CALL_WITHIN_S = 10.0
-#: Released frames go to brokers that read at once, or are paused and need not be waited for.
+#: A running broker takes released frames at once; a paused one need not be waited for.
 RETIRE_WITHIN_S = 2.0
 
 Result = TypeVar("Result")
 
 
 class FrameLink:
-    """One listener and its connections; lives on the links' thread."""
+    """One listener and its connections; used only on the links' thread."""
 
     def __init__(self, name: str, upstream: Endpoint, reader: FrameReader, frame_bytes_max: int) -> None:
         self.name, self.upstream, self.reader, self.frame_bytes_max = name, upstream, reader, frame_bytes_max
@@ -52,7 +51,7 @@ class FrameLink:
         self._shut = False
 
     async def listen(self) -> Endpoint:
-        """Begin to accept; where."""
+        """Begin to accept; returns the address."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=CHUNK_BYTES)
         host, port = self._server.sockets[0].getsockname()[:2]
         return Endpoint(host=host, port=port)
@@ -69,12 +68,12 @@ class FrameLink:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def duplicate(self, rule: Rule, number: int, asked: RequestFrame) -> None:
+    def duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
         """Send a met request again, as the rule's action says."""
-        self.spawn(self._duplicate(rule, number, asked))
+        self.spawn(self._duplicate(rule, number, request))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something that ends with the link at the latest."""
+        """Run a task that ends with the link at the latest."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -99,7 +98,7 @@ class FrameLink:
             async with asyncio.timeout(DIAL_S):
                 broker = await asyncio.open_connection(self.upstream.host, self.upstream.port, limit=CHUNK_BYTES)
         except BaseException as error:
-            await close(client[1])  # nobody is there: as a refused connection feels behind any proxy
+            await close(client[1])  # the broker is gone: behind any proxy a refused connection looks so
             if isinstance(error, OSError):  # a TimeoutError is one
                 return
             raise
@@ -109,7 +108,7 @@ class FrameLink:
         finally:
             del self.connections[number]
 
-    async def _duplicate(self, rule: Rule, number: int, asked: RequestFrame) -> None:
+    async def _duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
         assert isinstance(rule.action, Duplicate)
         for _ in range(rule.action.times):
             with suppress(TimeoutError):
@@ -117,7 +116,7 @@ class FrameLink:
                     await rule.gone.wait()
             if rule.gone.is_set():
                 return
-            rule.copied(number, await send_copy(self.upstream, asked.frame, answered=asked.answered()))
+            rule.copied(number, await send_copy(self.upstream, request.frame, answered=request.answered()))
 
 
 class FrameLinks:
@@ -139,7 +138,7 @@ class FrameLinks:
         self._links: dict[str, FrameLink] = {}
         self._rules: list[Rule] = []
         self._loop = asyncio.new_event_loop()
-        # A daemon: nobody who forgets to close must hang for it at the interpreter's end.
+        # A daemon, so that the interpreter ends also when `close` was forgotten.
         self._thread = threading.Thread(target=self._run, name="frame-links", daemon=True)
         self._closing = False
         self._thread.start()
@@ -153,7 +152,7 @@ class FrameLinks:
         self.close()
 
     def open(self, name: str, upstream: Endpoint) -> Endpoint:
-        """Begin a link to a broker; the loopback address where it listens. Raises InjectionError."""
+        """Open a link to a broker; returns the loopback address on which it listens. Raises InjectionError."""
 
         async def work() -> Endpoint:
             if name in self._links:
@@ -170,7 +169,7 @@ class FrameLinks:
         return self._call(f"opening {name}", work())
 
     def add(self, frames: FrameFilter, action: FrameAction, *, links: tuple[str, ...] = ()) -> Rule:
-        """A rule from now on, for these links, or all (also later ones). Raises InjectionError for what cannot be.
+        """Add a rule for these links, or for all (also later ones). Raises InjectionError for an impossible rule.
 
         Of several rules the first one that meets a frame acts on it, and the others do not see it.
         """
@@ -186,9 +185,9 @@ class FrameLinks:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """End a rule: held frames are let go in order, copies that were not yet sent are not. May be repeated.
+        """End a rule: held frames are released in order, later copies are not sent any more. May be repeated.
 
-        Returns when the frames were handed over, or after 2 s when somebody does not take them.
+        Returns when the frames were handed over, or after 2 s when a broker or client does not take them.
         """
 
         async def work() -> None:
@@ -209,9 +208,9 @@ class FrameLinks:
         async def work() -> ResentRequest:
             if name not in self._links:
                 raise InjectionError(f"there is no frame-aware link {name}; there are {', '.join(self._links)}")
-            asked = self.reader.asked(met.request)
+            request = self.reader.request(met.request)
             return await send_copy(
-                self._links[name].upstream, met.request, answered=asked.answered(), within_s=timeout_s
+                self._links[name].upstream, met.request, answered=request.answered(), within_s=timeout_s
             )
 
         return self._call("sending a frame again", work(), CALL_WITHIN_S + timeout_s)
@@ -225,7 +224,7 @@ class FrameLinks:
         return self._call("looking at connections", work())
 
     def problems(self) -> tuple[str, ...]:
-        """Errors of our own that ended a connection; there should be none."""
+        """Errors of the relay itself that ended a connection; there should be none."""
         return tuple(problem for link in list(self._links.values()) for problem in link.problems)
 
     def close(self) -> None:

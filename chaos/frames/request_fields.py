@@ -1,13 +1,12 @@
-"""What a request says, read by the names of its fields, so that one reader serves every API and version.
+"""Reads transactional ids, producer ids, groups and partitions from requests of every API and version, by field names.
 
-Kafka's definitions call the same thing by few names: `TransactionalId` (in AddPartitionsToTxn also with `V3AndBelow`
-before it), `ProducerId`, `GroupId`, and a topic's `Name`, `Topic`, `TopicName` or `TopicId` beside a list of partition
-numbers or of structures with an `Index`, `PartitionIndex` or `Partition`. Three requests say more than their names:
-FindCoordinator has a key whose type tells group (0) from transactional id (1), DescribeGroups and its kin list bare
-group names, and a Produce request's producer ids stand in its record batches. A topic that is named by an id
-(Produce v13+, Fetch v13+) is known only to who was told which topic that is.
+Kafka's definitions use few names for each: `TransactionalId` (in AddPartitionsToTxn also `V3AndBelowTransactionalId`),
+`ProducerId`, `GroupId`. A topic is a `Name`, `Topic`, `TopicName` or `TopicId` next to a list of partition numbers, or
+of structures with an `Index`, `PartitionIndex` or `Partition`. Three requests need more than names. The key type of
+FindCoordinator is group (0) or transactional id (1). DescribeGroups and similar requests list bare group names. The
+producer ids of a Produce request are in its record batches. Topic ids (Produce v13+, Fetch v13+) need `topic_ids`.
 
-Nothing here may fail: a version without definition, a key without API and bytes that mean nothing are answers, too.
+Unknown versions, unknown API keys and undecodable bytes must pass: none of them may break the relay.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from wire.schema import Body
 from wire.values import TopicPartition
 
 HEAD = struct.Struct(">hhi")
-"""API key, version and correlation id: what every request begins with behind its length."""
+"""API key, version and correlation id: the beginning of every request behind its length."""
 
 _TOPIC, _INDEX = ("Name", "Topic", "TopicName"), ("Index", "PartitionIndex", "Partition")
 _IDS = {
@@ -42,12 +41,12 @@ _IDS = {
     "GroupsNames": "groups",
 }
 _COORDINATED = {0: "groups", 1: "transactional_ids"}
-_MAGIC, _PRODUCER_ID = 3, 9  # places in the header of a record batch
+_MAGIC, _PRODUCER_ID = 3, 9  # positions in the header of a record batch
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestFrame:
-    """One request as it was seen; the body is read when it is first needed."""
+    """One request; the body is read when it is first needed."""
 
     reader: FrameReader
     frame: bytes = field(repr=False)
@@ -59,7 +58,7 @@ class RequestFrame:
 
     @property
     def api(self) -> str:
-        """The API's name, or its number where nobody defines it."""
+        """The API's name, or its number where it has no definition."""
         return self.reader.apis.get(self.key, f"API {self.key}")
 
     def body(self) -> Body:
@@ -69,7 +68,7 @@ class RequestFrame:
         return self._body
 
     def facts(self) -> FrameFields:
-        """What it says; raises WireError where it cannot be read."""
+        """The fields that selectors use; raises WireError where they cannot be read."""
         if self._facts is None:
             found: dict[str, set[Any]] = {name: set() for name in FrameFields.__dataclass_fields__}
             self.reader.gather(self.body(), found)
@@ -77,7 +76,7 @@ class RequestFrame:
         return self._facts
 
     def answered(self) -> bool:
-        """Whether the broker answers it: a Produce request with Acks 0 is not."""
+        """Whether the broker answers it: it does not answer a Produce request with Acks 0."""
         try:
             return self.api != "Produce" or self.body()["Acks"] != 0
         except WireError:
@@ -91,7 +90,7 @@ class FrameReader:
         self.definitions, self.topic_ids = definitions, dict(topic_ids or {})
         self.apis = {definitions.api_key(api): api for api in definitions.apis()}
 
-    def asked(self, frame: bytes) -> RequestFrame:
+    def request(self, frame: bytes) -> RequestFrame:
         """A request frame that is long enough to have a head."""
         key, version, correlation_id = HEAD.unpack_from(frame, 4)
         return RequestFrame(reader=self, frame=frame, key=key, version=version, correlation_id=correlation_id)
@@ -101,7 +100,7 @@ class FrameReader:
         return tuple(code for _, code in codes_in(decode_response(self.definitions, api, version, response)[1]))
 
     def base_offsets(self, version: int, response: bytes) -> dict[TopicPartition, int]:
-        """Where a Produce response (without its length) says that each batch stands; raises WireError."""
+        """The base offset of each batch in a Produce response (without its length); raises WireError."""
         body = decode_response(self.definitions, "Produce", version, response)[1]
         return {
             TopicPartition(topic=_topic_of(topic, self.topic_ids) or "", partition=each["Index"]): each["BaseOffset"]
@@ -110,7 +109,7 @@ class FrameReader:
         }
 
     def gather(self, body: Mapping[str, Any], found: dict[str, set[Any]]) -> None:
-        """Put into `found` what a structure and those inside it say."""
+        """Add the values of a structure and of those inside it to `found`."""
         for name, value in body.items():
             if name in _IDS:
                 found[_IDS[name]] |= {each for each in _listed(value) if isinstance(each, str | int)}
@@ -140,7 +139,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _partitions(body: Mapping[str, Any]) -> Iterator[int]:
-    """The partition numbers beside a topic's name."""
+    """The partition numbers next to a topic's name."""
     for value in body.values():
         for each in value if isinstance(value, list) else ():
             if isinstance(each, Mapping):

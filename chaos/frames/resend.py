@@ -1,7 +1,7 @@
-"""A request once more, byte for byte, on a connection of its own.
+"""Sends a request again, byte for byte, on a connection of its own.
 
-The correlation id in it is the old one, which harms nobody: it is alone on its connection. The connection is plain and
-says nothing before, so a listener that wants TLS or SASL closes it, and then the copy's `problem` says so.
+The copy keeps its correlation id, which does no harm: it is alone on its connection. The connection is plain and sends
+nothing before. A listener with TLS or SASL closes it, and then `problem` says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ANSWER_WITHIN_S = 35.0
 async def send_copy(
     to: Endpoint, request: bytes, *, answered: bool, within_s: float = ANSWER_WITHIN_S
 ) -> ResentRequest:
-    """Send a request with its length to a broker and wait for what it says; never raises for what a broker does."""
+    """Send a request with its length to a broker and wait for the answer; never raises because of the broker."""
     sent_ns: int | None = None
     writer: asyncio.StreamWriter | None = None
     try:

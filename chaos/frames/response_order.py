@@ -1,9 +1,9 @@
-"""The order of answers on one connection.
+"""Keeps the answers of one connection in the order of their requests, including the relay's own answers.
 
-Kafka answers a connection's requests in the order they were sent. Each request that goes on takes a place; an answer
-finds its place by its correlation id, looking from the oldest on, because a request may be answered by nobody (Produce
-with Acks 0, which only its body tells). Places that are passed over in this way are given up. A place may be *ready*:
-its answer is ours and leaves when everything before it has left, so that what we answer never comes before its turn.
+Kafka answers the requests of a connection in the order they were sent. Each request that passes gets a slot. An answer
+finds its slot by its correlation id, beginning with the oldest. Older slots are then given up: their requests had no
+answer (Produce with Acks 0, which only its body shows). A slot may be *ready*: its answer comes from the relay and
+leaves when everything before it has left.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chaos.frames.request_fields import RequestFrame
 from chaos.frames.rule import Rule
 
 #: Clients keep 5 requests in flight, librdkafka at most a million; requests without answer must not pile up for ever.
-PLACES_MAX = 10_000
+SLOTS_MAX = 10_000
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ResponseSlot:
-    """Where the answer to one request belongs, and who is interested in it."""
+    """The position of the answer to one request, with the rules that want it."""
 
     correlation_id: int
-    asked: RequestFrame | None = None
+    request: RequestFrame | None = None
     rules: tuple[Rule, ...] = ()
     met: tuple[Rule, int] | None = None
     ready: bytes | None = None
@@ -31,38 +31,38 @@ class ResponseSlot:
 
 @dataclass(slots=True)
 class ResponseOrder:
-    """The places of one connection; `current` is that of the response which is passing now."""
+    """The slots of one connection; `current` is that of the response which is passing now."""
 
     current: ResponseSlot | None = None
-    _places: deque[ResponseSlot] = field(default_factory=deque)
+    _slots: deque[ResponseSlot] = field(default_factory=deque)
 
-    def expect(self, place: ResponseSlot) -> None:
-        """A request goes on, or was answered by us."""
-        self._places.append(place)
-        if len(self._places) > PLACES_MAX:
-            self._places.popleft()
+    def expect(self, slot: ResponseSlot) -> None:
+        """A request goes on, or the relay answered it."""
+        self._slots.append(slot)
+        if len(self._slots) > SLOTS_MAX:
+            self._slots.popleft()
 
     def begin(self, correlation_id: int) -> bytes:
-        """A response begins: its place becomes the current one; answers of ours that must leave before it."""
+        """Begin a response: its slot becomes the current one. Returns the relay's answers that must leave before it."""
         self.current = None
-        for passed, place in enumerate(self._places):
-            if place.ready is None and place.correlation_id == correlation_id:
-                before = b"".join(self._places.popleft().ready or b"" for _ in range(passed))
-                self.current = place
+        for passed, slot in enumerate(self._slots):
+            if slot.ready is None and slot.correlation_id == correlation_id:
+                before = b"".join(self._slots.popleft().ready or b"" for _ in range(passed))
+                self.current = slot
                 return before
         return b""
 
     def end(self) -> bytes:
-        """The response has passed; answers of ours that may leave now."""
-        if self.current is not None and self._places and self._places[0] is self.current:
-            self._places.popleft()
+        """End a response. Returns the relay's answers that may leave now."""
+        if self.current is not None and self._slots and self._slots[0] is self.current:
+            self._slots.popleft()
         self.current = None
         return self.due()
 
     def due(self) -> bytes:
-        """Answers of ours before which nothing is left to wait for."""
+        """The relay's answers with nothing left before them."""
         out = bytearray()
-        while self._places and (ready := self._places[0].ready) is not None:
+        while self._slots and (ready := self._slots[0].ready) is not None:
             out += ready
-            self._places.popleft()
+            self._slots.popleft()
         return bytes(out)

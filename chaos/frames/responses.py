@@ -1,7 +1,7 @@
-"""Answers in a broker's place, for the request's own version.
+"""Makes responses in place of a broker, at the version of the request.
 
-An error code goes where the API has one: at the top of the response, or, for the requests that are answered partition
-by partition, beside every partition that was asked about. A body is encoded as it is given.
+An error code goes where the API has one: at the top of the response or, for requests that are answered per partition,
+next to every partition of the request. A body is encoded as it is given.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from wire.errors import FieldError
 from wire.request import response_header_version
 from wire.schema import Body
 
-_NOBODY = -1
+_NONE = -1
 
 
-def answer_frame(asked: RequestFrame, answer: Respond) -> bytes:
+def answer_frame(request: RequestFrame, answer: Respond) -> bytes:
     """The response with its length; raises WireError where the request or its response cannot be read or written."""
-    definitions = asked.reader.definitions
+    definitions = request.reader.definitions
     body = answer.body
     if body is None:
         assert answer.error_code is not None
-        body = error_body(asked.api, asked.body(), answer.error_code)
-    header_version = response_header_version(definitions, asked.api, asked.version)
-    content = definitions.encode("ResponseHeader", header_version, {"CorrelationId": asked.correlation_id})
-    content += definitions.encode(f"{asked.api}Response", asked.version, body)
+        body = error_body(request.api, request.body(), answer.error_code)
+    header_version = response_header_version(definitions, request.api, request.version)
+    content = definitions.encode("ResponseHeader", header_version, {"CorrelationId": request.correlation_id})
+    content += definitions.encode(f"{request.api}Response", request.version, body)
     return struct.pack(">i", len(content)) + content
 
 
 def error_body(api: str, request: Body, code: int) -> Body:
-    """The body of a response that says this code; raises FieldError for an API whose errors have no such place."""
+    """The body of a response with this code; raises FieldError for an API that has no field for it."""
     if api in _BY_PARTITION:
         return _BY_PARTITION[api](request, code)
     if api in ("Fetch", "ListOffsets", "OffsetFetch", "Metadata", "DescribeTransactions", "DescribeProducers"):
-        raise FieldError(f"{api} has no error code for all that was asked; give the body of the answer")
+        raise FieldError(f"{api} has no error code for the whole request; give the body of the answer")
     return {"ErrorCode": code}
 
 
 def _topics(topics: list[Any], results: str, partition: Callable[[Any], Body]) -> list[Body]:
-    """One entry per topic and partition that was asked about, topics by the name or id that the request used."""
+    """One entry per topic and partition of the request, topics by the name or id that the request used."""
     return [
         {
             **{name: topic[name] for name in ("Name", "TopicId") if name in topic},
@@ -57,7 +57,7 @@ _LISTS = ("PartitionData", "Partitions", "PartitionIndexes")
 
 def _produce(request: Body, code: int) -> Body:
     def partition(each: Any) -> Body:
-        return {"Index": each["Index"], "ErrorCode": code, "BaseOffset": _NOBODY}
+        return {"Index": each["Index"], "ErrorCode": code, "BaseOffset": _NONE}
 
     return {"Responses": _topics(request["TopicData"], "PartitionResponses", partition)}
 
@@ -101,10 +101,10 @@ def _markers(request: Body, code: int) -> Body:
 
 
 def _coordinator(request: Body, code: int) -> Body:
-    nobody: Body = {"NodeId": _NOBODY, "Host": "", "Port": _NOBODY, "ErrorCode": code}
+    none: Body = {"NodeId": _NONE, "Host": "", "Port": _NONE, "ErrorCode": code}
     if "CoordinatorKeys" not in request:  # up to version 3
-        return nobody
-    return {"Coordinators": [{"Key": key, **nobody} for key in request["CoordinatorKeys"]]}
+        return none
+    return {"Coordinators": [{"Key": key, **none} for key in request["CoordinatorKeys"]]}
 
 
 _BY_PARTITION: dict[str, Callable[[Body, int], Body]] = {

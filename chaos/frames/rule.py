@@ -1,11 +1,11 @@
-"""A rule: a selector, an action, and the book of what it did.
+"""A rule: a selector, an action, and a record of the frames that it met.
 
-A rule is struck on the links' own thread and read by everybody else. What it met is kept as frozen values, each
-replaced as more becomes known; the oldest are forgotten beyond 1000 frames or 64 MiB, but never uncounted. Times are
-CLOCK_MONOTONIC nanoseconds.
+A rule acts on the links' own thread; all threads may read it. The frames that it met are frozen values, replaced as more
+becomes known. Beyond 1000 frames or 64 MiB the oldest are dropped, but they stay counted. Times are CLOCK_MONOTONIC
+nanoseconds.
 
-What could not be decided is counted, too (`missed`): a frame above the size limit, one whose version nobody defines,
-one that was already passing when the rule came. A proof that speaks of "every" frame must look there first.
+Frames that could not be decided are counted in `missed`: those above the size limit, those of a version without
+definition, those that were already passing when the rule was added. A proof about "every" frame must check it first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REASONS_MAX = 32
 
 
 class Disposition(StrEnum):
-    """Where a met frame is, or how it ended. `LOST`: whom it was for was gone, or the link was shut, before."""
+    """Where a met frame is, or how it ended. `LOST`: its receiver was gone, or the link was shut, before."""
 
     KEPT = "kept"
     DELIVERED = "delivered"
@@ -58,8 +58,8 @@ class ResentRequest:
 class MatchedFrame:
     """One frame that a rule met. `number` counts the rule's frames from 0.
 
-    `request` is the request with its length, `answer` the broker's response without: of a response that was met, and
-    of a met request as soon as the broker answered it, whether or not anybody was left to hear of it.
+    `request` is the request with its length, `answer` the broker's response without. A met request gets its answer as
+    soon as the broker answered, also when the client had gone.
     """
 
     number: int
@@ -84,7 +84,7 @@ class MatchedFrame:
 
 
 class Rule:
-    """Made by `FrameLinks.add`; the methods above the line are for every thread, those below for the links' own."""
+    """Made by `FrameLinks.add`. The methods above the line are for every thread, those below for the links' own."""
 
     def __init__(
         self,
@@ -109,23 +109,23 @@ class Rule:
 
     @property
     def met(self) -> tuple[MatchedFrame, ...]:
-        """The frames that were met and are still kept, in order."""
+        """The frames that were met and are still stored, in order."""
         with self._changed:
             return tuple(self._met.values())
 
     @property
     def count(self) -> int:
-        """How many frames were met, forgotten ones included."""
+        """How many frames were met, including those no longer stored."""
         return self._count
 
     @property
     def missed(self) -> dict[str, int]:
-        """How many frames may have fitted and were let pass, by reason."""
+        """How many frames may have matched and passed, by reason."""
         with self._changed:
             return dict(self._missed)
 
     def describe(self) -> str:
-        """What it met so far, for a proof."""
+        """The frames met so far, for a proof."""
         met = self.met
         if not met:
             return f"{self.action.verb} no {self.frames.describe()}"
@@ -139,7 +139,7 @@ class Rule:
     def until(
         self, what: str, holds: Callable[[tuple[MatchedFrame, ...]], bool], *, timeout_s: float
     ) -> tuple[MatchedFrame, ...]:
-        """Wait until that is true of the met frames, and return them; raises InjectionError with what was last seen."""
+        """Wait until `holds` is true of the met frames, and return them; raises InjectionError with the last frames."""
         with self._changed:
             if self._changed.wait_for(lambda: holds(tuple(self._met.values())), timeout_s):
                 return tuple(self._met.values())
@@ -147,11 +147,11 @@ class Rule:
             raise InjectionError(f"{what} did not happen within {timeout_s:g} s; {self.frames.describe()}: {seen}")
 
     def release(self) -> None:
-        """Let go what is held now, in the order in which it was met; what comes later is held again."""
+        """Release the frames that are held now, in order; later ones are held again."""
         self._on_loop(lambda: self.let_go(Disposition.DELIVERED))
 
     def drop_held(self) -> None:
-        """Swallow what is held now, and what follows it on its connections."""
+        """Drop the frames that are held now, and everything behind them on their connections."""
         self._on_loop(lambda: self.let_go(Disposition.DROPPED))
 
     # ---- on the links' own thread ----
@@ -160,34 +160,34 @@ class Rule:
         """Whether a request with this API key could be selected."""
         return self._api_key is None or self._api_key == key
 
-    def selects(self, asked: RequestFrame) -> bool:
-        """Whether a request fits (and can be answered, where that is the action); what cannot be read does not."""
-        if not self.active or not self.may_want(asked.key):
+    def selects(self, request: RequestFrame) -> bool:
+        """Whether a request matches (and can be answered, where that is the action); an unreadable one does not."""
+        if not self.active or not self.may_want(request.key):
             return False
         try:
-            if self.frames.needs_facts and not self.frames.fits(asked.facts()):
+            if self.frames.needs_facts and not self.frames.fits(request.facts()):
                 return False
             if isinstance(self.action, Respond):
-                answer_frame(asked, self.action)
+                answer_frame(request, self.action)
         except WireError as error:
-            self.miss(f"{asked.api} v{asked.version}: {error}")
+            self.miss(f"{request.api} v{request.version}: {error}")
             return False
         return True
 
     def admit(self) -> bool:
-        """Count a frame that fits; whether it is one of those to be met."""
+        """Count a frame that matches; whether `skip` and `count` include it."""
         self._seen += 1
         last = None if self.frames.count is None else self.frames.skip + self.frames.count
         return self._seen > self.frames.skip and (last is None or self._seen <= last)
 
     def miss(self, reason: str) -> None:
-        """A frame may have fitted and was let pass."""
+        """Count a frame that may have matched and passed."""
         with self._changed:
             if reason in self._missed or len(self._missed) < REASONS_MAX:
                 self._missed[reason] += 1
 
-    def meet(self, asked: RequestFrame, *, link: str, connection: int, answer: bytes | None = None) -> int:
-        """Write down a frame; its number."""
+    def meet(self, request: RequestFrame, *, link: str, connection: int, answer: bytes | None = None) -> int:
+        """Record a frame; returns its number."""
         now_ns = time.monotonic_ns()
         with self._changed:
             met = MatchedFrame(
@@ -195,11 +195,11 @@ class Rule:
                 link=link,
                 connection=connection,
                 direction=self.frames.direction,
-                api=asked.api,
-                version=asked.version,
-                correlation_id=asked.correlation_id,
+                api=request.api,
+                version=request.version,
+                correlation_id=request.correlation_id,
                 met_ns=now_ns,
-                request=asked.frame,
+                request=request.frame,
                 answer=answer,
                 answered_ns=None if answer is None else now_ns,
             )
@@ -211,26 +211,26 @@ class Rule:
         return met.number
 
     def note(self, number: int, **known: Any) -> None:
-        """Write down more about a frame, unless it was forgotten."""
+        """Record more about a frame that is still stored."""
         with self._changed:
             if number in self._met:
                 self._keep(replace(self._met[number], **known))
 
     def copied(self, number: int, copy: ResentRequest) -> None:
-        """Write down a copy's end."""
+        """Record how a copy ended."""
         with self._changed:
             if number in self._met:
                 self._keep(replace(self._met[number], copies=(*self._met[number].copies, copy)))
 
     def settle(self, number: int, fate: Disposition) -> None:
-        """The frame is dealt with."""
+        """Record how the frame ended."""
         self.note(number, fate=fate, ended_ns=time.monotonic_ns())
         self._busy -= 1
         if not self._busy:
             self._idle.set()
 
     async def wait(self, number: int, delay_s: float | None) -> Disposition:
-        """Until the frame is let go, or so many seconds; what is to become of it."""
+        """Wait until the frame is released, or for `delay_s` seconds; returns how it shall end."""
         if not self.active:
             return Disposition.DELIVERED
         going = asyncio.get_running_loop().create_future()
@@ -242,13 +242,13 @@ class Rule:
             self._waiting.pop(number, None)
 
     def let_go(self, fate: Disposition) -> None:
-        """End the waiting of every held frame."""
+        """Release every held frame with this disposition."""
         for _, going in sorted(self._waiting.items()):
             if not going.done():
                 going.set_result(fate)
 
     async def retire(self, within_s: float) -> None:
-        """Meet nothing any more, let everything go, and wait until that was dealt with."""
+        """Meet no more frames, release all, and wait until they have ended."""
         self.active = False
         self.gone.set()
         self.let_go(Disposition.DELIVERED)

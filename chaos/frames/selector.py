@@ -1,10 +1,10 @@
-"""Which frames: a selector names them by what their request says, never by chance.
+"""Selects frames by the fields of their request, never by chance.
 
-Every criterion that is given must hold, and one that a frame cannot show never holds: a Heartbeat has no partition, so
-a selector with a partition meets no Heartbeat. A request may say a thing several times (WriteTxnMarkers carries the
-markers of many producers, AddPartitionsToTxn v4+ many transactional ids); a criterion holds when it is among them, and
-criteria are held against the frame as a whole, not against one entry of it. A *response* is selected by what its
-request said, because only the request names ids and partitions.
+Every criterion that is given must hold. A criterion never holds for a request without that field: a Heartbeat has no
+partition, so a selector with a partition selects no Heartbeat. A request may have several values of a field:
+WriteTxnMarkers carries the markers of many producers, AddPartitionsToTxn v4+ many transactional ids. A criterion then
+holds when its value is among them. Criteria apply to the frame as a whole, not to one entry of it. A *response* is
+selected by the fields of its request, because only the request has ids and partitions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wire.values import TopicPartition
 
 
 class Direction(StrEnum):
-    """Which way a frame travels: to the one who was connected to, or back."""
+    """The direction of a frame: to the side that accepted the connection, or back."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -24,7 +24,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameFields:
-    """What a request says about whom and what it concerns; empty where it says nothing."""
+    """The ids, partitions and groups in a request; empty where it has none."""
 
     transactional_ids: frozenset[str] = frozenset()
     producer_ids: frozenset[int] = frozenset()
@@ -34,9 +34,9 @@ class FrameFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameFilter:
-    """A selector. `api` is a name ("EndTxn") or, for one that nobody defines, a number; None means any.
+    """A selector. `api` is a name ("EndTxn") or, for an API without definition, a number; None means any.
 
-    Of the frames that fit, the first `skip` pass, the next `count` are met (all when None), and the rest pass.
+    Of the frames that match, the first `skip` pass, the next `count` are met (all when None), and the rest pass.
     """
 
     api: str | int | None = None
@@ -55,7 +55,7 @@ class FrameFilter:
         return any(each is not None for each in criteria)
 
     def fits(self, facts: FrameFields) -> bool:
-        """Whether a request that says this fits, its API and its place in the count aside."""
+        """Whether a request with these fields matches, apart from its API and its number."""
         return (
             (self.transactional_id is None or self.transactional_id in facts.transactional_ids)
             and (self.producer_id is None or self.producer_id in facts.producer_ids)
@@ -80,7 +80,7 @@ class FrameFilter:
         return " ".join(words)
 
     def flaw(self) -> str | None:
-        """Why this selector could never meet a frame, None when it could."""
+        """Why this selector could never meet any frame, None when it could."""
         if self.count is not None and self.count < 1:
             return f"a count of {self.count} selects no frame"
         return "a negative number cannot be skipped" if self.skip < 0 else None

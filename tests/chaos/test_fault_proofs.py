@@ -1,8 +1,6 @@
-"""What a fault must see before it believes itself, and what the nemesis must see before it calls it healed."""
+"""The proof that each fault needs, and the state that the nemesis needs before it calls a fault healed."""
 
 from __future__ import annotations
-
-from dataclasses import asdict
 
 import pytest
 
@@ -31,7 +29,7 @@ APP, ZOMBIE = Site("app"), Site("zombie")
 
 
 def applied(fault: Fault, on: object, *, step: Step | None = None, **more: object) -> FaultRecord:
-    """What the nemesis records of one step, without waiting."""
+    """The nemesis's record of one step, without waiting."""
     nemesis = Nemesis(
         arena=on,  # type: ignore[arg-type]
         record=lambda _: None,
@@ -43,8 +41,8 @@ def applied(fault: Fault, on: object, *, step: Step | None = None, **more: objec
     return record
 
 
-def test_a_fault_whose_heal_fails_is_confirmed_by_nobody_and_never_healed() -> None:
-    """A copier without a successor is not a copier that was replaced: the run has no after and no proof."""
+def test_a_fault_whose_heal_fails_counts_neither_as_confirmed_nor_as_healed() -> None:
+    """Without a successor the copier was not replaced: the step counts neither as confirmed nor as healed."""
     on = arena()
     clients = on.clients
     assert isinstance(clients, FakeClients)
@@ -57,19 +55,19 @@ def test_a_fault_whose_heal_fails_is_confirmed_by_nobody_and_never_healed() -> N
     assert record.confirmed_ns is not None
     assert record.error == "InjectionError: no successor of process 2 was initialised"
     assert record.healed_ns is None
-    run = evidence(FaultRecord(**asdict(record)))
+    run = evidence(record)
     assert (coverage.faults_confirmed(run), coverage.ok_after(run)) == (0, 0)
 
 
 def test_what_could_not_be_applied_is_healed_once_nothing_of_it_is_left() -> None:
-    """Healed is what was undone and seen to be, not what was tried."""
+    """A fault is healed when the cluster shows it, not when healing was tried."""
     on = arena()
     cluster = on.cluster
     assert isinstance(cluster, FakeCluster)
 
     def crash(*brokers: BrokerId) -> None:
         cluster.dead.update(brokers)
-        raise InjectionError("it fell, and nobody knows how")
+        raise InjectionError("the brokers stopped, and then the call failed")
 
     cluster.crash = crash  # type: ignore[method-assign]
     assert applied(ElectUncleanly("billing-events", 0), on).healed_ns is not None
@@ -82,7 +80,7 @@ def test_what_could_not_be_applied_is_healed_once_nothing_of_it_is_left() -> Non
 
 
 def test_a_link_that_was_slow_before_does_not_prove_that_it_was_slowed() -> None:
-    """The proof is against what a round trip took before, and a broker that answers nobody proves nothing."""
+    """The proof compares with the round trips before; a broker that answers no request proves nothing."""
     fault = DegradeSite(APP, latency_ms=50, jitter_ms=10)
     for usual_ms, reacts, proven in ((500.0, False, False), (500.0, True, True), (2.0, True, True)):
         on = arena(reacts=reacts)
@@ -92,7 +90,7 @@ def test_a_link_that_was_slow_before_does_not_prove_that_it_was_slowed() -> None
 
 
 def test_a_broker_that_cannot_be_reached_proves_no_delay() -> None:
-    """Neither before, which makes the fault impossible, nor afterwards."""
+    """A silent broker before the fault makes it impossible; one afterwards is no proof."""
     on = arena()
     assert isinstance(on.cluster, FakeCluster)
     lost = Link(source="app", target=BrokerId(2))
@@ -140,14 +138,14 @@ def test_an_unknown_end_is_no_ground_for_lost_responses(monkeypatch: pytest.Monk
         return dict.fromkeys(partitions, Position(leader=1, high_watermark=-1, last_stable_offset=-1))
 
     cluster.positions = silent  # type: ignore[method-assign]
-    with pytest.raises(InjectionError, match="nobody states where"):
+    with pytest.raises(InjectionError, match="no leader gave the high watermark of"):
         LoseResponses(APP, "billing-events", 0).inject(on)
     assert cluster.links.is_healed()
     assert not on.clients.held  # type: ignore[attr-defined]
 
 
 def test_the_coordinator_asked_about_is_always_that_of_the_same_id() -> None:
-    """When the first producer has ended, another id's coordinator must not tell that the role has moved."""
+    """When the first producer has ended, another id's coordinator must not prove that the role has moved."""
     on = arena()
     cluster, clients = on.cluster, on.clients
     assert isinstance(cluster, FakeCluster)
@@ -173,7 +171,7 @@ def test_a_follower_is_struck_and_the_leader_spared() -> None:
 
 
 def test_an_isolated_broker_must_still_be_reached_by_clients() -> None:
-    """Otherwise nobody could have been given what only the old leader had, and the claim was not tried."""
+    """Otherwise no client could have received the records of the old leader alone, and the claim was not tried."""
     on = arena()
     injection = IsolateBrokers(LEADER).inject(on)
     proof = injection.confirm()
@@ -184,7 +182,7 @@ def test_an_isolated_broker_must_still_be_reached_by_clients() -> None:
 
 
 def test_a_site_is_cut_off_while_its_clients_are_where_it_says() -> None:
-    """They wait at the point when the links are cut, and go on behind the cut; who runs elsewhere is left alone."""
+    """They wait at the point when the links are cut, and go on after the cut; clients elsewhere are left alone."""
     on = arena()
     clients, mesh = on.clients, on.cluster.links
     assert isinstance(clients, FakeClients)
@@ -206,16 +204,16 @@ def test_a_site_is_cut_off_while_its_clients_are_where_it_says() -> None:
 def test_a_zombie_sleeps_past_its_transaction_timeout(
     kind: type[PausedZombie] | type[PartitionedZombie], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However soon its heir is there, it comes back only when its own transaction has timed out."""
+    """The zombie comes back only when its own transaction has timed out, however soon its successor starts."""
     slept: list[float] = []
     monkeypatch.setattr("chaos.faults.zombies.time.sleep", slept.append)
-    injection = kind(site=ZOMBIE, heir_site=APP, past_s=6.0).inject(arena())
+    injection = kind(site=ZOMBIE, successor_site=APP, past_s=6.0).inject(arena())
     assert sum(slept) == pytest.approx(6.0, abs=0.5)
     assert injection.processes == (1,)
 
 
 def test_who_is_struck_himself_is_recorded() -> None:
-    """Only then can be asked whether he, or whoever took his place, worked again."""
+    """Only then the judge can ask whether this client or its successor worked again."""
     assert applied(KillClient("copier", SyncPoint.BEFORE_COMMIT), arena()).processes == (2,)
     assert applied(LoseResponses(APP, "billing-events", 0), arena()).processes == (0,)
     assert applied(CrashBroker(LEADER), arena()).processes == ()
@@ -234,7 +232,7 @@ def test_the_next_step_waits_until_the_cluster_is_whole() -> None:
 
 
 def test_producers_are_let_go_as_the_fault_strikes() -> None:
-    """With `let_go_first` the blow falls once one of them has asked for its commit, not on clients that wait."""
+    """With `let_go_first` the fault strikes once one of them has requested its commit, not while they wait."""
     on = arena()
     cluster, clients = on.cluster, on.clients
     assert isinstance(cluster, FakeCluster)
@@ -254,5 +252,5 @@ def test_producers_are_let_go_as_the_fault_strikes() -> None:
         applied(step.fault, on, step=step)
     assert (held, asked) == ([True, False], [0, 1])
     for point in (None, SyncPoint.BEFORE_PRODUCE):
-        with pytest.raises(FutileFaultError, match="nobody holds before a commit"):
+        with pytest.raises(FutileFaultError, match="producers that are not held before a commit"):
             Step(fault=CrashBroker(LEADER), while_held=point, let_go_first=True)

@@ -59,8 +59,8 @@ EFFECTIVE: list[Fault] = [
     DegradeSite(APP, latency_ms=50, jitter_ms=10),
     DegradeSite(APP, rate_kb_s=128),
     LoseResponses(APP, "billing-events", 0),
-    PausedZombie(site=ZOMBIE, heir_site=APP),
-    PartitionedZombie(site=ZOMBIE, heir_site=APP),
+    PausedZombie(site=ZOMBIE, successor_site=APP),
+    PartitionedZombie(site=ZOMBIE, successor_site=APP),
     KillClient("copier", SyncPoint.BEFORE_COMMIT),
     IsolateThenCrashLeader("billing-events", 0),
     ElectUncleanly("billing-events", 0),
@@ -86,7 +86,7 @@ def healed(cluster: FakeCluster, clients: FakeClients) -> bool:
 
 @dataclass
 class Book:
-    """What a nemesis recorded and told; `nemesis` makes one that writes into it."""
+    """The records and messages of a nemesis; `nemesis` makes one that writes into it."""
 
     records: list[FaultRecord] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
@@ -112,9 +112,9 @@ def faults() -> set[type]:
 
 
 def test_every_fault_is_tried() -> None:
-    """All faults that there are, the futile one aside, and the one that needs an answer, are tried here.
+    """All faults are tried here, except the futile one and the one that needs an answer.
 
-    `LateDuplicate` is tried on real links, with somebody who answers what arrives late.
+    `LateDuplicate` is tried on real links, with a broker that answers late requests.
     """
     tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate}
     assert tried == faults()
@@ -136,12 +136,12 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
     assert healed(on.cluster, on.clients)
 
 
-#: What a process's own end or a refused connection proves needs no reaction of the cluster.
+#: The end of a process, or a refused connection, is a proof without any reaction of the cluster.
 UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | CrashBroker)]
 
 
 @pytest.mark.parametrize("fault", UNNOTICED, ids=lambda fault: type(fault).__name__)
-def test_a_fault_that_nobody_notices_is_not_confirmed(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_without_effect_is_not_confirmed(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that returned is no proof: without an effect there is no confirmation."""
     monkeypatch.setattr("chaos.faults.compound.ELECTION_WITHIN_S", 0.0)
     injection = fault.inject(arena(reacts=False))
@@ -164,7 +164,7 @@ def test_the_nemesis_heals_when_interrupted(fault: Fault, monkeypatch: pytest.Mo
         book.nemesis(on, interrupt_after=0).run((Step(fault=fault),))
     (record,) = book.records
     assert record.healed_ns is not None
-    assert record.applied_ns is not None or record.error, "what was done, or why it was not, must be in the history"
+    assert record.applied_ns is not None or record.error, "the history must have the fault, or why it was not applied"
     assert isinstance(on.cluster, FakeCluster)
     assert isinstance(on.clients, FakeClients)
     assert healed(on.cluster, on.clients)
@@ -204,8 +204,8 @@ def test_a_fault_stands_until_enough_operations_met_it() -> None:
     assert looks == 7, "three operations were under way, seven more had to be begun"
 
 
-def test_what_is_told_late_has_not_met_the_fault() -> None:
-    """A client that ended its operation before the fault, and is heard of while the fault takes hold, counts for none."""
+def test_an_operation_that_is_reported_late_has_not_met_the_fault() -> None:
+    """An operation that ended before the fault does not count, also when it is reported while the fault takes hold."""
     cluster_at = arena()
     looks = 0
 
@@ -228,7 +228,7 @@ def test_what_is_told_late_has_not_met_the_fault() -> None:
 
 
 def test_a_fault_that_cannot_be_applied_is_recorded_with_its_error() -> None:
-    """A target that nobody holds is not an accident of the harness: the step is recorded, unconfirmed."""
+    """A role that no broker has is no error of the harness: the step is recorded, unconfirmed."""
     book = Book()
     (record,) = book.nemesis(arena()).run((Step(fault=KillClient("observer", SyncPoint.BEFORE_COMMIT)),))
     assert record.error == "UnresolvedTargetError: no observer is running"
@@ -242,13 +242,13 @@ def test_a_futile_fault_is_refused_when_the_schedule_is_built() -> None:
     with pytest.raises(FutileFaultError, match="neither latency nor rate"):
         Step(fault=DegradeSite(APP))
     with pytest.raises(FutileFaultError, match="share a site"):
-        Step(fault=PartitionedZombie(site=APP, heir_site=APP))
+        Step(fault=PartitionedZombie(site=APP, successor_site=APP))
     with pytest.raises(FutileFaultError, match="negative time"):
         Step(fault=CrashBroker(LEADER), after_s=-1)
 
 
 def test_producers_wait_at_the_sync_point_until_the_fault_is_confirmed() -> None:
-    """`while_held` holds every transactional producer before the fault and lets go afterwards."""
+    """`while_held` holds every transactional producer before the fault and releases it afterwards."""
     on = arena()
     assert isinstance(on.clients, FakeClients)
     held: list[dict[int, SyncPoint]] = []
@@ -273,8 +273,8 @@ def test_a_partition_away_from_the_coordinators_is_chosen() -> None:
     assert injection.confirm() == "billing-events-0 has no leader"
 
 
-def test_a_partition_whose_leader_coordinates_everybody_is_refused() -> None:
-    """Where no leader is free of coordination the target says so instead of attacking the coordinator."""
+def test_a_partition_whose_leader_coordinates_all_producers_is_refused() -> None:
+    """When every leader is a coordinator, the target refuses instead of attacking the coordinator."""
     with pytest.raises(UnresolvedTargetError, match="coordinates all producers"):
         LeaderAwayFromCoordinators("billing-events").resolve(arena())
 

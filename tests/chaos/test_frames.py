@@ -77,7 +77,7 @@ def all_are(fate: Disposition, count: int = 1) -> dict[str, object]:
 def test_a_held_request_keeps_what_follows_it_and_nothing_else(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
-    """Behind it on its connection all waits, in order; another connection does not, nor do earlier answers."""
+    """All bytes behind it on its connection wait, in order; another connection and earlier answers do not."""
     rule = links.add(ENDS, Hold())
     first, held, behind, elsewhere = heartbeat(), end_txn(), heartbeat(), heartbeat()
     with client(at) as one, client(at) as two:
@@ -101,7 +101,7 @@ def test_a_held_request_keeps_what_follows_it_and_nothing_else(
 
 
 def test_a_held_request_outlives_its_client(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """The client gives up, comes back and retries; the first attempt arrives after the retry, and its answer is kept."""
+    """The client gives up, reconnects and retries; the first attempt arrives after the retry, and its answer is kept."""
     rule = links.add(FrameFilter(api="EndTxn", count=1), Hold())
     first, retry = end_txn(), end_txn()
     with client(at) as one:
@@ -119,7 +119,7 @@ def test_a_held_request_outlives_its_client(links: FrameLinks, broker: FrameBrok
 def test_what_follows_an_answer_is_held_again_and_not_waited_for(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
-    """A release gives the answers to what had been met by then, though the next request is met, and kept, at once."""
+    """A release gives the answers to the frames met by then, though the next request is met, and kept, at once."""
     tampered = Tampered(rule=links.add(ENDS, Hold()), relay=links)
     with client(at) as one:
         first, _ = one.send(end_txn()), one.send(end_txn())
@@ -147,7 +147,7 @@ def test_a_held_response_was_carried_out(links: FrameLinks, broker: FrameBroker,
 
 
 def test_what_is_held_can_be_dropped(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """A delayed request that never arrives after all, and nothing behind it."""
+    """A held request can be dropped instead: neither it nor anything behind it arrives."""
     rule = links.add(ENDS, Hold())
     with client(at) as one:
         one.send(end_txn())
@@ -162,7 +162,7 @@ def test_what_is_held_can_be_dropped(links: FrameLinks, broker: FrameBroker, at:
 def test_delayed_frames_arrive_late_each_counted_from_its_own_reading(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
-    """Two that were read together are both let go after one delay, not after two."""
+    """Two frames that were read together are both released after one delay, not after two."""
     rule = links.add(ENDS, Delay(delay_s=1.0))
     with client(at) as one:
         began = time.monotonic()
@@ -176,7 +176,7 @@ def test_delayed_frames_arrive_late_each_counted_from_its_own_reading(
 
 
 def test_removing_a_rule_lets_go_what_it_holds(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """In the order in which frames were met, across connections; what comes later passes, and twice is once."""
+    """In the order in which frames were met, across connections; later frames pass, and a second call does nothing."""
     rule = links.add(ENDS, Hold())
     requests = [end_txn(name) for name in "abc"]
     clients = [client(at) for _ in requests]
@@ -196,7 +196,7 @@ def test_removing_a_rule_lets_go_what_it_holds(links: FrameLinks, broker: FrameB
 
 
 def test_a_dropped_request_takes_with_it_what_follows(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """As a network loses: the connection stays open and silent, another one works."""
+    """As after a loss in a network: the connection stays open and silent, another one works."""
     rule = links.add(FrameFilter(api="EndTxn", count=1), Drop())
     with client(at) as one, client(at) as two:
         one.send(end_txn())
@@ -238,7 +238,7 @@ def test_a_dropped_response_was_carried_out(links: FrameLinks, broker: FrameBrok
 def test_a_duplicate_is_the_same_bytes_on_a_connection_of_its_own(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
-    """The client gets one answer; the copies' answers are kept; each copy waits its time."""
+    """The client gets one answer; the answers to the copies are kept; each copy is sent after its delay."""
     rule = links.add(ENDS, Duplicate(times=2, after_s=0.2))
     asked = end_txn()
     began_ns = time.monotonic_ns()
@@ -257,7 +257,7 @@ def test_a_duplicate_is_the_same_bytes_on_a_connection_of_its_own(
 
 
 def test_copies_that_were_not_sent_end_with_the_rule(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """After healing, nothing comes any more."""
+    """After healing, no more copies are sent."""
     rule = links.add(ENDS, Duplicate(after_s=2.0))
     with client(at) as one:
         one.receive(one.send(end_txn()))
@@ -268,7 +268,7 @@ def test_copies_that_were_not_sent_end_with_the_rule(links: FrameLinks, broker: 
 
 
 def test_a_met_frame_can_be_sent_again_elsewhere(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """Byte for byte, to its own broker or that of another link, and what happened to it is told."""
+    """Byte for byte, to its own broker or that of another link; the result says how it ended."""
     rule = links.add(ENDS, Hold())
     with frame_broker() as other, client(at) as one:
         links.open("app→2", other.at)
@@ -310,7 +310,7 @@ ASKED: list[tuple[str, int, dict[str, object]]] = [
 def test_an_error_code_is_said_where_the_api_says_errors(
     links: FrameLinks, broker: FrameBroker, at: Endpoint, asked: tuple[str, int, dict[str, object]]
 ) -> None:
-    """The client reads the code for all that it asked about, and the broker never saw the request."""
+    """The client reads the code for every partition of its request, and the broker never saw the request."""
     api, version, body = asked
     links.add(FrameFilter(api=api), Respond(error_code=51))
     with client(at) as one:
@@ -321,7 +321,7 @@ def test_an_error_code_is_said_where_the_api_says_errors(
 
 
 def test_our_answer_waits_for_its_turn(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """It leaves behind the answer to an earlier request, and before that to a later one."""
+    """It leaves after the answer to an earlier request, and before that to a later one."""
     held = links.add(FrameFilter(api="Heartbeat", direction=Direction.RESPONSE, count=1), Hold())
     links.add(ENDS, Respond(body={"ErrorCode": 47}))
     with client(at) as one:
@@ -336,7 +336,7 @@ def test_our_answer_waits_for_its_turn(links: FrameLinks, broker: FrameBroker, a
 
 
 def test_an_answered_response_hides_what_the_broker_said(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """The broker has done it; the client is told otherwise; what the broker said is kept."""
+    """The broker carried out the request; the client gets another answer; the broker's answer is kept."""
     rule = links.add(RESPONSES, Respond(error_code=51))
     with client(at) as one:
         assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
@@ -349,7 +349,7 @@ def test_an_answered_response_hides_what_the_broker_said(links: FrameLinks, brok
 def test_a_request_without_answer_takes_no_place_in_the_order(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
-    """Produce with Acks 0 before a request that we answer: ours does not wait for the broker's."""
+    """Produce with Acks 0 before a request that the relay answers: its answer does not wait for the broker's."""
     links.add(ENDS, Respond(error_code=51))
     links.add(FrameFilter(api="Produce"), Delay(delay_s=0.01))
     with client(at) as one:
@@ -363,7 +363,7 @@ def test_a_request_without_answer_takes_no_place_in_the_order(
 def test_a_cut_ends_the_connection_instead_of_delivering(
     links: FrameLinks, broker: FrameBroker, at: Endpoint, frames: FrameFilter, arrives: int
 ) -> None:
-    """A request is not carried out, a response was; both ends learn that the connection is over."""
+    """A cut request is not carried out, one with a cut response was; both ends see the end of the connection."""
     rule = links.add(frames, Cut())
     with client(at) as one, client(at) as two:
         one.receive(one.send(heartbeat()))
@@ -376,7 +376,7 @@ def test_a_cut_ends_the_connection_instead_of_delivering(
 
 
 def test_rules_that_can_do_nothing_are_refused(links: FrameLinks) -> None:
-    """An unknown API, no frame, a second response, an answer of nothing: one sentence each."""
+    """An unknown API, a count of 0, a second response, an answer without content: one sentence each."""
     for frames, action, message in (
         (FrameFilter(api="EndTransaction"), Hold(), "no API is called EndTransaction"),
         (FrameFilter(count=0), Hold(), "selects no frame"),
@@ -391,7 +391,7 @@ def test_rules_that_can_do_nothing_are_refused(links: FrameLinks) -> None:
 
 
 def test_a_proof_names_count_kind_link_and_time(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """What a report quotes, before and after the first frame."""
+    """The text that a report quotes, before and after the first frame."""
     rule = links.add(FrameFilter(api="EndTxn", partition=TopicPartition(topic="t", partition=0)), Hold())
     assert rule.describe() == "held no EndTxn requests about t-0"
     rule = links.add(ENDS, Delay(delay_s=0.01))

@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def commit_once(cluster: LocalCluster, name: str) -> tuple[int, int]:
-    """One transaction of a client at the site; where the partition ends, and how far it is stable."""
+    """One transaction of a client at the site; returns high watermark and last stable offset."""
     at = TopicPartition(name, 0)
     with Client(cluster.bootstrap(APP), definitions()) as client:
         client.create_topics({name: 1})
@@ -51,7 +51,7 @@ def commit_once(cluster: LocalCluster, name: str) -> tuple[int, int]:
 
 
 def answered(relay: FrameLinks) -> set[str]:
-    """The links on which something was answered."""
+    """The links that carried a response."""
     return {each.link for each in relay.status() if each.responses}
 
 

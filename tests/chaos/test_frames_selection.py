@@ -1,4 +1,4 @@
-"""Frames are selected by what they say, in every version, and counted across connections."""
+"""Frames are selected by the fields of their requests, in every version, and counted across connections."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def at(links: FrameLinks, broker: FrameBroker, request: pytest.FixtureRequest) -
 def test_a_frame_is_selected_by_each_thing_it_says_and_by_no_other(
     links: FrameLinks, broker: FrameBroker, at: Endpoint, asked: Request, says: tuple[dict[str, Any], ...]
 ) -> None:
-    """Each criterion alone and all together meet it; another value, a criterion it lacks and another API do not."""
+    """Each criterion alone and all together select it; another value, a field it lacks and another API do not."""
     together = {name: value for each in says for name, value in each.items()}
     meeting = [*says, together, {"api": asked.api}, {"api": asked.api, **together}]
     strangers = [{**together, name: other} for name, other in OTHERS.items()]
@@ -133,7 +133,7 @@ def test_a_response_is_selected_by_its_request(links: FrameLinks, broker: FrameB
 
 
 def test_the_first_rule_that_meets_a_frame_acts(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """The second one sees only what the first one let pass."""
+    """The second rule sees only the frames that the first one let pass."""
     rules = [
         links.add(FrameFilter(api="EndTxn", count=1), Respond(error_code=51)),
         links.add(FrameFilter(transactional_id="x"), Respond(error_code=48)),
@@ -189,7 +189,7 @@ def test_rules_come_and_go_under_traffic(links: FrameLinks, broker: FrameBroker,
 
 
 def test_what_cannot_be_read_passes_and_is_counted(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """A version nobody defines, a body that is none, and a frame above the limit: passed on, and said."""
+    """A version without definition, a body that cannot be read, and a frame above the limit: they pass, and count."""
     rule = links.add(FrameFilter(transactional_id="x"), Respond(error_code=51))
     future = Request.of(definitions(), "EndTxn", 99, Raw(b"?"), header_version=2)
     broken = Request.of(definitions(), "EndTxn", 3, Raw(b"\x7f?"))
@@ -208,7 +208,7 @@ def test_what_cannot_be_read_passes_and_is_counted(links: FrameLinks, broker: Fr
     assert "Produce v12: passing already, or above the size limit" in reasons
 
 
-def test_an_api_that_nobody_defines_is_selected_by_its_number(
+def test_an_api_without_definition_is_selected_by_its_number(
     links: FrameLinks, broker: FrameBroker, at: Endpoint
 ) -> None:
     """It needs no body to be read."""

@@ -1,4 +1,4 @@
-"""A frame-aware link passes bytes on as they came: split, joined, huge, unreadable, cut off; and it ends when told to."""
+"""A frame-aware link passes bytes unchanged: split, joined, huge, unreadable, cut off; and it ends when closed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def dialled(at: Endpoint) -> Iterator[socket.socket]:
 def exactly(connection: socket.socket, count: int) -> bytes:
     """So many bytes, or as many as come before the end."""
     data = bytearray()
-    with suppress(ConnectionError):  # one who closes with bytes unread resets
+    with suppress(ConnectionError):  # a socket that closes with bytes unread resets
         while len(data) < count and (piece := connection.recv(count - len(data))):
             data += piece
     return bytes(data)
@@ -74,7 +74,7 @@ PIECES = st.one_of(
 @given(pieces=st.lists(PIECES, max_size=8), seed=st.integers(0, 1 << 30), withhold=st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_no_byte_is_lost_added_or_moved(pieces: list[bytes], seed: int, withhold: bool) -> None:
-    """Whatever comes in whatever chunks, and whichever frames are collected, goes out again in the same order."""
+    """Any bytes in any chunks, with any frames collected, go out again in the same order."""
     stream, dice, out = b"".join(pieces), random.Random(seed), []
     framer = Framer(8, lambda *_: (b"", withhold and dice.random() < 0.5), lambda: b"", frame_bytes_max=30)
     position = 0
@@ -145,7 +145,7 @@ def test_single_bytes_and_many_frames_at_once_are_the_same_frames(links: FrameLi
 
 
 def test_a_huge_frame_streams(links: FrameLinks) -> None:
-    """Its first half is with the broker before its second half was sent, rule or no rule; what follows is met again."""
+    """Its first half is with the broker before its second half was sent, rule or no rule; later frames are met again."""
     size, half_here, all_here = 32 << 20, threading.Event(), threading.Event()
     seen: list[bytes] = []
     behind = end_txn()
@@ -203,7 +203,7 @@ def test_bare_sasl_tokens_pass(links: FrameLinks) -> None:
 
 
 def test_a_broker_that_is_not_there_ends_the_connection(links: FrameLinks) -> None:
-    """As behind any relay: accepted, then closed; the next connection is tried anew."""
+    """As behind any relay: accepted, then closed; the next connection is tried again."""
     at = links.open("app→1", free_endpoint())
     for _ in range(2):
         with dialled(at) as connection:
@@ -211,8 +211,8 @@ def test_a_broker_that_is_not_there_ends_the_connection(links: FrameLinks) -> No
 
 
 @pytest.mark.parametrize("stage", ["at once", "in the head", "in the body", "before the answer", "in the answer"])
-def test_a_broker_that_leaves_is_told_to_the_client(links: FrameLinks, stage: str) -> None:
-    """Whatever it has sent of an answer arrives, and then the end."""
+def test_the_client_sees_that_a_broker_leaves(links: FrameLinks, stage: str) -> None:
+    """The bytes of its unfinished answer arrive, and then the end."""
     answer = b"\x00\x00\x00\x10\x00\x00\x00\x07half"
 
     def script(peer: Peer) -> None:
@@ -222,7 +222,7 @@ def test_a_broker_that_leaves_is_told_to_the_client(links: FrameLinks, stage: st
             peer.socket.sendall(answer)
 
     frame = end_txn().frame
-    links.add(FrameFilter(transactional_id="nobody"), Hold())
+    links.add(FrameFilter(transactional_id="unused"), Hold())
     with broker(script) as (host, port), dialled(links.open("app→1", Endpoint(host=host, port=port))) as connection:
         connection.sendall(frame)
         assert exactly(connection, len(answer)) == (answer if stage == "in the answer" else b"")
@@ -230,21 +230,21 @@ def test_a_broker_that_leaves_is_told_to_the_client(links: FrameLinks, stage: st
 
 
 @pytest.mark.parametrize("sent", [0, 2, 6, 20, None])
-def test_a_client_that_leaves_is_told_to_the_broker(links: FrameLinks, sent: int | None) -> None:
-    """What it has sent arrives, half a frame included, and then the end."""
+def test_the_broker_sees_that_a_client_leaves(links: FrameLinks, sent: int | None) -> None:
+    """All bytes that it has sent arrive, half a frame included, and then the end."""
     frame, received = end_txn().frame[:sent], []
 
     def script(peer: Peer) -> None:
         received.append(exactly(peer.socket, 1000))
 
-    links.add(FrameFilter(transactional_id="nobody"), Hold())
+    links.add(FrameFilter(transactional_id="unused"), Hold())
     with broker(script) as (host, port), dialled(links.open("app→1", Endpoint(host=host, port=port))) as connection:
         connection.sendall(frame)
     assert received == [frame]
 
 
 def test_a_frame_that_is_let_go_when_its_broker_has_left_is_lost(links: FrameLinks) -> None:
-    """It is written down as lost, not as delivered."""
+    """It is recorded as lost, not as delivered."""
     rule = links.add(FrameFilter(api="EndTxn"), Hold())
     with (
         broker(lambda _: None) as (host, port),
@@ -259,7 +259,7 @@ def test_a_frame_that_is_let_go_when_its_broker_has_left_is_lost(links: FrameLin
 
 @pytest.mark.parametrize("direction", list(Direction))
 def test_stopping_while_holding_takes_no_longer_and_leaves_nothing(direction: Direction) -> None:
-    """Listener and connections end at both sides, the thread ends, and what was held is lost."""
+    """Listener and connections end at both sides, the thread ends, and held frames are lost."""
     with frame_broker() as other:
         links = FrameLinks(definitions())
         rule = links.add(FrameFilter(api="EndTxn", direction=direction), Hold())
@@ -283,7 +283,7 @@ def test_stopping_while_holding_takes_no_longer_and_leaves_nothing(direction: Di
 
 
 def test_stopping_does_not_wait_for_a_peer_that_does_not_read() -> None:
-    """Both operating systems' buffers are full, and so are ours."""
+    """The buffers of the operating system are full at both sides, and so are those of the relay."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         links = FrameLinks(definitions())
         host, port = mute.getsockname()[:2]
@@ -297,7 +297,7 @@ def test_stopping_does_not_wait_for_a_peer_that_does_not_read() -> None:
 
 
 def test_our_answer_does_not_get_into_the_middle_of_a_passing_one(links: FrameLinks) -> None:
-    """A token's answer has no place in the order, so nothing but its own bytes says that it is not over."""
+    """The answer to a token has no slot in the order, so only its own bytes show that it is not over."""
     half_told = threading.Event()
 
     def script(peer: Peer) -> None:

@@ -112,7 +112,7 @@ def echoes(mesh: ToxiproxyMesh, link: Link) -> bool:
 
 
 def refuses(mesh: ToxiproxyMesh, link: Link) -> bool:
-    """Whether nobody listens for a link."""
+    """Whether connections to a link are refused."""
     try:
         dial(mesh, link).close()
     except ConnectionRefusedError:
@@ -176,7 +176,7 @@ def test_restore_opens_exactly_the_links_it_is_given(mesh: ToxiproxyMesh) -> Non
 
 
 def test_dropped_responses_leave_requests_and_the_connection_alone(mesh: ToxiproxyMesh, echo: EchoServer) -> None:
-    """The server receives the bytes, the client gets none and is not told; after the healing neither are old ones."""
+    """The server receives the bytes, the client gets none and sees no end; after healing no old bytes arrive."""
     with dial(mesh, SITE) as connection:
         connection.sendall(b"a")
         assert connection.recv(1) == b"a"
@@ -259,7 +259,7 @@ def test_heal_undoes_everything_and_may_be_repeated(mesh: ToxiproxyMesh) -> None
 
 
 def test_heal_brings_back_a_proxy_that_the_server_lost(mesh: ToxiproxyMesh) -> None:
-    """Somebody else removed it; cutting it says so, healing makes it anew."""
+    """Another program removed it: cutting reports that, healing makes it again."""
     requests.delete(f"http://{mesh.api}/proxies/data-1-2", timeout=PATIENCE_S).raise_for_status()
     assert not mesh.is_healed()
     with pytest.raises(LinkError, match="lost 1→2"):
@@ -269,7 +269,7 @@ def test_heal_brings_back_a_proxy_that_the_server_lost(mesh: ToxiproxyMesh) -> N
 
 
 def test_heal_opens_the_others_when_one_cannot_be_opened(mesh: ToxiproxyMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger has taken one link's port: the error names that link, the other link works, and later all do."""
+    """Another program has taken one link's port: the error names that link, the other link works, and later all do."""
     monkeypatch.setattr(links_module, "_HEAL_DEADLINE_S", 0.5)
     mesh.cut(ONE, SITE)
     at = mesh.routes[ONE].listen
@@ -283,7 +283,7 @@ def test_heal_opens_the_others_when_one_cannot_be_opened(mesh: ToxiproxyMesh, mo
 
 
 def test_a_link_that_does_not_exist_is_refused_before_anything_is_cut(mesh: ToxiproxyMesh) -> None:
-    """The message names it and those there are; the known link beside it stays open."""
+    """The message names it and the existing ones; the known link next to it stays open."""
     with pytest.raises(LinkError, match="no link 9→2; there are"):
         mesh.cut(ONE, Link(source="9", target=BrokerId(2)))
     assert mesh.is_healed()
@@ -300,7 +300,7 @@ def test_a_taken_port_is_an_error_at_creation(keeper: Keeper, echo: EchoServer, 
 
 
 def test_a_dead_server_is_an_error_and_not_a_healed_mesh(keeper: Keeper, echo: EchoServer, tmp_path: Path) -> None:
-    """Cutting and asking both say so."""
+    """Cutting and asking both raise the error."""
     server, mesh = new_mesh(keeper, echo.at, tmp_path)
     with closing(mesh):
         server.kill()
@@ -350,7 +350,7 @@ def test_two_meshes_do_not_meet(mesh: ToxiproxyMesh, keeper: Keeper, echo: EchoS
 
 
 def test_concurrent_callers_share_one_mesh(mesh: ToxiproxyMesh) -> None:
-    """Two threads that cut and restore different links leave what each of them left."""
+    """Two threads that cut and restore different links do not disturb each other."""
     failures: list[BaseException] = []
 
     def toggle(link: Link) -> None:

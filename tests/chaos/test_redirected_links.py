@@ -76,7 +76,7 @@ def links(mesh: ToxiproxyMesh) -> Iterator[FrameLinks]:
 
 
 def code(mesh: ToxiproxyMesh, link: Link = SITE) -> int:
-    """What a new connection through a link is told about the end of its transaction."""
+    """The code that a new connection through a link gets for the end of its transaction."""
     with client(mesh.routes[link].listen) as one:
         told = one.receive(one.send(end_txn()))["ErrorCode"]
         assert isinstance(told, int)
@@ -91,7 +91,7 @@ def led(mesh: ToxiproxyMesh, links: FrameLinks) -> None:
 
 
 def test_a_redirected_link_leads_elsewhere_until_it_is_direct(mesh: ToxiproxyMesh, links: FrameLinks) -> None:
-    """Connections of before end, the other link is left alone, and the mesh is not healed in between."""
+    """Earlier connections end, the other link is left alone, and the mesh is not healed in between."""
     with client(mesh.routes[SITE].listen) as old:
         old.receive(old.send(heartbeat()))
         led(mesh, links)
@@ -141,7 +141,7 @@ def test_healing_leads_every_link_back_whatever_happened(mesh: ToxiproxyMesh, li
 
 
 def test_healing_brings_back_a_redirected_link_that_the_server_lost(mesh: ToxiproxyMesh, links: FrameLinks) -> None:
-    """It is made anew, leading where it did at first."""
+    """It is made again and leads to its first destination."""
     led(mesh, links)
     requests.delete(f"http://{mesh.api}/proxies/data-app-1", timeout=PATIENCE_S).raise_for_status()
     with pytest.raises(LinkError, match="lost app→1"):
@@ -151,7 +151,7 @@ def test_healing_brings_back_a_redirected_link_that_the_server_lost(mesh: Toxipr
 
 
 def test_redirections_that_cannot_be_are_refused(mesh: ToxiproxyMesh, links: FrameLinks) -> None:
-    """A second one of one link, one of no link, and one of a link server in a container."""
+    """A second redirection of a link, one of an unknown link, and one with a Toxiproxy server in a container."""
     led(mesh, links)
     with pytest.raises(LinkError, match=r"redirected to .* already"):
         mesh.redirect(SITE, free_endpoint())
@@ -190,7 +190,7 @@ def proven(injection: Injection) -> str:
 
 
 def test_a_held_request_arrives_after_its_retry(mesh: ToxiproxyMesh, broker: FrameBroker) -> None:
-    """Through link server and frame-aware link: the client gives up and retries, and healing lets the first attempt go."""
+    """Through Toxiproxy and frame-aware link: the client gives up and retries; healing releases the first attempt."""
     first, retry, other = end_txn("r-0"), end_txn("r-0"), end_txn("r-1")
     fault = TamperFrames(
         on=FromSite(Site("app"), LEADER), frames=FrameFilter(api="EndTxn", count=1), producer=0, action=Hold()
@@ -214,7 +214,7 @@ def test_a_held_request_arrives_after_its_retry(mesh: ToxiproxyMesh, broker: Fra
 
 
 def test_a_duplicate_is_proven_by_the_answer_to_its_copy(mesh: ToxiproxyMesh, broker: FrameBroker) -> None:
-    """A copy that nobody answered proves nothing; the codes of the answer are in the proof."""
+    """A copy without an answer proves nothing; the codes of the answer are in the proof."""
     fault = TamperFrames(
         on=BetweenBrokers(AllBrokers(), LEADER),
         frames=FrameFilter(partition=TopicPartition(topic="billing-events", partition=3)),
@@ -233,7 +233,7 @@ def test_a_duplicate_is_proven_by_the_answer_to_its_copy(mesh: ToxiproxyMesh, br
 
 
 def test_a_late_duplicate_arrives_in_the_next_transaction(mesh: ToxiproxyMesh, broker: FrameBroker) -> None:
-    """The held request is let go only while its producer waits before it writes again, and the answer is the proof."""
+    """The held request is released only while its producer waits before it writes again; the answer is the proof."""
     on = on_real_links(mesh)
     batch = {"Index": 2, "ErrorCode": 0, "BaseOffset": 41}
     broker.says["Produce"] = {"Responses": [{"Name": "r-billing-events", "PartitionResponses": [batch]}]}
@@ -275,10 +275,10 @@ def test_a_late_duplicate_needs_a_transactional_producer(mesh: ToxiproxyMesh) ->
 
 
 def test_a_fault_that_cannot_be_applied_leaves_nothing(mesh: ToxiproxyMesh) -> None:
-    """Nobody holds the role, no definitions, a link that is led elsewhere already: said, and the mesh is healed."""
+    """No broker with the role, no definitions, a link that is redirected already: an error, and the mesh is healed."""
     on, frames = on_real_links(mesh), FrameFilter(api="EndTxn")
     both = BetweenBrokers(Controller(), TransactionCoordinatorOf(0))
-    with pytest.raises(UnresolvedTargetError, match="one broker may hold both roles now"):
+    with pytest.raises(UnresolvedTargetError, match="one broker may have both roles now"):
         TamperFrames(on=both, frames=frames, action=Hold()).inject(on)
     fault = TamperFrames(on=FromSite(Site("app")), frames=frames, action=Hold())
     with pytest.raises(InjectionError, match="no message definitions"):
@@ -290,12 +290,12 @@ def test_a_fault_that_cannot_be_applied_leaves_nothing(mesh: ToxiproxyMesh) -> N
         fault.inject(on)
     first.heal()
     assert mesh.is_healed()
-    with pytest.raises(DisconnectedError), client(free_endpoint()) as nobody:
-        nobody.send(heartbeat())
+    with pytest.raises(DisconnectedError), client(free_endpoint()) as unanswered:
+        unanswered.send(heartbeat())
 
 
 def test_futile_tampering_is_refused_when_the_schedule_is_built() -> None:
-    """A selector or action that can do nothing, or two that say the same."""
+    """A selector or action that can do nothing, or two for the same id."""
     site = FromSite(Site("app"))
     for frames, action, producer, message in (
         (FrameFilter(count=0), Hold(), None, "selects no frame"),

@@ -1,4 +1,4 @@
-"""The wire protocol against a real broker, with librdkafka as the other party."""
+"""The wire protocol against a real broker, compared with librdkafka."""
 
 from __future__ import annotations
 
@@ -194,14 +194,14 @@ def test_a_read_may_begin_in_the_middle_of_a_batch(client: Client, orders: Topic
 def test_a_read_can_name_the_topic_by_its_id(
     client: Client, orders: TopicPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a broker that takes no topic names in Fetch any more, the id comes from Metadata."""
+    """With a broker that does not accept topic names in Fetch, the id comes from Metadata."""
     monkeypatch.setattr("wire.fetch.NAMED_MAX", 3)
     produce(client, orders, encode(LINES), 9)
     assert [batch.count for batch in read(client, orders)] == [len(LINES)]
 
 
 def test_an_offset_outside_the_log_is_the_brokers_error(client: Client, orders: TopicPartition) -> None:
-    """Beyond the end there is nothing to wait for: OFFSET_OUT_OF_RANGE comes out as it is."""
+    """Beyond the end there is nothing to wait for: OFFSET_OUT_OF_RANGE is raised at once."""
     with pytest.raises(BrokerError, match=r"at offset 7: the broker answered OFFSET_OUT_OF_RANGE\(1\)"):
         list(fetch_log(client, *orders, 7, 9))
 
@@ -284,13 +284,13 @@ def test_the_quorum_and_the_features_are_known(client: Client) -> None:
 
 
 def test_an_existing_topic_is_not_created_again(client: Client, orders: TopicPartition) -> None:
-    """A refusal that is not retriable comes out as the code it is."""
+    """A refusal that is not retriable is raised with its code."""
     with pytest.raises(BrokerError, match=r"TOPIC_ALREADY_EXISTS\(36\)"):
         client.create_topics({orders.topic: 1})
 
 
 def test_a_deleted_topic_is_gone(client: Client, orders: TopicPartition) -> None:
-    """A topic is deleted once; deleting what is not there is refused with its code."""
+    """A topic is deleted once; deleting a missing one is refused with its code."""
     client.delete_topics([orders.topic])
     with pytest.raises(BrokerError, match=r"UNKNOWN_TOPIC_OR_PARTITION\(3\)"):
         client.delete_topics([orders.topic])

@@ -1,4 +1,4 @@
-"""Questions are asked again where that is harmless and only there, and silence ends in what was seen last."""
+"""Requests are repeated only where that is harmless, and a timeout names the last answer."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_question_is_asked_again_while_leadership_moves() -> None:
 
 
 def test_a_lost_connection_is_replaced_for_a_question() -> None:
-    """A question that changes nothing survives a broker that closes the connection."""
+    """A request that changes nothing survives a broker that closes the connection."""
     where: list[tuple[str, int]] = []
 
     def dying(peer: Peer) -> None:
@@ -88,7 +88,7 @@ def test_a_lost_connection_is_replaced_for_a_question() -> None:
 
 
 def test_a_definite_refusal_is_not_asked_again() -> None:
-    """A code outside the retriable ones comes out at once, as the code it is."""
+    """A code outside the retriable ones is raised at once."""
     where: list[tuple[str, int]] = []
 
     def script(peer: Peer) -> None:
@@ -104,7 +104,7 @@ def test_a_definite_refusal_is_not_asked_again() -> None:
 
 
 def test_a_question_without_answer_names_the_last_observation() -> None:
-    """When the time is up, the error says what was waited for, how long, and what was seen last."""
+    """When the time is up, the error names the thing waited for, the time, and the last answer."""
     where: list[tuple[str, int]] = []
 
     def script(peer: Peer) -> None:
@@ -136,8 +136,8 @@ def test_a_silent_bootstrap_broker_is_passed_over() -> None:
             assert asking.leader_of("orders", 0) == 1
 
 
-def test_whoever_waits_for_a_broker_that_is_taken_away_can_be_told() -> None:
-    """An abandoned client's question ends at once and not at its deadline; nothing is sent any more."""
+def test_an_abandoned_client_stops_waiting_for_a_broker() -> None:
+    """A request of an abandoned client ends at once, not at its deadline; nothing more is sent."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
     asking = client(address, timeout_s=60.0)
@@ -158,7 +158,7 @@ def test_a_bad_bootstrap_is_one_sentence(text: str) -> None:
 
 
 def test_a_producer_id_is_asked_for_once() -> None:
-    """InitProducerId bumps an epoch: after a lost connection it is not sent again, the caller is told."""
+    """InitProducerId raises an epoch: after a lost connection it is not sent again, and the caller gets the error."""
 
     def script(peer: Peer) -> None:
         _, version, correlation = peer.take()
@@ -171,7 +171,7 @@ def test_a_producer_id_is_asked_for_once() -> None:
 
 
 def test_a_producer_id_is_asked_for_again_when_nothing_was_done() -> None:
-    """CONCURRENT_TRANSACTIONS says that the transaction before is still being completed: asking again is right."""
+    """CONCURRENT_TRANSACTIONS means that the transaction before is still being completed: the request is repeated."""
 
     def script(peer: Peer) -> None:
         _, version, correlation = peer.take()

@@ -1,4 +1,4 @@
-"""A connection is honest about brokers that close, stall, lie or speak something else, over real sockets."""
+"""A connection reports brokers that close, stall, send wrong lengths or speak another protocol, over real sockets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BRIEF_S = 0.3
 
 
 def plain(address: tuple[str, int], **options: Any) -> Connection:
-    """A connection that skips the negotiation, so that a script sees only what the test sends."""
+    """A connection that skips the negotiation, so that a script sees only the requests of the test."""
     return Connection(*address, definitions(), negotiate=False, timeout_s=PATIENT_S, **options)
 
 
@@ -96,7 +96,7 @@ def framed(correlation: int, error: int) -> bytes:
 
 
 def test_a_flood_is_answered_in_order_and_decoded_on_demand() -> None:
-    """One request goes out many times in one piece; an answer that does not decode harms only who looks at it."""
+    """One request goes out many times in one piece; an answer that does not decode fails only when it is read."""
     count, malformed = 5000, 17
 
     def script(peer: Peer) -> None:
@@ -115,7 +115,7 @@ def test_a_flood_is_answered_in_order_and_decoded_on_demand() -> None:
 
 
 def test_answers_that_come_in_one_piece_are_taken_apart() -> None:
-    """What came behind an answer is kept for the next one, half an answer included, and so is a large one whole."""
+    """Bytes behind an answer are kept for the next one, half an answer included; a large answer arrives whole."""
     proceed = threading.Event()
     large = b"\x01" * 300_000
 
@@ -138,7 +138,7 @@ def test_answers_that_come_in_one_piece_are_taken_apart() -> None:
 
 
 def test_a_late_answer_can_still_be_received() -> None:
-    """A deadline in receive names what is missing and loses nothing: half an answer is completed later."""
+    """A deadline in receive names the missing bytes and loses nothing: half an answer is completed later."""
     proceed = threading.Event()
 
     def script(peer: Peer) -> None:
@@ -297,7 +297,7 @@ def test_an_unanswered_request_waits_for_nothing() -> None:
 
 
 def test_a_closed_port_is_a_connect_error() -> None:
-    """Where nobody listens, the error says that nothing was sent."""
+    """When the connection is refused, the error says that nothing was sent."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()[:2]
     with pytest.raises(ConnectError, match=f"no connection to 127.0.0.1:{address[1]}"):
@@ -308,7 +308,7 @@ VERSIONS = {"ErrorCode": 0, "ApiKeys": [{"ApiKey": 26, "MinVersion": 0, "MaxVers
 
 
 def test_negotiation_learns_versions_and_features() -> None:
-    """Versions and finalized features are what the broker says; a version is chosen that both sides know."""
+    """Versions and finalized features are those of the broker; the chosen version is known to both sides."""
 
     def script(peer: Peer) -> None:
         key, version, correlation = peer.take()

@@ -1,4 +1,4 @@
-"""The message codec says exactly what the definitions say, and no more."""
+"""The message codec follows the definitions exactly."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fetch_body(**partition: Any) -> dict[str, Any]:
 
 
 def test_every_message_round_trips_at_its_defaults() -> None:
-    """Every version of every request and response in the jars can be written and read, and means what it meant."""
+    """Every version of every request and response in the jars can be written and read back unchanged."""
     messages = every_message()
     assert len(messages) > 500
     for name, version in messages:
@@ -50,7 +50,7 @@ def test_every_message_round_trips_at_its_defaults() -> None:
 @quick
 @given(data=st.data())
 def test_any_value_round_trips(data: st.DataObject) -> None:
-    """Whatever fits a definition comes back equal, at any version of any message."""
+    """Any body that fits a definition comes back equal, at any version of any message."""
     name, version = data.draw(st.sampled_from(every_message()))
     body = data.draw(bodies(definitions().message(name, version).codec))
     written = definitions().encode(name, version, body)
@@ -153,7 +153,7 @@ def test_kio_reads_and_writes_the_same_bytes(data: st.DataObject) -> None:
 
 
 def test_end_txn_v5_is_these_bytes() -> None:
-    """A flexible request with its header is byte for byte what the protocol guide describes."""
+    """A flexible request with its header has exactly the bytes of the protocol guide."""
     body = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 2, "Committed": True}
     request = Request.of(definitions(), "EndTxn", 5, body, client_id="c", correlation_id=9)
     header = struct.pack(">hhih", 26, 5, 9, 1) + b"c" + b"\x00"
@@ -244,7 +244,7 @@ def test_tags_out_of_order_are_refused() -> None:
 
 
 def test_tagged_fields_at_their_default_are_left_out() -> None:
-    """A tagged field costs nothing until it says something."""
+    """A tagged field at its default takes no bytes."""
     silent = definitions().encode("FetchRequest", 12, {**fetch_body(), "ClusterId": None})
     spoken = definitions().encode("FetchRequest", 12, {**fetch_body(), "ClusterId": "c"})
     assert silent == definitions().encode("FetchRequest", 12, fetch_body())
@@ -265,14 +265,14 @@ def test_a_declared_length_is_held_against_what_is_there() -> None:
 
 
 def test_left_over_bytes_are_refused() -> None:
-    """A message with something behind it is not that message."""
+    """Bytes behind a message are refused."""
     written = definitions().encode("EndTxnRequest", 5, {})
     with pytest.raises(ProtocolError, match="3 bytes too many after EndTxnRequest v5"):
         definitions().decode("EndTxnRequest", 5, written + b"abc")
 
 
 def test_raw_bytes_take_the_place_of_anything() -> None:
-    """Malformed requests can be built: a field, a structure or the body as raw bytes, at versions nobody defines."""
+    """Malformed requests can be built: a field, a structure or the body as raw bytes, at undefined versions."""
     known = definitions()
     assert known.encode("EndTxnRequest", 5, {"TransactionalId": Raw(b"\xff\xff")}).startswith(b"\xff\xff")
     assert b"JUNK" in known.encode("FetchRequest", 12, {"Topics": [Raw(b"JUNK")]})
@@ -350,7 +350,7 @@ def test_error_codes_have_their_names() -> None:
 
 
 def test_definitions_are_carried_where_no_jar_is() -> None:
-    """As texts of a few thousand characters they say of their APIs what the jars say, and of others nothing."""
+    """As texts of a few thousand characters they define their APIs as the jars do, and no others."""
     apis = ("ApiVersions", "Fetch")
     texts = carried(*definition_jars(), apis=apis)
     assert texts == carried(*definition_jars(), apis=apis)

@@ -1,4 +1,4 @@
-"""Record batches mean the same to this reader, this writer and independent ones, and damage is always noticed."""
+"""Record batches: this reader, this writer and independent ones agree, and damage is always noticed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def one(buffer: bytes) -> Batch:
 
 
 def read_by_both(batch: Batch) -> None:
-    """What the plain reader reads, the fast one reads; what it refuses is refused, but for what lies inside headers."""
+    """The fast reader reads and refuses the same batches as the plain one, except for lengths inside headers."""
     try:
         plain = [(record.offset, record.timestamp_ms, record.key, record.value) for record in batch.records()]
     except BatchError:
@@ -123,7 +123,7 @@ def test_batches_of_one_size_may_have_another_shape(lengths: tuple[int, int, int
 
 
 def test_every_header_field_is_read() -> None:
-    """Producer id, epoch, sequence, leader epoch, flags and times are what was written."""
+    """Producer id, epoch, sequence, leader epoch, flags and times come back as written."""
     batch = one(
         encode(
             ORDERS[:3],
@@ -279,7 +279,7 @@ def test_decompression_is_bounded(codec: Compression, monkeypatch: pytest.Monkey
 
 
 def test_snappy_is_read_in_both_forms() -> None:
-    """Raw blocks (C clients) and xerial framing (Java clients) are told apart."""
+    """Raw blocks (C clients) and xerial framing (Java clients) are both recognised."""
     data = b"order " * 20_000
     for xerial in (True, False):
         packed = compress(Compression.SNAPPY, data, xerial=xerial)
@@ -297,7 +297,7 @@ def test_a_snappy_block_cannot_lie_about_its_length() -> None:
 
 
 def test_gzip_is_gzip() -> None:
-    """Our gzip is what any gzip reads, and a stream that is cut off is refused."""
+    """Any gzip reads this gzip, and a stream that is cut off is refused."""
     packed = compress(Compression.GZIP, b"orders" * 100)
     assert zlib.decompress(packed, wbits=31) == b"orders" * 100
     with pytest.raises(CodecError, match="cut off"):

@@ -1,4 +1,4 @@
-"""Authentication says what the RFCs say, and believes nobody who cannot prove himself."""
+"""Authentication follows the RFCs, and refuses a server without a proof."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFFERED = [{"ApiKey": 17, "MinVersion": 0, "MaxVersion": 1}, {"ApiKey": 36, "Min
 
 
 def authenticating(*replies: dict[str, Any], heard: list[bytes]) -> Script:
-    """A broker that accepts the mechanism and then gives the replies, noting what it was told."""
+    """A broker that accepts the mechanism and then gives the replies, noting the messages that it receives."""
 
     def script(peer: Peer) -> None:
         _, version, correlation = peer.take()
@@ -50,13 +50,13 @@ def fixed_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("fixed_nonce")
 def test_scram_speaks_the_example_of_the_rfc() -> None:
-    """With the RFC's name, password and nonces, our messages are the RFC's, and its server is believed."""
+    """With the RFC's name, password and nonces, the messages are those of the RFC, and its server is accepted."""
     heard: list[bytes] = []
     replies = ({"AuthBytes": CHALLENGE.encode()}, {"AuthBytes": SIGNATURE.encode()})
-    who = Scram(username="user", password="pencil")
+    login = Scram(username="user", password="pencil")
     with (
         broker(authenticating(*replies, heard=heard)) as address,
-        Connection(*address, definitions(), authentication=who, timeout_s=PATIENT_S),
+        Connection(*address, definitions(), authentication=login, timeout_s=PATIENT_S),
     ):
         pass
     assert heard == [f"n,,n=user,r={NONCE}".encode(), PROOF.encode()]
@@ -78,9 +78,9 @@ def test_scram_speaks_the_example_of_the_rfc() -> None:
 def test_scram_refuses_a_server_that_proves_nothing(challenge: str, signature: str, complaint: str) -> None:
     """A wrong signature, a foreign nonce, absurd work and garbage are protocol errors, and the connection ends."""
     replies = ({"AuthBytes": challenge.encode("latin-1")}, {"AuthBytes": signature.encode()})
-    who = Scram(username="user", password="pencil")
+    login = Scram(username="user", password="pencil")
     with broker(authenticating(*replies, heard=[])) as address, pytest.raises(ProtocolError, match=complaint):
-        Connection(*address, definitions(), authentication=who, timeout_s=PATIENT_S)
+        Connection(*address, definitions(), authentication=login, timeout_s=PATIENT_S)
 
 
 def test_plain_is_one_message() -> None:
@@ -94,15 +94,15 @@ def test_plain_is_one_message() -> None:
     assert heard == [b"\0a\0b"]
 
 
-def test_a_wrong_password_is_told_at_once() -> None:
-    """A refusal comes out as the broker's code and sentence, without another attempt and without the secret."""
+def test_a_wrong_password_is_an_error_at_once() -> None:
+    """A refusal is raised with the broker's code and sentence, without another attempt and without the secret."""
     refusal = {"ErrorCode": 58, "ErrorMessage": "Invalid username or password"}
     with broker(authenticating(refusal, heard=[])) as address:
-        who = Plain(username="a", password="hush")
+        login = Plain(username="a", password="hush")
         with (
-            Client(f"{address[0]}:{address[1]}", definitions(), authentication=who, timeout_s=PATIENT_S) as client,
+            Client(f"{address[0]}:{address[1]}", definitions(), authentication=login, timeout_s=PATIENT_S) as client,
             pytest.raises(BrokerError, match="Invalid username or password") as caught,
         ):
             client.metadata()
     assert caught.value.error is ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert "hush" not in f"{caught.value} {who!r}"
+    assert "hush" not in f"{caught.value} {login!r}"

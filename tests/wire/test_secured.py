@@ -1,4 +1,4 @@
-"""The wire client against a real broker's listener with SASL_SSL: who is let in, and what the others are told."""
+"""The wire client against a real broker's listener with SASL_SSL: accepted users, and errors for all others."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def security(cluster: LocalCluster) -> Security:
     return cluster.security
 
 
-def who(mechanism: str, password: str, name: str = OWNER) -> Authentication:
-    """A user who says who he is."""
+def credentials(mechanism: str, password: str, name: str = OWNER) -> Authentication:
+    """The credentials of a user."""
     if mechanism == "PLAIN":
         return Plain(username=name, password=password)
     return Scram(username=name, password=password, digest=mechanism.removeprefix("SCRAM-"))
@@ -75,22 +75,22 @@ def connect(
 @pytest.mark.cluster
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_user_is_let_in(security: Security, mechanism: str) -> None:
-    """With each mechanism a user with the right password asks, through TLS, what the broker answers to users only."""
-    who_i_am = who(mechanism, security.passwords[OWNER])
-    with Client(security.bootstrap, definitions(), ssl_context=security.context(), authentication=who_i_am) as client:
+    """With each mechanism a user with the right password gets answers, through TLS, that the broker gives only to users."""
+    login = credentials(mechanism, security.passwords[OWNER])
+    with Client(security.bootstrap, definitions(), ssl_context=security.context(), authentication=login) as client:
         assert list(client.metadata([]).brokers) == [1]
         with pytest.raises(BrokerError) as refused:
-            client.init_producer_id("of-nobody")
+            client.init_producer_id("not-granted")
     assert refused.value.error is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("name", [OWNER, "nobody"])
+@pytest.mark.parametrize("name", [OWNER, "unknown"])
 def test_a_wrong_password_is_refused(security: Security, mechanism: str, name: str) -> None:
     """A wrong password and an unknown name are both SASL_AUTHENTICATION_FAILED, and the password is in no message."""
     with pytest.raises(BrokerError) as refused:
-        connect(security, who(mechanism, "not-the-password", name), security.context())
+        connect(security, credentials(mechanism, "not-the-password", name), security.context())
     assert refused.value.error is ErrorCode.SASL_AUTHENTICATION_FAILED
     assert "not-the-password" not in str(refused.value)
 
@@ -104,29 +104,29 @@ def test_a_mechanism_that_is_not_offered_is_refused(security: Security) -> None:
 
 
 @pytest.mark.cluster
-def test_a_plain_client_at_the_tls_port_is_told_so(security: Security) -> None:
+def test_a_plain_client_at_the_tls_port_gets_an_error(security: Security) -> None:
     """A client without TLS gets an error of the wire, at once, and no answer of a broker."""
     with pytest.raises(WireError) as refused:
-        connect(security, who("PLAIN", security.passwords[OWNER]))
+        connect(security, credentials("PLAIN", security.passwords[OWNER]))
     assert not isinstance(refused.value, BrokerError)
 
 
 @pytest.mark.cluster
-def test_a_tls_client_at_a_plain_port_is_told_so(cluster: LocalCluster, security: Security) -> None:
+def test_a_tls_client_at_a_plain_port_gets_an_error(cluster: LocalCluster, security: Security) -> None:
     """A client with TLS at a listener without it cannot connect."""
     with pytest.raises(ConnectError):
         Connection(*Address.parse(cluster.witness_bootstrap), definitions(), ssl_context=security.context())
 
 
 @pytest.mark.cluster
-def test_a_certificate_that_nobody_vouches_for_is_refused(security: Security) -> None:
+def test_an_untrusted_certificate_is_refused(security: Security) -> None:
     """A client that trusts other authorities does not talk to this broker."""
     with pytest.raises(ConnectError, match="certificate"):
-        connect(security, who("PLAIN", security.passwords[OWNER]), ssl.create_default_context())
+        connect(security, credentials("PLAIN", security.passwords[OWNER]), ssl.create_default_context())
 
 
 @pytest.mark.cluster
-def test_nobody_comes_in_without_saying_who_he_is(security: Security) -> None:
+def test_a_client_without_credentials_is_refused(security: Security) -> None:
     """Through TLS but without SASL a request ends the connection."""
     with pytest.raises(WireError) as refused, connect(security, None, security.context()) as connection:
         connection.call("Metadata", {"Topics": []})
@@ -136,7 +136,7 @@ def test_nobody_comes_in_without_saying_who_he_is(security: Security) -> None:
 @pytest.mark.cluster
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_log_is_read_through_a_secured_listener(cluster: LocalCluster, security: Security, mechanism: str) -> None:
-    """With librdkafka's settings the log's reader enters as a user who may read, and as nobody who may not."""
+    """With librdkafka's settings a user with the right may read the log, and one without it may not."""
     topic = f"secured-{secrets.token_hex(4)}"
     fill(cluster, topic, 3)
     whole = RangeGroup((Range(topic=topic, topic_index=0, partition=0, start=0, end=3),))
@@ -188,7 +188,7 @@ def test_secrets_are_in_no_representation(tmp_path: Path) -> None:
 
 
 def test_a_secured_listener_takes_the_place_of_a_site() -> None:
-    """A cluster has room for one site less beside a secured listener, and says so."""
+    """With a secured listener a cluster has room for one site less, and the error says so."""
     sites = tuple(Site(f"site{number}") for number in range(SITES_MAX))
     ClusterSpec(release=RELEASE, sites=sites)
     with pytest.raises(ClusterSpecError, match="secured"):
