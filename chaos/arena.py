@@ -36,3 +36,10 @@ class Arena:
         if topic not in self.topics:
             raise UnresolvedTargetError(f"topic {topic!r} is not part of this run, which has {sorted(self.topics)}")
         return TopicPartition(topic=self.topics[topic], partition=partition)
+
+    def transactional_id(self, producer: int) -> str:
+        """The n-th transactional id of the workload."""
+        ids = self.clients.transactional_ids
+        if len(ids) <= producer:
+            raise UnresolvedTargetError(f"there is no transactional producer {producer}; there are {len(ids)}")
+        return ids[producer]

@@ -134,7 +134,7 @@ class ToxiproxyMesh:
         if rate_kb_s is not None:
             toxics["bandwidth"] = {"rate": rate_kb_s}
         if not toxics:
-            raise LinkError(f"{link} cannot be degraded by nothing")
+            raise LinkError(f"{link} cannot be degraded without latency or rate")
         wanted = {f"{kind}_{stream}": (kind, stream) for kind in toxics for stream in _STREAMS}
         with self._server() as server:
             proxy = self._proxies(server, (link,))[link]
@@ -186,7 +186,7 @@ class ToxiproxyMesh:
             states = self._states()
             wrong = [str(link) for link in links if states[link].upstream != str(self.routes[link].upstream)]
             if wrong:
-                raise LinkError(f"Toxiproxy does not lead {', '.join(wrong)} back")
+                raise LinkError(f"Toxiproxy still redirects {', '.join(wrong)}")
 
     def heal(self) -> None:
         """Open every link, remove every toxic and undo every redirection, whatever happened before.

@@ -35,7 +35,7 @@ class NoLinks:
 
     def destination(self, link: Link) -> Endpoint:
         """Refused."""
-        _refuse(f"look where {link} leads")
+        _refuse(f"give the destination of {link}")
 
     def redirect(self, link: Link, to: Endpoint) -> None:
         """Refused."""

@@ -45,8 +45,8 @@ class Step:
         held = "" if self.while_held is None else f", {when} {self.while_held.value}"
         leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
         after = f"after {self.after_s:g} s: " if self.after_s else ""
-        after = f"once the cluster is whole, {after or 'at once: '}" if self.once_whole else after
-        return f"{after}{self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it shows"
+        after = f"once every replica is in sync{', ' + after if after else ': '}" if self.once_whole else after
+        return f"{after}{self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it is confirmed"
 
 
 Schedule = tuple[Step, ...]

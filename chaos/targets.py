@@ -140,22 +140,16 @@ class TransactionCoordinatorOf:
         """The role in words."""
         return f"transaction coordinator of producer {self.producer}"
 
-    def _transactional_id(self, arena: Arena) -> str:
-        ids = arena.clients.transactional_ids
-        if len(ids) <= self.producer:
-            raise UnresolvedTargetError(f"there is no transactional producer {self.producer}; there are {len(ids)}")
-        return ids[self.producer]
-
     def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
         """The present coordinator."""
-        coordinator = arena.cluster.transaction_coordinator(self._transactional_id(arena))
+        coordinator = arena.cluster.transaction_coordinator(arena.transactional_id(self.producer))
         if coordinator is None:
             raise UnresolvedTargetError(f"producer {self.producer} has no transaction coordinator to aim at")
         return (coordinator,)
 
     def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
         """Another broker coordinates the id."""
-        coordinator = arena.cluster.transaction_coordinator(self._transactional_id(arena))
+        coordinator = arena.cluster.transaction_coordinator(arena.transactional_id(self.producer))
         if coordinator is None or coordinator in brokers:
             return None
         return f"transaction coordinator moved {brokers[0]} → {coordinator}"
@@ -249,7 +243,7 @@ def leads_alone(arena: Arena, at: TopicPartition, leader: BrokerId) -> bool:
 def _seen(arena: Arena, at: TopicPartition) -> PartitionView:
     seen = arena.cluster.view().partitions.get(at)
     if seen is None:
-        raise UnresolvedTargetError(f"the witness does not know partition {at}")
+        raise UnresolvedTargetError(f"the metadata does not have partition {at}")
     return seen
 
 

@@ -136,7 +136,7 @@ class Connection:
         for version in range(min(highest, at_most, self.definitions.latest(f"{api}Request")), lowest - 1, -1):
             if self.definitions.knows(f"{api}Request", version):
                 return version
-        raise VersionError(f"the broker at {self} offers {api} v{lowest} to v{highest}, none of which can be spoken")
+        raise VersionError(f"the broker at {self} offers {api} v{lowest} to v{highest}, none of which is defined here")
 
     def request(self, api: str, body: Mapping[str, Any] | Raw, version: int | None = None) -> Request:
         """A request value for this broker, at the highest common version unless one is named."""

@@ -21,7 +21,7 @@ class Deadline:
         return cls(time.monotonic() + seconds, seconds)
 
     def remaining_s(self, what: str, seen: str = "nothing yet") -> float:
-        """Seconds left, always positive; raises DeadlineError with the thing waited for and the last sight of it."""
+        """Seconds left, always positive; raises DeadlineError with the thing waited for and the last state seen."""
         left = self.at_s - time.monotonic()
         if left <= 0:
             raise DeadlineError(f"waited {self.allowed_s:g} s for {what}; seen: {seen}")

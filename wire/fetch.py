@@ -76,23 +76,23 @@ class Log:
     def _next(self) -> list[Batch]:
         """The batches of the first answer that has any at the position."""
         deadline = Deadline.after(self.stall_s)
-        while not (records := self._asked(deadline)):
+        while not (records := self._fetch_records(deadline)):
             pass  # the broker waits WAIT_MS before it says that there is nothing, and the deadline ends the loop
         batches = [each for each in decode(records, check_crc=self.check_crc) if each.next_offset > self.position]
         if not batches:
             raise BatchError(f"{self.at} at {self.position}: no whole batch in {len(records)} bytes")
         return batches
 
-    def _asked(self, deadline: Deadline) -> bytes:
+    def _fetch_records(self, deadline: Deadline) -> bytes:
         what = f"{self.at} to hold offset {self.position} (reading up to {self.end})"
         try:
             deadline.remaining_s(what)
-            return self.client.until(what, self._ask, deadline)
+            return self.client.until(what, self._fetch_once, deadline)
         except DeadlineError as error:
             ends = f"high watermark {self.high_watermark}, last stable offset {self.last_stable_offset}"
             raise DeadlineError(f"waited {self.stall_s:g} s for {what}; {ends}; {error}") from error
 
-    def _ask(self, deadline: Deadline) -> bytes:
+    def _fetch_once(self, deadline: Deadline) -> bytes:
         leader = self._leader
         if leader is None:
             leader = self.client.leader_of(*self.at, deadline)

@@ -98,7 +98,7 @@ class Number:
     def write(self, out: bytearray, value: Any) -> None:
         """Append it in network order."""
         if not isinstance(value, self.kinds) or (value is True or value is False) != (self.name == "bool"):
-            raise FieldError(f"{value!r} is no {self.name}")
+            raise FieldError(f"{value!r} is not of type {self.name}")
         try:
             out += self.layout.pack(value)
         except (struct.error, OverflowError) as error:
@@ -123,7 +123,7 @@ class Identifier:
     def write(self, out: bytearray, value: Any) -> None:
         """Append its sixteen bytes."""
         if not isinstance(value, UUID):
-            raise FieldError(f"{value!r} is no uuid")
+            raise FieldError(f"{value!r} is not a uuid")
         out += value.bytes
 
     def read(self, source: Reader) -> UUID:
@@ -177,7 +177,7 @@ class Text:
     def write(self, out: bytearray, value: Any) -> None:
         """Append length and text."""
         if value is not None and not isinstance(value, str):
-            raise FieldError(f"{value!r} is no string")
+            raise FieldError(f"{value!r} is not a string")
         try:
             data = b"" if value is None else value.encode()
         except UnicodeEncodeError as error:

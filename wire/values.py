@@ -53,7 +53,7 @@ class Address(NamedTuple):
         """From ``host:port``; an IPv6 host may stand in brackets."""
         host, _, port = text.strip().rpartition(":")
         if not host or not port.isdecimal():
-            raise ValueError(f"{text!r} is no address; host:port is expected")
+            raise ValueError(f"{text!r} is not an address; host:port is expected")
         return cls(host.strip("[]"), int(port))
 
 

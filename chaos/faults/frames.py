@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from chaos.arena import Arena
 from chaos.cluster import Link
-from chaos.errors import InjectionError, UnresolvedTargetError
+from chaos.errors import InjectionError
 from chaos.faults.fault import Injection
 from chaos.frames import Duplicate, FrameAction, FrameFilter, FrameLinks, Rule
 from chaos.frames.actions import flaw
@@ -61,10 +61,7 @@ class TamperFrames:
         if frames.partition is not None and frames.partition.topic in arena.topics:
             frames = replace(frames, partition=arena.partition(frames.partition.topic, frames.partition.partition))
         if self.producer is not None:
-            ids = arena.clients.transactional_ids
-            if len(ids) <= self.producer:
-                raise UnresolvedTargetError(f"there is no transactional producer {self.producer}; there are {len(ids)}")
-            frames = replace(frames, transactional_id=ids[self.producer])
+            frames = replace(frames, transactional_id=arena.transactional_id(self.producer))
         return frames
 
 

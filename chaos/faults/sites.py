@@ -157,7 +157,7 @@ class DegradeSite:
         if self.jitter_ms > 0 and self.jitter_ms >= self.latency_ms:
             return "a jitter as large as the latency leaves no delay that could be measured"
         if self.rate_kb_s is not None and self.rate_kb_s <= 0:
-            return "a rate of nothing is a cut"
+            return "a rate of 0 is a cut"
         return None
 
     @property

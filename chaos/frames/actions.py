@@ -64,7 +64,7 @@ class Delay:
 
     def flaw(self) -> str | None:
         """A delay takes time."""
-        return None if self.delay_s > 0 else f"a delay of {self.delay_s:g} s is none"
+        return None if self.delay_s > 0 else f"a delay of {self.delay_s:g} s changes nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,11 @@ class Duplicate:
 
     def flaw(self) -> str | None:
         """There must be at least one copy, and none before the frame itself."""
-        return None if self.times >= 1 and self.after_s >= 0 else f"{self.times} copies after {self.after_s:g} s"
+        return (
+            None
+            if self.times >= 1 and self.after_s >= 0
+            else f"{self.times} copies after {self.after_s:g} s are impossible"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,9 +184,9 @@ class RelayedConnection:
         return await self._send(Direction.REQUEST, request.frame) and not gone
 
     async def _strike_request(self, rule: Rule, number: int, request: RequestFrame) -> Disposition:
-        fate = await self._kept(rule, number)
-        if fate is not Disposition.DELIVERED:
-            return fate
+        disposition = await self._kept(rule, number)
+        if disposition is not Disposition.DELIVERED:
+            return disposition
         if isinstance(rule.action, Respond):
             if request.answered():
                 ready = answer_frame(request, rule.action)
@@ -231,13 +231,13 @@ class RelayedConnection:
         await self._send(Direction.RESPONSE, frame)
 
     async def _strike_response(self, rule: Rule, number: int, request: RequestFrame) -> Disposition:
-        fate = await self._kept(rule, number)
-        if fate is not Disposition.DELIVERED:
-            return fate
+        disposition = await self._kept(rule, number)
+        if disposition is not Disposition.DELIVERED:
+            return disposition
         if isinstance(rule.action, Respond):
             sent = await self._send(Direction.RESPONSE, answer_frame(request, rule.action))
             return Disposition.ANSWERED if sent else Disposition.LOST
-        return fate
+        return disposition
 
     # ---- both ----
 
@@ -245,22 +245,24 @@ class RelayedConnection:
         """Record a frame in the rule, carry out the rule's action, and record how it ended."""
         answer = None if response is None else response[4:]
         number = rule.meet(request, link=self._link.name, connection=self.number, answer=answer)
-        fate = Disposition.LOST
+        disposition = Disposition.LOST
         try:
-            fate = await strike(rule, number, request)
-            if fate is Disposition.DELIVERED and response is not None:
-                fate = fate if await self._send(Direction.RESPONSE, response) else Disposition.LOST
+            disposition = await strike(rule, number, request)
+            if disposition is Disposition.DELIVERED and response is not None:
+                disposition = disposition if await self._send(Direction.RESPONSE, response) else Disposition.LOST
         finally:
-            rule.settle(number, fate)
+            rule.settle(number, disposition)
 
     async def _kept(self, rule: Rule, number: int) -> Disposition:
         """The common part of the actions of both directions: keep the frame, then deliver, drop or cut."""
         action, direction = rule.action, rule.frames.direction
         if isinstance(action, Hold | Delay):
             waited_s = time.monotonic() - self._read_s[direction]
-            fate = await rule.wait(number, max(0.0, action.delay_s - waited_s) if isinstance(action, Delay) else None)
-            self._lost[direction] = fate is Disposition.DROPPED
-            return fate
+            disposition = await rule.wait(
+                number, max(0.0, action.delay_s - waited_s) if isinstance(action, Delay) else None
+            )
+            self._lost[direction] = disposition is Disposition.DROPPED
+            return disposition
         if isinstance(action, Drop):
             self._lost[direction] = not action.alone
             return Disposition.DROPPED

@@ -54,7 +54,7 @@ class RequestFrame:
     version: int
     correlation_id: int
     _body: Body | None = None
-    _facts: FrameFields | None = None
+    _fields: FrameFields | None = None
 
     @property
     def api(self) -> str:
@@ -67,13 +67,13 @@ class RequestFrame:
             self._body = decode_request(self.reader.definitions, self.api, self.version, self.frame[4:])[1]
         return self._body
 
-    def facts(self) -> FrameFields:
+    def fields(self) -> FrameFields:
         """The fields that selectors use; raises WireError where they cannot be read."""
-        if self._facts is None:
+        if self._fields is None:
             found: dict[str, set[Any]] = {name: set() for name in FrameFields.__dataclass_fields__}
             self.reader.gather(self.body(), found)
-            self._facts = FrameFields(**{name: frozenset(values) for name, values in found.items()})
-        return self._facts
+            self._fields = FrameFields(**{name: frozenset(values) for name, values in found.items()})
+        return self._fields
 
     def answered(self) -> bool:
         """Whether the broker answers it: it does not answer a Produce request with Acks 0."""

@@ -71,7 +71,7 @@ class MatchedFrame:
     correlation_id: int
     met_ns: int
     request: bytes = field(repr=False)
-    fate: Disposition = Disposition.KEPT
+    disposition: Disposition = Disposition.KEPT
     ended_ns: int | None = None
     answer: bytes | None = field(default=None, repr=False)
     answered_ns: int | None = None
@@ -143,7 +143,7 @@ class Rule:
         with self._changed:
             if self._changed.wait_for(lambda: holds(tuple(self._met.values())), timeout_s):
                 return tuple(self._met.values())
-            seen = ", ".join(f"{each.api} {each.fate}" for each in self._met.values()) or "no frame"
+            seen = ", ".join(f"{each.api} {each.disposition}" for each in self._met.values()) or "no frame"
             raise InjectionError(f"{what} did not happen within {timeout_s:g} s; {self.frames.describe()}: {seen}")
 
     def release(self) -> None:
@@ -165,7 +165,7 @@ class Rule:
         if not self.active or not self.may_want(request.key):
             return False
         try:
-            if self.frames.needs_facts and not self.frames.fits(request.facts()):
+            if self.frames.needs_fields and not self.frames.fits(request.fields()):
                 return False
             if isinstance(self.action, Respond):
                 answer_frame(request, self.action)
@@ -222,9 +222,9 @@ class Rule:
             if number in self._met:
                 self._keep(replace(self._met[number], copies=(*self._met[number].copies, copy)))
 
-    def settle(self, number: int, fate: Disposition) -> None:
+    def settle(self, number: int, disposition: Disposition) -> None:
         """Record how the frame ended."""
-        self.note(number, fate=fate, ended_ns=time.monotonic_ns())
+        self.note(number, disposition=disposition, ended_ns=time.monotonic_ns())
         self._busy -= 1
         if not self._busy:
             self._idle.set()
@@ -241,11 +241,11 @@ class Rule:
         finally:
             self._waiting.pop(number, None)
 
-    def let_go(self, fate: Disposition) -> None:
+    def let_go(self, disposition: Disposition) -> None:
         """Release every held frame with this disposition."""
         for _, going in sorted(self._waiting.items()):
             if not going.done():
-                going.set_result(fate)
+                going.set_result(disposition)
 
     async def retire(self, within_s: float) -> None:
         """Meet no more frames, release all, and wait until they have ended."""

@@ -49,18 +49,18 @@ class FrameFilter:
     count: int | None = None
 
     @property
-    def needs_facts(self) -> bool:
+    def needs_fields(self) -> bool:
         """Whether the body of the request must be read to decide."""
         criteria = (self.transactional_id, self.producer_id, self.partition, self.group)
         return any(each is not None for each in criteria)
 
-    def fits(self, facts: FrameFields) -> bool:
+    def fits(self, fields: FrameFields) -> bool:
         """Whether a request with these fields matches, apart from its API and its number."""
         return (
-            (self.transactional_id is None or self.transactional_id in facts.transactional_ids)
-            and (self.producer_id is None or self.producer_id in facts.producer_ids)
-            and (self.partition is None or self.partition in facts.partitions)
-            and (self.group is None or self.group in facts.groups)
+            (self.transactional_id is None or self.transactional_id in fields.transactional_ids)
+            and (self.producer_id is None or self.producer_id in fields.producer_ids)
+            and (self.partition is None or self.partition in fields.partitions)
+            and (self.group is None or self.group in fields.groups)
         )
 
     def describe(self) -> str:

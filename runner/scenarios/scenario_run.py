@@ -106,7 +106,7 @@ class ScenarioRun:
         self._quiescence = Quiescence(self.cluster, *self.resources.environment.witness_definitions)
         self._features = self._quiescence.features()
         self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
-        self._log_reader = self._quiescence.written_log()
+        self._log_reader = self._quiescence.transaction_log_reader()
         self.write_experiment()
 
     def start_workload(self) -> None:

@@ -228,7 +228,7 @@ def test_the_next_step_waits_until_the_cluster_is_whole() -> None:
     step = Step(fault=CrashBroker(LEADER), hold_s=0, confirm_within_s=0.01, once_whole=True)
     applied(step.fault, on, step=step, await_whole=lambda: order.append("whole"))
     assert order == ["whole", "crash 1"]
-    assert step.describe().startswith("once the cluster is whole, at once: crash")
+    assert step.describe().startswith("once every replica is in sync: crash")
 
 
 def test_producers_are_let_go_as_the_fault_strikes() -> None:

@@ -284,7 +284,7 @@ def test_a_schedule_lasts_at_least_its_steps() -> None:
     schedule = (Step(fault=CrashBroker(LEADER), after_s=3, hold_s=5), Step(fault=PauseBroker(LEADER), hold_s=4))
     assert duration_s(schedule) == 12
     assert schedule[0].describe() == (
-        "after 3 s: crash (SIGKILL) of the leader of billing-events-0, for 5 s once it shows"
+        "after 3 s: crash (SIGKILL) of the leader of billing-events-0, for 5 s once it is confirmed"
     )
 
 

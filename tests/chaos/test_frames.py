@@ -65,13 +65,13 @@ def at(links: FrameLinks, broker: FrameBroker) -> Endpoint:
     return links.open("app→1", broker.at)
 
 
-def all_are(fate: Disposition, count: int = 1) -> dict[str, object]:
+def all_are(disposition: Disposition, count: int = 1) -> dict[str, object]:
     """Arguments of `until`: so many frames were met, and all have ended so."""
 
     def holds(met: tuple[MatchedFrame, ...]) -> bool:
-        return len(met) == count and all(each.fate is fate for each in met)
+        return len(met) == count and all(each.disposition is disposition for each in met)
 
-    return {"what": f"{count} frames {fate}", "holds": holds, "timeout_s": PATIENT_S}
+    return {"what": f"{count} frames {disposition}", "holds": holds, "timeout_s": PATIENT_S}
 
 
 def test_a_held_request_keeps_what_follows_it_and_nothing_else(
@@ -91,7 +91,7 @@ def test_a_held_request_keeps_what_follows_it_and_nothing_else(
         one.receive(pending[1])
     assert [frame for number, frame in broker.received if number == 1] == [first.frame, held.frame, behind.frame]
     (met,) = rule.met
-    assert met.fate is Disposition.DELIVERED
+    assert met.disposition is Disposition.DELIVERED
     assert met.request == held.frame
     assert met.answer is not None
     assert links.reader.error_codes("EndTxn", 4, met.answer) == (0,)
@@ -127,7 +127,7 @@ def test_what_follows_an_answer_is_held_again_and_not_waited_for(
         assert tampered.released() == [[code_name(0)]]
         one.receive(first)
         tampered.rule.until("the next one", lambda met: len(met) == 2, timeout_s=PATIENT_S)
-        assert [each.fate for each in tampered.rule.met] == [Disposition.DELIVERED, Disposition.KEPT]
+        assert [each.disposition for each in tampered.rule.met] == [Disposition.DELIVERED, Disposition.KEPT]
         assert tampered.released()[1:] == [[code_name(0)]]
 
 
@@ -185,7 +185,7 @@ def test_removing_a_rule_lets_go_what_it_holds(links: FrameLinks, broker: FrameB
         rule.until(**all_are(Disposition.KEPT, number))  # type: ignore[arg-type]
     links.remove(rule)
     links.remove(rule)
-    assert {each.fate for each in rule.met} == {Disposition.DELIVERED}
+    assert {each.disposition for each in rule.met} == {Disposition.DELIVERED}
     ended = [each.ended_ns for each in rule.met]
     assert ended == sorted(ended, key=lambda at_ns: at_ns or 0)
     broker.await_frames(3)
@@ -205,7 +205,7 @@ def test_a_dropped_request_takes_with_it_what_follows(links: FrameLinks, broker:
             one.receive(behind, Deadline.after(SILENCE_S))
         two.receive(two.send(end_txn()))
     assert len(broker.frames) == 1
-    assert [each.fate for each in rule.met] == [Disposition.DROPPED]
+    assert [each.disposition for each in rule.met] == [Disposition.DROPPED]
 
 
 def test_a_request_dropped_alone_leaves_a_hole_in_the_answers(
@@ -232,7 +232,7 @@ def test_a_dropped_response_was_carried_out(links: FrameLinks, broker: FrameBrok
             one.receive(behind, Deadline.after(PATIENT_S if alone else SILENCE_S))
         broker.await_frames(2)
     assert rule.met[0].answer is not None
-    assert rule.met[0].fate is Disposition.DROPPED
+    assert rule.met[0].disposition is Disposition.DROPPED
 
 
 def test_a_duplicate_is_the_same_bytes_on_a_connection_of_its_own(
@@ -372,7 +372,7 @@ def test_a_cut_ends_the_connection_instead_of_delivering(
         broker.await_ends(1)
         assert len(broker.frames) == arrives
         two.receive(two.send(heartbeat()))
-    assert [each.fate for each in rule.met] == [Disposition.CUT]
+    assert [each.disposition for each in rule.met] == [Disposition.CUT]
 
 
 def test_rules_that_can_do_nothing_are_refused(links: FrameLinks) -> None:

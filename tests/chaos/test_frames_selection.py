@@ -178,7 +178,7 @@ def test_rules_come_and_go_under_traffic(links: FrameLinks, broker: FrameBroker,
         rule.until("five frames", lambda met: len(met) >= 5, timeout_s=PATIENT_S)
         links.remove(rule)
         count = rule.count
-        assert {each.fate for each in rule.met} == {Disposition.DELIVERED}
+        assert {each.disposition for each in rule.met} == {Disposition.DELIVERED}
     stop.set()
     for thread in threads:
         thread.join(PATIENT_S)

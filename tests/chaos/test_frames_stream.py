@@ -254,7 +254,7 @@ def test_a_frame_that_is_let_go_when_its_broker_has_left_is_lost(links: FrameLin
         assert ends(connection)
         rule.until("the frame", bool, timeout_s=PATIENT_S)
         rule.release()
-        rule.until("its loss", lambda met: met[0].fate is Disposition.LOST, timeout_s=PATIENT_S)
+        rule.until("its loss", lambda met: met[0].disposition is Disposition.LOST, timeout_s=PATIENT_S)
 
 
 @pytest.mark.parametrize("direction", list(Direction))
@@ -275,7 +275,7 @@ def test_stopping_while_holding_takes_no_longer_and_leaves_nothing(direction: Di
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection((at.host, at.port))
         other.await_ends(2)
-    assert [met.fate for met in rule.met] == [Disposition.LOST]
+    assert [met.disposition for met in rule.met] == [Disposition.LOST]
     assert not [thread for thread in threading.enumerate() if thread is links._thread]
     with pytest.raises(InjectionError, match="are closed"):
         links.status()
@@ -312,7 +312,9 @@ def test_our_answer_does_not_get_into_the_middle_of_a_passing_one(links: FrameLi
         connection.sendall(b"\x00\x00\x00\x03tok")
         assert exactly(connection, 8) == b"\x00\x00\x00\x08half"
         connection.sendall(end_txn().frame)
-        rule.until("our answer", lambda met: [each.fate for each in met] == [Disposition.ANSWERED], timeout_s=PATIENT_S)
+        rule.until(
+            "our answer", lambda met: [each.disposition for each in met] == [Disposition.ANSWERED], timeout_s=PATIENT_S
+        )
         half_told.set()
         assert exactly(connection, 4) == b"rest"
         size = int.from_bytes(exactly(connection, 4), "big")

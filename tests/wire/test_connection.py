@@ -323,7 +323,7 @@ def test_negotiation_learns_versions_and_features() -> None:
         assert connection.version_for("EndTxn", at_most=1) == 1
         with pytest.raises(VersionError, match="does not offer Fetch"):
             connection.version_for("Fetch")
-        with pytest.raises(VersionError, match="none of which can be spoken"):
+        with pytest.raises(VersionError, match="none of which is defined here"):
             connection.version_for("EndTxn", at_most=-1)
 
 

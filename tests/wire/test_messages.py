@@ -175,7 +175,7 @@ def test_classic_and_flexible_forms_differ_where_they_should() -> None:
 def test_error_paths_name_the_field() -> None:
     """A value that does not fit is refused with the message, the version and the whole path of the field."""
     with pytest.raises(
-        FieldError, match=r"FetchRequest v12, Topics\[0\]\.Partitions\[0\]\.FetchOffset: 'x' is no int64"
+        FieldError, match=r"FetchRequest v12, Topics\[0\]\.Partitions\[0\]\.FetchOffset: 'x' is not of type int64"
     ):
         definitions().encode("FetchRequest", 12, fetch_body(FetchOffset="x"))
     with pytest.raises(FieldError, match=r"Partitions\[0\]\.Offset: no such field; there are"):
