@@ -5,7 +5,7 @@
   side that opened the connection. Requests arrive and are carried out, but their responses are lost.
 * A *degraded* link has `latency` and `bandwidth` toxics on both streams.
 * A *redirected* link leads to another address, which passes its bytes on (`chaos.frames`). Only `direct` and `heal` undo
-  that. The server cannot move a connection: a redirection, in both directions, closes those of the link.
+  that. The server cannot move a connection: redirecting a link, and undoing it, closes its connections.
 
 Each change is read back from the server. A link that does not show the change raises `LinkError`.
 
