@@ -5,8 +5,8 @@ watermark, the last stable offset and the aborted transactions of the answers. U
 the last stable offset and lists the aborted transactions, but does not remove their records; the caller must.
 
 The caller fixes the end. A read that makes no progress within its stall limit raises; it does not return less. Causes
-are an end above the last stable offset and a partition without a leader. The first batch may begin before ``start`` and
-the last may reach beyond ``end``, so the caller must compare the offset of each record with the range.
+are an end above the last stable offset and a partition without a leader. The first batch may begin before ``start``, and
+the last may reach beyond ``end``. So the caller must compare the offset of each record with the range.
 
 Fetch v4 to v12 name topics. Where a broker offers only later versions, the topic's id is taken from Metadata. No fetch
 session is used; for one partition that costs little.

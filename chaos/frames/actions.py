@@ -1,7 +1,7 @@
 """The actions of rules: frozen values that say what to do with a selected frame, and how far a network does the same.
 
-`Hold` and `Delay` act like a slow path. TCP keeps the order of a connection. So all later bytes on the same connection
-and in the same direction wait behind a held frame, and so does the end of the connection. **Nothing overtakes.** A
+`Hold` and `Delay` act like a slow path. TCP keeps the order of a connection. So all later bytes of the connection in that
+direction wait behind a held frame, and so does its end. **Nothing overtakes.** A
 client that gives up, closes and connects again has a free new connection. The held frame and, behind it, the end of the
 old connection still arrive when they are released. In this way a delayed request is carried out after its own retry. No
 network lets a frame overtake on one connection. To bring an old frame to a broker before younger ones, send it again on

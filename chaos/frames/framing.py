@@ -2,7 +2,7 @@
 
 A frame is four length bytes and so many more. Its *head* is the length and the first bytes behind it: API key, version
 and correlation id of a request, or the correlation id of a response. At the head `begin` decides whether the frame is
-passed on as it comes, which costs no memory however long it is, or collected and yielded whole. `begin` and `end`, which
+passed on as it comes, or collected and yielded whole. Passing on costs no memory, for any length. `begin` and `end`, which
 is called at the end of a frame, may return bytes to insert there. So the relay's own answers come between frames.
 
 Bytes never wait without need: a head that is cut in two is passed on at once unless `withhold` is set. It is set while a
