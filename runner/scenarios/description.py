@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chaos.cluster import TopicPartition
 from fixtures.workloads import observers
 from verification.evidence import readme_file
 from verification.vocabulary.experiment import FEATURE, Experiment, Topic
+from wire.values import TopicPartition
 
 if TYPE_CHECKING:
     from fixtures.clusters.spec import ClusterSpec
