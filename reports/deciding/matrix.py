@@ -8,7 +8,7 @@ from reports.deciding.scorecards import not_refuted
 from reports.model.protocol_case import Tried
 from reports.model.report import Report, RequirementRow
 from reports.model.vocabulary import catalogue
-from verification.requirements.catalogue import Decided
+from verification.requirements.catalogue import Decidability
 from verification.vocabulary.verdict import Verdict
 
 
@@ -94,6 +94,6 @@ def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> Cell:
 def _strength(row: RequirementRow, tried: dict[str, Tried]) -> str:
     """Of a stochastic sentence that passed: in how many runs it was not refuted."""
     sentence = catalogue().get(row.id)
-    if sentence is None or sentence.decided is not Decided.STOCHASTIC or row.verdict is not Verdict.PASS:
+    if sentence is None or sentence.decided is not Decidability.STOCHASTIC or row.verdict is not Verdict.PASS:
         return ""
     return not_refuted(tried[key] for key, verdict, _ in row.decided_by if verdict is Verdict.PASS)

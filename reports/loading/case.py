@@ -19,7 +19,7 @@ from reports.model.report import Problem
 from reports.model.run_record import Ended, Planned
 from reports.model.vocabulary import bugs, note_on
 from verification.evidence.run_directory import SCRIPT
-from verification.known_bugs.catalogue import Kind
+from verification.known_bugs.catalogue import BugKind
 from verification.known_bugs.script_matching import known_as
 from verification.scripts import script as scripts
 from verification.scripts.script import Script, ScriptVerdict, UnfitScriptError
@@ -134,7 +134,7 @@ def _known(script: Script, judged: ScriptVerdict) -> tuple[KnownRow, ...]:
         KnownRow(
             id=each.bug.id,
             note=note_on(each.bug.id),
-            limitation=each.bug.kind is Kind.LIMITATION,
+            limitation=each.bug.kind is BugKind.LIMITATION,
             named=each.named,
         )
         for each in known_as(script, judged, bugs().values())

@@ -8,7 +8,7 @@ from functools import cache
 from verification.known_bugs import catalogue as known_bugs
 from verification.known_bugs.catalogue import KnownBug
 from verification.requirements import catalogue as catalogues
-from verification.requirements.catalogue import Decided, Family, Requirement
+from verification.requirements.catalogue import Decidability, Family, Requirement
 from verification.vocabulary import releases
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
 from verification.vocabulary.errors import ReleaseError
@@ -87,6 +87,6 @@ def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool, scr
         return "It needs a client that speaks transaction version 2, and none did."
     if not scripted:
         return "No scenario of this run decides it."
-    if requirement.decided is Decided.STOCHASTIC:
+    if requirement.decided is Decidability.STOCHASTIC:
         return "Only runs under faults decide it (tox -e conformance)."
     return "No case of this sweep decides it."

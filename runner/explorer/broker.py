@@ -15,7 +15,7 @@ from fixtures.waiting import LOOK_EVERY_S
 from runner.explorer.observe import Looks
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
-from verification.specification.state import NO_EPOCH, Answer, Kind, Request, Rules
+from verification.specification.state import NO_EPOCH, ModelAnswer, ModelRequest, RequestKind, Rules
 from wire.client import Client
 from wire.codes import ErrorCode as Code
 from wire.connection import Connection
@@ -90,13 +90,13 @@ class Broker:
 
     # -- the answerer's part -----------------------------------------------------------------------------------
 
-    def ask(self, move: Move, request: Request) -> Answer:
+    def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """Send one request and wait for its answer."""
-        if request.kind is Kind.LOOK:
+        if request.kind is RequestKind.LOOK:
             answer = self._seen(self._looks.everything)
             self._note(request.kind, answer)
             return answer
-        if request.kind is Kind.EXPIRE:
+        if request.kind is RequestKind.EXPIRE:
             return self._seen(self._expired)
         replayed = move.send == "replay"
         line = self._lines.other if replayed else self._lines.instances[move.who]
@@ -108,13 +108,13 @@ class Broker:
             if answer.code not in NOT_READY or time.monotonic() > end_s:
                 return answer
             time.sleep(LOOK_EVERY_S / 2)
-        return Answer(trouble=f"no answer ({answered.error.partition(':')[0][:40]})")
+        return ModelAnswer(trouble=f"no answer ({answered.error.partition(':')[0][:40]})")
 
-    def hold(self, move: Move, request: Request) -> None:
+    def hold(self, move: Move, request: ModelRequest) -> None:
         """Encode a request for later."""
         self._made(move, request, self._lines.instances[move.who])
 
-    def settle(self) -> Answer:
+    def settle(self) -> ModelAnswer:
         """Wait until the coordinator has completed the transaction."""
 
         def complete() -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Broker:
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def _made(self, move: Move, request: Request, line: Connection) -> Frame:
+    def _made(self, move: Move, request: ModelRequest, line: Connection) -> Frame:
         api = str(request.kind)
         version = line.version_for(api, at_most=AT_MOST[self._rules.generation].get(api, 0x7FFF))
         self._frames[move.number] = frame = line.request(api, _BODIES[request.kind](self, request), version)
@@ -141,19 +141,19 @@ class Broker:
         except WireError as error:
             return self.recording.answered(begun, error)
 
-    def producer(self, request: Request) -> int:
+    def producer(self, request: ModelRequest) -> int:
         """The producer id that a request names."""
         own = -1 if self._id is None else self._id
         return own + FOREIGN if request.foreign or own < 0 else own
 
-    def init(self, request: Request) -> Body:
+    def init(self, request: ModelRequest) -> Body:
         """InitProducerId."""
         body: Body = {"TransactionalId": self._name, "TransactionTimeoutMs": self._timeout_ms}
         if request.epoch != NO_EPOCH:
             body |= {"ProducerId": self.producer(request), "ProducerEpoch": request.epoch}
         return body
 
-    def add(self, request: Request) -> Body:
+    def add(self, request: ModelRequest) -> Body:
         """AddPartitionsToTxn, as clients send it."""
         return {
             "V3AndBelowTransactionalId": self._name,
@@ -162,11 +162,11 @@ class Broker:
             "V3AndBelowTopics": [{"Name": self._topic, "Partitions": [request.place]}],
         }
 
-    def add_offsets(self, request: Request) -> Body:
+    def add_offsets(self, request: ModelRequest) -> Body:
         """AddOffsetsToTxn."""
         return self._identified(request) | {"GroupId": self._name}
 
-    def produce(self, request: Request) -> Body:
+    def produce(self, request: ModelRequest) -> Body:
         """Produce of one transactional batch."""
         batch = encode(
             [(None, value.encode()) for value in request.values],
@@ -178,7 +178,7 @@ class Broker:
         data = [{"Name": self._topic, "PartitionData": [{"Index": request.place, "Records": batch}]}]
         return {"TransactionalId": self._name, "Acks": -1, "TimeoutMs": 10_000, "TopicData": data}
 
-    def commit_offset(self, request: Request) -> Body:
+    def commit_offset(self, request: ModelRequest) -> Body:
         """TxnOffsetCommit in the form that names no member."""
         offsets = [{"PartitionIndex": 0, "CommittedOffset": request.offset}]
         return self._identified(request) | {
@@ -186,11 +186,11 @@ class Broker:
             "Topics": [{"Name": self._topic, "Partitions": offsets}],
         }
 
-    def end(self, request: Request) -> Body:
+    def end(self, request: ModelRequest) -> Body:
         """EndTxn."""
         return self._identified(request) | {"Committed": request.commit}
 
-    def _identified(self, request: Request) -> Body:
+    def _identified(self, request: ModelRequest) -> Body:
         return {
             "TransactionalId": self._name,
             "ProducerId": self.producer(request),
@@ -199,30 +199,30 @@ class Broker:
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    def _read(self, kind: Kind, answered: Response) -> Answer:
+    def _read(self, kind: RequestKind, answered: Response) -> ModelAnswer:
         code = answered.code
-        if code or kind in (Kind.ADD, Kind.ADD_OFFSETS, Kind.COMMIT_OFFSET):
-            return Answer(code=code)
-        if kind is Kind.PRODUCE:
-            return Answer(offset=answered["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
+        if code or kind in (RequestKind.ADD, RequestKind.ADD_OFFSETS, RequestKind.COMMIT_OFFSET):
+            return ModelAnswer(code=code)
+        if kind is RequestKind.PRODUCE:
+            return ModelAnswer(offset=answered["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
         body = answered.body or {}
         if body.get("ProducerId", -1) < 0:
-            return Answer()
+            return ModelAnswer()
         if self._id is None:
             self._id = body["ProducerId"]
         trouble = "" if self._id == body["ProducerId"] else "another producer id"
-        return Answer(epoch=body["ProducerEpoch"], trouble=trouble)
+        return ModelAnswer(epoch=body["ProducerEpoch"], trouble=trouble)
 
-    def _seen(self, look: Callable[[], dict[str, Any]]) -> Answer:
+    def _seen(self, look: Callable[[], dict[str, Any]]) -> ModelAnswer:
         end_s = time.monotonic() + READY_WITHIN_S
         while True:
             try:
-                return Answer(seen=look())
+                return ModelAnswer(seen=look())
             except BrokerError as error:
                 if error.code not in NOT_READY or time.monotonic() > end_s:
-                    return Answer(code=error.code, api=error.what.partition(" ")[0])
+                    return ModelAnswer(code=error.code, api=error.what.partition(" ")[0])
             except WireError as error:
-                return Answer(trouble=f"no answer ({type(error).__name__})")
+                return ModelAnswer(trouble=f"no answer ({type(error).__name__})")
             time.sleep(LOOK_EVERY_S / 2)
 
     def _expired(self) -> dict[str, Any]:
@@ -232,19 +232,19 @@ class Broker:
         self._began_s = time.monotonic()
         return {"state": state}
 
-    def _note(self, kind: Kind, answer: Answer) -> None:
+    def _note(self, kind: RequestKind, answer: ModelAnswer) -> None:
         """Whether the coordinator may have aborted by itself what the walk believes to be open."""
         now_s = time.monotonic()
         self.slow = self.slow or now_s - self._began_s > SLOW_SHARE * self._timeout_ms / 1000
-        if answer.code == 0 and kind in (Kind.INIT, Kind.END):
+        if answer.code == 0 and kind in (RequestKind.INIT, RequestKind.END):
             self._began_s = now_s  # nothing is open after them
 
 
-_BODIES: Mapping[Kind, Callable[[Broker, Request], Body]] = {
-    Kind.INIT: Broker.init,
-    Kind.ADD: Broker.add,
-    Kind.ADD_OFFSETS: Broker.add_offsets,
-    Kind.PRODUCE: Broker.produce,
-    Kind.COMMIT_OFFSET: Broker.commit_offset,
-    Kind.END: Broker.end,
+_BODIES: Mapping[RequestKind, Callable[[Broker, ModelRequest], Body]] = {
+    RequestKind.INIT: Broker.init,
+    RequestKind.ADD: Broker.add,
+    RequestKind.ADD_OFFSETS: Broker.add_offsets,
+    RequestKind.PRODUCE: Broker.produce,
+    RequestKind.COMMIT_OFFSET: Broker.commit_offset,
+    RequestKind.END: Broker.end,
 }

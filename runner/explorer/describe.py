@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from runner.explorer.moves import INSTANCES, Send
-from runner.explorer.walk import Step, Walk
-from verification.specification.state import NO_EPOCH, Kind, Request
+from runner.explorer.walk import Walk, WalkStep
+from verification.specification.state import NO_EPOCH, ModelRequest, RequestKind
 from wire.codes import code_name
 
 
@@ -22,11 +22,11 @@ def lines(walk: Walk) -> list[str]:
     return told
 
 
-def _line(step: Step, places: Mapping[int, int]) -> str:
+def _line(step: WalkStep, places: Mapping[int, int]) -> str:
     move, request, answer = step.move, step.request, step.answer
-    if move.kind is Kind.LOOK:
+    if move.kind is RequestKind.LOOK:
         return "everything is looked at"
-    if move.kind is Kind.EXPIRE:
+    if move.kind is RequestKind.EXPIRE:
         return "the transaction times out"
     who = "the owner" if move.who < 0 else f"{'ABC'[move.who]}" if move.who < INSTANCES else "successor"
     what = f"{who}: {_request(request)}"
@@ -42,16 +42,16 @@ def _line(step: Step, places: Mapping[int, int]) -> str:
     return f"{what} -> {shown}" + (f"  [{step.known}]" if step.known else "")
 
 
-def _request(request: Request) -> str:
+def _request(request: ModelRequest) -> str:
     words = ["foreign id"] if request.foreign else []
     if request.epoch != NO_EPOCH:
         words.append(f"epoch {request.epoch}")
-    if request.kind is Kind.PRODUCE:
+    if request.kind is RequestKind.PRODUCE:
         words.append(f"partition {request.place}, sequence {request.sequence}, {len(request.values)} records")
-    if request.kind is Kind.ADD:
+    if request.kind is RequestKind.ADD:
         words.append(f"partition {request.place}")
-    if request.kind is Kind.COMMIT_OFFSET:
+    if request.kind is RequestKind.COMMIT_OFFSET:
         words.append(f"offset {request.offset}")
-    if request.kind is Kind.END:
+    if request.kind is RequestKind.END:
         words.append("commit" if request.commit else "abort")
     return f"{request.kind}({', '.join(words)})"

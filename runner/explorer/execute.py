@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from runner.explorer.finding import Nature
-from runner.explorer.moves import Move, Plan
+from runner.explorer.moves import Move, WalkPlan
 from runner.explorer.walk import Answerer, Walk, step
 from verification.specification.coordinator import visible
-from verification.specification.state import Answer, Kind, Request, Rules, State
+from verification.specification.state import ModelAnswer, ModelRequest, ModelState, RequestKind, Rules
 
 #: Whether moves show what is looked for.
 Shows = Callable[[Sequence[Move]], bool]
@@ -25,13 +25,13 @@ def perform(moves: Sequence[Move], rules: Rules, answerer: Answerer) -> Walk:
         step(walk, move, answerer)
         if walk.finding is not None:
             if walk.finding.nature not in (Nature.SILENT, Nature.VISIBLE):
-                look = Move(number=move.number + 1, kind=Kind.LOOK)
-                walk.aftermath = differing(walk.state, answerer.ask(look, Request(kind=Kind.LOOK)))
+                look = Move(number=move.number + 1, kind=RequestKind.LOOK)
+                walk.aftermath = differing(walk.state, answerer.ask(look, ModelRequest(kind=RequestKind.LOOK)))
             break
     return walk
 
 
-def differing(state: State, answer: Answer) -> tuple[str, ...]:
+def differing(state: ModelState, answer: ModelAnswer) -> tuple[str, ...]:
     """What an observer sees that is not as if the unlawful answer had never been given."""
     if answer.seen is None:
         return ("nothing could be looked at",)
@@ -65,7 +65,7 @@ def shrunk(moves: Sequence[Move], shows: Shows) -> tuple[Move, ...]:
     return kept
 
 
-def cut(plan: Plan, walk: Walk, signature: str) -> tuple[Move, ...]:
+def cut(plan: WalkPlan, walk: Walk, signature: str) -> tuple[Move, ...]:
     """The moves up to the one that showed the signature."""
     if walk.finding is not None and walk.finding.signature == signature:
         # Not the last one that was made: what does not complete is found by the wait before the next.

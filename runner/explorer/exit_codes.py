@@ -13,7 +13,7 @@ from typing import Protocol
 
 from runner.explorer.finding import Nature
 from runner.explorer.known_findings import name_of
-from runner.explorer.moves import LONG_MS, Plan
+from runner.explorer.moves import LONG_MS, WalkPlan
 from runner.explorer.store import Store
 from runner.explorer.walk import Walk
 from verification.vocabulary.verdict import ExitCode
@@ -32,7 +32,7 @@ class Paced(Protocol):
     slow: bool
 
 
-def told(planned: Plan, walk: Walk, broker: Paced) -> bool:
+def told(planned: WalkPlan, walk: Walk, broker: Paced) -> bool:
     """Whether a walk was conclusive."""
     return not (broker.slow and (walk.finding or planned.timeout_ms != LONG_MS))
 
@@ -67,7 +67,7 @@ def thin(store: Store) -> str:
     )
 
 
-def of_walk(planned: Plan, walk: Walk, broker: Paced, release: str) -> ExitCode:
+def of_walk(planned: WalkPlan, walk: Walk, broker: Paced, release: str) -> ExitCode:
     """Of one walk alone."""
     if not walk.steps or not told(planned, walk, broker):
         return ExitCode.INCONCLUSIVE

@@ -19,10 +19,10 @@ from runner.explorer.execute import cut, perform
 from runner.explorer.exit_codes import told
 from runner.explorer.generate import plan
 from runner.explorer.known_findings import name_of
-from runner.explorer.moves import Move, Plan
+from runner.explorer.moves import Move, WalkPlan
 from runner.explorer.replay import followed
 from runner.explorer.shared_state import EndedError, SharedState
-from runner.explorer.store import Flaky, Found, Store, UnfitPlanError, slug, write_plan
+from runner.explorer.store import Flaky, Store, StoredFinding, UnfitPlanError, slug, write_plan
 from runner.explorer.walk import Recorded, Testbed, Walk
 
 #: At so many seeds a signature is followed up before it stays fleeting: each takes seconds.
@@ -53,7 +53,7 @@ class Explorer:
         self.walks = 0
         self._say = say
 
-    def plan(self, seed: int) -> Plan:
+    def plan(self, seed: int) -> WalkPlan:
         """The moves of a seed; its generation is one that the brokers offer."""
         generations = self.field.generations
         return plan(seed, self.field.rules(generations[seed % len(generations)]))
@@ -75,7 +75,7 @@ class Explorer:
             self.store.seen.update(walk.signatures if telling else ())
         return walk
 
-    def _follow_up(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> None:
+    def _follow_up(self, planned: WalkPlan, walk: Walk, broker: Recorded, signature: str) -> None:
         """Follow up a signature that is due; while another walker follows it up, this walk of it is left to him.
 
         For he may find it fleeting where he saw it, and it may be certain here.
@@ -107,7 +107,7 @@ class Explorer:
         fleeting = self.store.fleeting.get(signature)
         return fleeting is None or (seed not in fleeting.seeds and len(fleeting.seeds) < FOLLOW_MOST)
 
-    def perform(self, planned: Plan) -> tuple[Walk, Recorded]:
+    def perform(self, planned: WalkPlan) -> tuple[Walk, Recorded]:
         """Perform moves on a topic and an id of their own.
 
         Raises UnfitPlanError for requests that are not offered, and EndedError when the exploration has ended meanwhile.
@@ -122,7 +122,7 @@ class Explorer:
             raise EndedError
         return walk, broker
 
-    def _follow(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> None:
+    def _follow(self, planned: WalkPlan, walk: Walk, broker: Recorded, signature: str) -> None:
         place = self._evidence(planned, walk, broker, signature)
 
         def play(chosen: Sequence[Move]) -> Walk | None:
@@ -134,7 +134,7 @@ class Explorer:
         if shown is None or shown.walk is None:
             self._fleeting(planned, walk, signature)
             return
-        found = Found(
+        found = StoredFinding(
             signature=signature,
             name=name_of(signature, self.store.release),
             nature=_nature(shown.walk, signature),
@@ -149,13 +149,13 @@ class Explorer:
         )
         self._keep(found, planned._replace(moves=shown.moves), place)
 
-    def _fleeting(self, planned: Plan, walk: Walk, signature: str) -> None:
+    def _fleeting(self, planned: WalkPlan, walk: Walk, signature: str) -> None:
         with self.share.lock:
             before = self.store.fleeting.get(signature) or Flaky(nature=_nature(walk, signature))
             self.store.fleeting[signature] = replace(before, seeds=(*before.seeds, planned.seed))
             self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
 
-    def _evidence(self, planned: Plan, walk: Walk, broker: Recorded, signature: str) -> Path:
+    def _evidence(self, planned: WalkPlan, walk: Walk, broker: Recorded, signature: str) -> Path:
         """Every exchange of the walk, and its moves, before anything is decided."""
         place = self.store.directory / "findings" / f"{planned.seed}-{slug(signature)}"
         place.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ class Explorer:
         (place / "script.json").write_text(json.dumps(script, indent=1) + "\n", encoding="utf-8")
         return place
 
-    def _keep(self, found: Found, fewest: Plan, place: Path) -> None:
+    def _keep(self, found: StoredFinding, fewest: WalkPlan, place: Path) -> None:
         write_plan(place / "moves.json", fewest, found.release)
         with self.share.lock:
             self.store.found[found.signature] = found
@@ -187,7 +187,7 @@ def _nature(walk: Walk, signature: str) -> str:
     return str(found.nature) if found and found.signature == signature else "an answer that is not lawful"
 
 
-def publish(path: Path, found: Found, fewest: Plan) -> None:
+def publish(path: Path, found: StoredFinding, fewest: WalkPlan) -> None:
     """Write the entry, and the moves beside it: a seed means other moves when the explorer changes, a file does not."""
     moves = path.parent / path.stem / f"{found.release}-{found.slug}.json"
     moves.parent.mkdir(parents=True, exist_ok=True)

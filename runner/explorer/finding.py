@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from verification.specification.coordinator import BUSY
-from verification.specification.state import NO_EPOCH, Answer, Kind, Outcome, Phase, Request, Rules, State
+from verification.specification.state import (
+    NO_EPOCH,
+    AllowedOutcome,
+    ModelAnswer,
+    ModelRequest,
+    ModelState,
+    RequestKind,
+    Rules,
+    TransactionPhase,
+)
 from wire.codes import ErrorCode as Code
 from wire.codes import code_name
 
@@ -28,7 +37,7 @@ class Nature(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class WalkFinding:
     """The first answer that the model does not allow; `signature` has no ids and no numbers but codes."""
 
     nature: Nature
@@ -38,37 +47,39 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelState:
+class WalkContext:
     """Where a walk stands when it is answered: `changed` is the last change of the state, in words."""
 
     rules: Rules
-    state: State
+    state: ModelState
     changed: str
 
-    def unlawful(self, request: Request, answer: Answer, outcomes: tuple[Outcome, ...], *, owners: bool) -> Finding:
+    def unlawful(
+        self, request: ModelRequest, answer: ModelAnswer, outcomes: tuple[AllowedOutcome, ...], *, owners: bool
+    ) -> WalkFinding:
         """An answer that none of the outcomes allows; `owners` says that the owner asked, in its own name."""
         expected = outcomes[0].answer
         signature = (
             f"{self.rules.generation} {self.state.phase}: {what(request, self.state)} -> {_told(answer, expected)}"
         )
-        if request.kind is Kind.LOOK and self.changed:
+        if request.kind is RequestKind.LOOK and self.changed:
             signature += f" after {self.changed}"
         lawful = (each.answer for each in outcomes if not each.known)
-        return Finding(
+        return WalkFinding(
             nature=_nature(request, answer, expected, owners=owners),
             signature=signature + self._taint(),
             observed=_shown(answer),
             expected=", ".join(dict.fromkeys(map(_shown, lawful))),
         )
 
-    def unsettled(self, last: Request, answer: Answer, expected: dict[str, object]) -> Finding:
+    def unsettled(self, last: ModelRequest, answer: ModelAnswer, expected: dict[str, object]) -> WalkFinding:
         """The coordinator's word after a transaction is to be complete, and is not, or not as it was to be."""
         told = _refused(answer) or (answer.seen or {}).get("state")
         nature = _failed(answer)
         if nature is None:
             nature = Nature.STUCK if str(told).startswith(("Prepare", "Ongoing")) else Nature.VISIBLE
         signature = f"{self.rules.generation}: after {what(last, self.state)} the coordinator says {told}"
-        return Finding(
+        return WalkFinding(
             nature=nature, signature=signature + self._taint(), observed=_shown(answer), expected=f"{expected}"
         )
 
@@ -76,7 +87,7 @@ class ModelState:
         return f" after {self.state.tainted}" if self.state.tainted else ""
 
 
-def _failed(answer: Answer) -> Nature | None:
+def _failed(answer: ModelAnswer) -> Nature | None:
     """What is wrong with an answer whatever was asked, None when that depends."""
     if answer.trouble:
         return Nature.SILENT
@@ -85,23 +96,23 @@ def _failed(answer: Answer) -> Nature | None:
     return Nature.OUTSIDE if answer.api else None
 
 
-def _nature(request: Request, answer: Answer, expected: Answer, *, owners: bool) -> Nature:
+def _nature(request: ModelRequest, answer: ModelAnswer, expected: ModelAnswer, *, owners: bool) -> Nature:
     failed = _failed(answer)
     if failed is not None:
         return failed
-    if request.kind is Kind.LOOK:
+    if request.kind is RequestKind.LOOK:
         return Nature.VISIBLE
-    if request.kind is Kind.EXPIRE or (answer.code in BUSY and expected.code == 0):
+    if request.kind is RequestKind.EXPIRE or (answer.code in BUSY and expected.code == 0):
         return Nature.STUCK
     return Nature.HARMED if owners and expected.code == 0 and answer.code != 0 else Nature.OUTSIDE
 
 
-def _refused(answer: Answer) -> str:
+def _refused(answer: ModelAnswer) -> str:
     """Why a look saw nothing, empty when it saw something."""
     return answer.trouble or (f"{code_name(answer.code)} to {answer.api}" if answer.api else "")
 
 
-def _told(answer: Answer, expected: Answer) -> str:
+def _told(answer: ModelAnswer, expected: ModelAnswer) -> str:
     if _refused(answer):
         return _refused(answer)
     if expected.seen is not None:
@@ -113,7 +124,7 @@ def _told(answer: Answer, expected: Answer) -> str:
     return f"{code_name(answer.code)} with another {'epoch' if answer.epoch != expected.epoch else 'offset'}"
 
 
-def _shown(answer: Answer) -> str:
+def _shown(answer: ModelAnswer) -> str:
     if answer.seen is not None:
         return str(answer.seen)
     parts = [_refused(answer) or code_name(answer.code)]
@@ -122,28 +133,28 @@ def _shown(answer: Answer) -> str:
     return ", ".join(parts)
 
 
-def what(request: Request, state: State) -> str:
+def what(request: ModelRequest, state: ModelState) -> str:
     """A request by how it stands to the state, without numbers."""
-    if request.kind in (Kind.LOOK, Kind.EXPIRE):
+    if request.kind in (RequestKind.LOOK, RequestKind.EXPIRE):
         return str(request.kind)
     words = ["foreign id"] if request.foreign else []
-    if request.kind is Kind.INIT and request.epoch == NO_EPOCH:
+    if request.kind is RequestKind.INIT and request.epoch == NO_EPOCH:
         words.append("fresh")
-    elif state.phase is not Phase.ABSENT:
+    elif state.phase is not TransactionPhase.ABSENT:
         words.append(_relation(request, state))
-    if request.kind is Kind.PRODUCE:
+    if request.kind is RequestKind.PRODUCE:
         place = state.places[request.place]
         following = place.next_for(request.epoch)
         known = any(each.first == request.sequence for each in place.batches) and place.epoch == request.epoch
         words.append("again" if known else "next" if request.sequence == following else "out of order")
-    if request.kind is Kind.END:
+    if request.kind is RequestKind.END:
         words.append("commit" if request.commit else "abort")
     return f"{request.kind}({', '.join(words)})"
 
 
-def _relation(request: Request, state: State) -> str:
+def _relation(request: ModelRequest, state: ModelState) -> str:
     if request.epoch == state.epoch:
         return "current epoch"
-    if request.kind is Kind.INIT and request.epoch == state.last:
+    if request.kind is RequestKind.INIT and request.epoch == state.last:
         return "last epoch"
     return "stale epoch" if request.epoch < state.epoch else "future epoch"

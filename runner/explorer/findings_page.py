@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from runner.explorer.known_findings import NAMED
-from runner.explorer.store import Found, Store, ranges
+from runner.explorer.store import Store, StoredFinding, ranges
 from verification.vocabulary.releases import parse
 
 HEAD = """# Findings of the explorer
@@ -33,7 +33,7 @@ _ENTRY = re.compile(r"<!-- finding: (.+?) -->\n.*?<!-- end of finding -->\n", re
 _ROW = re.compile(r"^\| ([0-9][^|]*?) \| ([^|]+?) \|.*\|$", re.MULTILINE)
 
 
-def entry(found: Found, replay: str) -> str:
+def entry(found: StoredFinding, replay: str) -> str:
     """One finding in words."""
     name = found.name or "NEW"
     signature = "" if found.signature == found.name else f"Signature: `{found.signature}`. "
@@ -52,7 +52,7 @@ def entry(found: Found, replay: str) -> str:
     return "\n".join(text) + "\n"
 
 
-def write(path: Path, found: Found, replay: str) -> None:
+def write(path: Path, found: StoredFinding, replay: str) -> None:
     """Add the entry, or put it in the place of the one before."""
     text = _text(path)
     new, key = entry(found, replay), f"{found.release} {found.signature}"

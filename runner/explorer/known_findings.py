@@ -61,7 +61,7 @@ NAMED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownFinding:
     """A name for findings whose signature matches, on a range of releases; `until` None for all later ones."""
 
     name: str
@@ -71,8 +71,8 @@ class Known:
 
 
 #: Of what EX-04 may lead to, only this: the markers are refused, and the transaction never leaves Prepare.
-KNOWN: tuple[Known, ...] = (
-    Known(name="EX-04", pattern="TV1: after * the coordinator says Prepare* after EX-04", until="3.9"),
+KNOWN: tuple[KnownFinding, ...] = (
+    KnownFinding(name="EX-04", pattern="TV1: after * the coordinator says Prepare* after EX-04", until="3.9"),
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from verification.specification.state import REMEMBERED, Kind, State
+from verification.specification.state import REMEMBERED, ModelState, RequestKind
 from wire.transaction_versions import TransactionVersion
 
 #: Rival instances of the transactional id; one more takes over at the end.
@@ -31,7 +31,7 @@ class Epoch(StrEnum):
     NONE = "none"
 
 
-class Sequence(StrEnum):
+class SequenceChoice(StrEnum):
     """A sequence, from what the leader knows."""
 
     NEXT = "next"
@@ -58,12 +58,12 @@ class Move:
     """
 
     number: int
-    kind: Kind
+    kind: RequestKind
     who: int = 0
     epoch: Epoch = Epoch.TOLD
     foreign: bool = False
     place: int = 0
-    sequence: Sequence = Sequence.NEXT
+    sequence: SequenceChoice = SequenceChoice.NEXT
     back: int = 1
     count: int = 1
     commit: bool = True
@@ -80,12 +80,17 @@ class Move:
 _NUMBERS: Mapping[str, range] = {
     "number": range(10_000),
     "who": range(-1, INSTANCES + 1),
-    "place": range(len(State().places)),
+    "place": range(len(ModelState().places)),
     "back": range(1, REMEMBERED + 1),
     "count": range(1, 101),
     "of": range(-1, 10_000),
 }
-_KINDS: Mapping[str, Callable[[Any], Any]] = {"kind": Kind, "epoch": Epoch, "sequence": Sequence, "send": Send}
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    "kind": RequestKind,
+    "epoch": Epoch,
+    "sequence": SequenceChoice,
+    "send": Send,
+}
 
 
 def move_of(body: Mapping[str, Any]) -> Move:
@@ -97,12 +102,12 @@ def move_of(body: Mapping[str, Any]) -> Move:
         if name in ("foreign", "commit", "hurried") and not isinstance(value, bool):
             raise ValueError(f"{name} {value!r} is neither true nor false")
     move = Move(**{name: _KINDS[name](value) if name in _KINDS else value for name, value in body.items()})
-    if move.kind in (Kind.LOOK, Kind.EXPIRE) and move.send is not Send.NOW:
+    if move.kind in (RequestKind.LOOK, RequestKind.EXPIRE) and move.send is not Send.NOW:
         raise ValueError(f"a {move.kind} has no bytes to {move.send}")
     return move
 
 
-class Plan(NamedTuple):
+class WalkPlan(NamedTuple):
     """The moves of a seed."""
 
     seed: int

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verification.specification.state import LAST_SEQUENCE, NO_EPOCH, Kind, Phase, Place, Request, State
+from verification.specification.state import (
+    LAST_SEQUENCE,
+    NO_EPOCH,
+    ModelPartition,
+    ModelRequest,
+    ModelState,
+    RequestKind,
+    TransactionPhase,
+)
 
 if TYPE_CHECKING:
     from runner.explorer.moves import Move
@@ -16,43 +24,45 @@ FIRST_EPOCH = 0
 GAP, LONG_AGO = 3, 7
 
 
-def resolved(move: Move, state: State, told: Sequence[int], frames: Mapping[int, Request]) -> Request | None:
+def resolved(
+    move: Move, state: ModelState, told: Sequence[int], frames: Mapping[int, ModelRequest]
+) -> ModelRequest | None:
     """The request, or None for a move that means nothing now."""
     if move.send == "replay":
         return frames.get(move.of)
-    if move.kind is Kind.LOOK:
-        return Request(kind=Kind.LOOK)
-    if move.kind is Kind.EXPIRE:
-        return Request(kind=Kind.EXPIRE) if state.phase is Phase.ONGOING else None
-    if move.who < 0 and state.phase is not Phase.ONGOING:
+    if move.kind is RequestKind.LOOK:
+        return ModelRequest(kind=RequestKind.LOOK)
+    if move.kind is RequestKind.EXPIRE:
+        return ModelRequest(kind=RequestKind.EXPIRE) if state.phase is TransactionPhase.ONGOING else None
+    if move.who < 0 and state.phase is not TransactionPhase.ONGOING:
         return None  # nothing is open that an owner could end
     epoch = _epoch(move, state, told)
     if epoch is None:
         return None
     # Before the id is initialised nobody knows its producer id: whatever is named is another one for ever.
-    foreign = move.foreign or (state.phase is Phase.ABSENT and epoch != NO_EPOCH)
-    common = Request(kind=move.kind, epoch=epoch, foreign=foreign, place=move.place, meant=state.meant)
+    foreign = move.foreign or (state.phase is TransactionPhase.ABSENT and epoch != NO_EPOCH)
+    common = ModelRequest(kind=move.kind, epoch=epoch, foreign=foreign, place=move.place, meant=state.meant)
     return _filled(move, state, common)
 
 
-def _epoch(move: Move, state: State, told: Sequence[int]) -> int | None:
+def _epoch(move: Move, state: ModelState, told: Sequence[int]) -> int | None:
     if move.epoch == "none":
         return NO_EPOCH
     mine = state.epoch if move.who < 0 else told[move.who]
     if mine == NO_EPOCH:
-        return FIRST_EPOCH if state.phase is Phase.ABSENT and move.epoch == "told" else None
+        return FIRST_EPOCH if state.phase is TransactionPhase.ABSENT and move.epoch == "told" else None
     epoch = mine + {"told": 0, "told - 1": -1, "told + 1": 1}[move.epoch]
     return epoch if epoch >= 0 else None
 
 
-def _filled(move: Move, state: State, common: Request) -> Request | None:
-    if move.kind is Kind.INIT:
+def _filled(move: Move, state: ModelState, common: ModelRequest) -> ModelRequest | None:
+    if move.kind is RequestKind.INIT:
         return None if move.foreign and common.epoch == NO_EPOCH else common
-    if move.kind is Kind.COMMIT_OFFSET:
+    if move.kind is RequestKind.COMMIT_OFFSET:
         return replace(common, offset=100 + move.number)
-    if move.kind is Kind.END:
+    if move.kind is RequestKind.END:
         return replace(common, commit=move.commit)
-    if move.kind is Kind.PRODUCE:
+    if move.kind is RequestKind.PRODUCE:
         found = _sequence(move, state.places[move.place], common.epoch)
         if found is None:
             return None
@@ -62,7 +72,7 @@ def _filled(move: Move, state: State, common: Request) -> Request | None:
     return common
 
 
-def _sequence(move: Move, place: Place, epoch: int) -> tuple[int, int] | None:
+def _sequence(move: Move, place: ModelPartition, epoch: int) -> tuple[int, int] | None:
     """First sequence and number of records."""
     following = place.next_for(epoch)
     batches = place.batches if place.epoch == epoch else ()

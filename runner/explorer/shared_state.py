@@ -6,7 +6,7 @@ from threading import Event, RLock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runner.explorer.moves import Plan
+    from runner.explorer.moves import WalkPlan
     from runner.explorer.walk import Recorded, Walk
 
 
@@ -25,4 +25,4 @@ class SharedState:
         self.lock = RLock()
         self.ended = Event()
         self.following: set[str] = set()
-        self.left: list[tuple[Plan, Walk, Recorded, str]] = []
+        self.left: list[tuple[WalkPlan, Walk, Recorded, str]] = []

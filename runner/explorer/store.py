@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fixtures.errors import OnceproofError, UsageError
-from runner.explorer.moves import Move, Plan, move_of
+from runner.explorer.moves import Move, WalkPlan, move_of
 from verification import specification
 from verification.evidence.atomic_write import atomic_write
 from wire.transaction_versions import TransactionVersion
@@ -63,7 +63,7 @@ class Flaky:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StoredFinding:
     """One finding, by its signature: where it was seen first, the fewest moves, and how often they showed it.
 
     `model` is the version of the explorer.
@@ -100,7 +100,7 @@ class Store:
     begun: str
     done: set[int] = field(default_factory=set)
     seen: Counter[str] = field(default_factory=Counter)
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, StoredFinding] = field(default_factory=dict)
     fleeting: dict[str, Flaky] = field(default_factory=dict)
     walks: int = 0
     requests: int = 0
@@ -171,8 +171,8 @@ def _fill(store: Store, body: dict[str, Any]) -> None:
     store.slow, store.seconds = body["slow"], body["seconds"]
 
 
-def _found(body: dict[str, Any]) -> Found:
-    return Found(**{**body, "moves": tuple(body["moves"]), "script": tuple(body["script"])})
+def _found(body: dict[str, Any]) -> StoredFinding:
+    return StoredFinding(**{**body, "moves": tuple(body["moves"]), "script": tuple(body["script"])})
 
 
 def ranges(seeds: Iterable[int]) -> list[list[int]]:
@@ -186,7 +186,7 @@ def ranges(seeds: Iterable[int]) -> list[list[int]]:
     return found
 
 
-def write_plan(path: Path, plan: Plan, release: str) -> None:
+def write_plan(path: Path, plan: WalkPlan, release: str) -> None:
     """A list of moves that `--replay` performs."""
     body = {
         "format": PLAN_FORMAT,
@@ -199,12 +199,12 @@ def write_plan(path: Path, plan: Plan, release: str) -> None:
     path.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> WalkPlan:
     """The moves of a file; raises UnfitPlanError."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         moves: tuple[Move, ...] = tuple(move_of(each) for each in body["moves"])
-        planned = Plan(int(body["seed"]), TransactionVersion(body["generation"]), int(body["timeout_ms"]), moves)
+        planned = WalkPlan(int(body["seed"]), TransactionVersion(body["generation"]), int(body["timeout_ms"]), moves)
         planned.check()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnfitPlanError(f"{path} is no list of moves ({error}).") from error

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from runner.explorer.finding import Finding, ModelState, what
+from runner.explorer.finding import WalkContext, WalkFinding, what
 from runner.explorer.requests import resolved
 from verification.specification.coordinator import BUSY, allowed, settled, visible
 from verification.specification.state import (
     NO_EPOCH,
-    Answer,
-    Kind,
-    Outcome,
-    Request,
+    AllowedOutcome,
+    ModelAnswer,
+    ModelRequest,
+    ModelState,
+    RequestKind,
     Rules,
-    State,
 )
 from wire.codes import code_name
 
@@ -34,25 +34,25 @@ TELLABLE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class WalkStep:
     """One move as it was made. `known` names what its answer shows although it should not."""
 
     move: Move
-    request: Request
-    answer: Answer | None
+    request: ModelRequest
+    answer: ModelAnswer | None
     known: str = ""
 
 
 class Answerer(Protocol):
     """Who is asked."""
 
-    def ask(self, move: Move, request: Request) -> Answer:
+    def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """Send a request and wait; a replay sends the bytes of the move that it names."""
 
-    def hold(self, move: Move, request: Request) -> None:
+    def hold(self, move: Move, request: ModelRequest) -> None:
         """Make the bytes of a request and keep them."""
 
-    def settle(self) -> Answer:
+    def settle(self) -> ModelAnswer:
         """Wait until the transaction is complete; what the coordinator says of it then."""
 
 
@@ -80,11 +80,11 @@ class Walk:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.state = State()
+        self.state = ModelState()
         self.told = [NO_EPOCH] * TELLABLE
-        self.frames: dict[int, Request] = {}
-        self.steps: list[Step] = []
-        self.finding: Finding | None = None
+        self.frames: dict[int, ModelRequest] = {}
+        self.steps: list[WalkStep] = []
+        self.finding: WalkFinding | None = None
         self.changed = ""
         self.reached = -1
         self.aftermath: tuple[str, ...] = ()
@@ -99,18 +99,18 @@ class Walk:
         """What the walk showed: known names, and the finding's signature."""
         return frozenset(self.known) | ({self.finding.signature} if self.finding else set())
 
-    def resolve(self, move: Move) -> Request | None:
+    def resolve(self, move: Move) -> ModelRequest | None:
         """The request that a move means now; None when it means nothing."""
         return resolved(move, self.state, self.told, self.frames)
 
-    def take(self, move: Move, request: Request, answer: Answer) -> None:
+    def take(self, move: Move, request: ModelRequest, answer: ModelAnswer) -> None:
         """Hold an answer against the model, and go on from it."""
         outcomes = allowed(self.rules, self.state, request)
         fitting = next((each for each in outcomes if _fits(each.answer, answer)), None)
-        self.steps.append(Step(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
+        self.steps.append(WalkStep(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
         if fitting is None:
             owners = move.send == "now" and request.epoch == self.state.epoch
-            self.finding = self._model_state.unlawful(request, answer, outcomes, owners=owners)
+            self.finding = self._context.unlawful(request, answer, outcomes, owners=owners)
             return
         if fitting.after != self.state:
             self.changed = f"{what(request, self.state)} -> {code_name(answer.code)}"
@@ -118,22 +118,22 @@ class Walk:
         if move.send == "now" and move.who >= 0 and answer.code == 0 and answer.epoch is not None:
             self.told[move.who] = answer.epoch
 
-    def keep(self, move: Move, request: Request) -> None:
+    def keep(self, move: Move, request: ModelRequest) -> None:
         """A request was made and not sent."""
         self.frames[move.number] = request
-        self.steps.append(Step(move=move, request=request, answer=None))
+        self.steps.append(WalkStep(move=move, request=request, answer=None))
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: ModelAnswer) -> None:
         """The transaction is complete, as the model has it, or that is the finding."""
         told = {"state": str(self.state.phase), "epoch": self.state.epoch}
         if answer.seen == told:
             self.state = settled(self.state)
             return
-        self.finding = self._model_state.unsettled(self.steps[-1].request, answer, told)
+        self.finding = self._context.unsettled(self.steps[-1].request, answer, told)
 
     @property
-    def _model_state(self) -> ModelState:
-        return ModelState(rules=self.rules, state=self.state, changed=self.changed)
+    def _context(self) -> WalkContext:
+        return WalkContext(rules=self.rules, state=self.state, changed=self.changed)
 
 
 def step(walk: Walk, move: Move, answerer: Answerer) -> None:
@@ -150,7 +150,7 @@ def step(walk: Walk, move: Move, answerer: Answerer) -> None:
         if walk.finding:
             return
         request = walk.resolve(move) or request
-    if request.kind not in (Kind.LOOK, Kind.EXPIRE):  # they have no bytes that could be sent again
+    if request.kind not in (RequestKind.LOOK, RequestKind.EXPIRE):  # they have no bytes that could be sent again
         walk.frames.setdefault(move.number, request)
     answer = answerer.ask(move, request)
     walk.take(move, request, answer)
@@ -158,25 +158,25 @@ def step(walk: Walk, move: Move, answerer: Answerer) -> None:
         _again(walk, move, request, answerer)
 
 
-def _again(walk: Walk, move: Move, request: Request, answerer: Answerer) -> None:
+def _again(walk: Walk, move: Move, request: ModelRequest, answerer: Answerer) -> None:
     """A request was told to come back: it does, with the same bytes, when the transaction is complete."""
     walk.settle(answerer.settle())
     if walk.finding is None:
         walk.take(move, request, answerer.ask(move, request))
 
 
-def _may_hurry(walk: Walk, request: Request) -> bool:
+def _may_hurry(walk: Walk, request: ModelRequest) -> bool:
     """Whether the model knows what may be answered while markers are being written.
 
     A leader that has not got its marker yet takes batches of the transaction that ends. That is lawful, for they are of
     that transaction, but nobody can say beforehand which ones it takes.
     """
-    if request.kind in (Kind.PRODUCE, Kind.COMMIT_OFFSET):
+    if request.kind in (RequestKind.PRODUCE, RequestKind.COMMIT_OFFSET):
         return walk.rules.tv2 and request.epoch == walk.state.epoch and not request.foreign
-    return request.kind not in (Kind.LOOK, Kind.EXPIRE)
+    return request.kind not in (RequestKind.LOOK, RequestKind.EXPIRE)
 
 
-def _fits(expected: Answer, answer: Answer) -> bool:
+def _fits(expected: ModelAnswer, answer: ModelAnswer) -> bool:
     if answer.trouble or answer.code != expected.code:
         return False
     if expected.seen is not None:
@@ -185,33 +185,33 @@ def _fits(expected: Answer, answer: Answer) -> bool:
     return all(one is None or one == other for one, other in wanted)
 
 
-Deviation = Callable[[State, Request, Outcome], Outcome | None]
+Deviation = Callable[[ModelState, ModelRequest, AllowedOutcome], AllowedOutcome | None]
 
 
-class ModelAnswerer:
+class ModelBroker:
     """Answers as the model expects, but for what a deviation says; nothing else is behind it."""
 
     def __init__(self, rules: Rules, deviation: Deviation | None = None) -> None:
         self.rules = rules
-        self.state = State()
+        self.state = ModelState()
         self._deviation = deviation
-        self._held: dict[int, Request] = {}
+        self._held: dict[int, ModelRequest] = {}
 
-    def ask(self, move: Move, request: Request) -> Answer:
+    def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """The expected outcome, or the deviating one."""
         outcome = allowed(self.rules, self.state, request)[0]
-        if request.kind is Kind.LOOK:
-            outcome = Outcome(answer=Answer(seen=visible(self.state)), after=self.state)
+        if request.kind is RequestKind.LOOK:
+            outcome = AllowedOutcome(answer=ModelAnswer(seen=visible(self.state)), after=self.state)
         other = self._deviation(self.state, request, outcome) if self._deviation else None
         outcome = other or outcome
         self.state = outcome.after
         del move
         return outcome.answer
 
-    def hold(self, move: Move, request: Request) -> None:
+    def hold(self, move: Move, request: ModelRequest) -> None:
         """Nothing: requests are values."""
 
-    def settle(self) -> Answer:
+    def settle(self) -> ModelAnswer:
         """The state, complete."""
         self.state = settled(self.state)
-        return Answer(seen={"state": str(self.state.phase), "epoch": self.state.epoch})
+        return ModelAnswer(seen={"state": str(self.state.phase), "epoch": self.state.epoch})

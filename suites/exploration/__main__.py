@@ -25,7 +25,7 @@ from runner.explorer.describe import lines
 from runner.explorer.exit_codes import doubtful, of_exploration, of_walk, thin, told
 from runner.explorer.explorer import Explorer
 from runner.explorer.known_findings import NAMED, name_of
-from runner.explorer.moves import Plan
+from runner.explorer.moves import WalkPlan
 from runner.explorer.parallel import explore
 from runner.explorer.shared_state import SharedState
 from runner.explorer.store import Store, opened, read_plan
@@ -97,7 +97,7 @@ def _fields(
         cluster.close()
 
 
-def _one(explorer: Explorer, planned: Plan, console: Console) -> ExitCode:
+def _one(explorer: Explorer, planned: WalkPlan, console: Console) -> ExitCode:
     walk, broker = explorer.perform(planned)
     for number, line in enumerate(lines(walk), 1):
         console.say(f"{number:3}. {line}")

@@ -9,11 +9,19 @@ from pathlib import Path
 from runner.explorer.explorer import Explorer
 from runner.explorer.moves import Epoch, Move
 from runner.explorer.parallel import explore
-from runner.explorer.store import Found, Store, opened
-from runner.explorer.walk import Deviation, ModelAnswerer
+from runner.explorer.store import Store, StoredFinding, opened
+from runner.explorer.walk import Deviation, ModelBroker
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.specification.coordinator import ended
-from verification.specification.state import Answer, Kind, Outcome, Phase, Request, Rules, State
+from verification.specification.state import (
+    AllowedOutcome,
+    ModelAnswer,
+    ModelRequest,
+    ModelState,
+    RequestKind,
+    Rules,
+    TransactionPhase,
+)
 from wire.transaction_versions import TransactionVersion
 
 #: Enough seeds to reach every ordinary situation several times.
@@ -25,14 +33,14 @@ def rules(generation: TransactionVersion, release: str = "4.3.1") -> Rules:
     return Rules(release=release, generation=generation, level=2 if release >= "4" else 0)
 
 
-def moves(*several: tuple[Kind, dict[str, object]]) -> tuple[Move, ...]:
+def moves(*several: tuple[RequestKind, dict[str, object]]) -> tuple[Move, ...]:
     """Moves by number."""
     return tuple(Move(number=number, kind=kind, **each) for number, (kind, each) in enumerate(several))  # type: ignore[arg-type]
 
 
 FRESH: dict[str, object] = {"epoch": Epoch.NONE}
 #: A finding of a seed that no walk had.
-FOUND = Found(
+FOUND = StoredFinding(
     signature="a -> b",
     name="",
     nature="x",
@@ -47,60 +55,60 @@ FOUND = Found(
 )
 
 
-def stale_end_accepted(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+def stale_end_accepted(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
     """EndTxn with a stale epoch ends the open transaction."""
-    if request.kind is Kind.END and state.phase is Phase.ONGOING and 0 <= request.epoch < state.epoch:
+    if request.kind is RequestKind.END and state.phase is TransactionPhase.ONGOING and 0 <= request.epoch < state.epoch:
         after = ended(state, commit=request.commit, marker=state.epoch, epoch=state.epoch, last=state.last)
-        return replace(outcome, answer=Answer(), after=after)
+        return replace(outcome, answer=ModelAnswer(), after=after)
     return None
 
 
-def aborted_data_shown(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+def aborted_data_shown(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
     """A reader under read_committed receives aborted records."""
-    if request.kind is not Kind.LOOK or outcome.answer.seen is None:
+    if request.kind is not RequestKind.LOOK or outcome.answer.seen is None:
         return None
     seen = dict(outcome.answer.seen)
     seen["committed 0"] = seen["log 0"]
-    return replace(outcome, answer=Answer(seen=seen))
+    return replace(outcome, answer=ModelAnswer(seen=seen))
 
 
-def stale_init_aborts(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+def stale_init_aborts(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
     """A zombie's InitProducerId fences the owner silently."""
-    if request.kind is Kind.INIT and outcome.answer.code == 90 and state.phase is Phase.EMPTY:
+    if request.kind is RequestKind.INIT and outcome.answer.code == 90 and state.phase is TransactionPhase.EMPTY:
         return replace(outcome, after=replace(state, epoch=state.epoch + 1))
     return None
 
 
-def due_batch_refused(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+def due_batch_refused(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
     """A batch that is due is answered 45, and nothing is appended."""
-    if request.kind is Kind.PRODUCE and request.sequence == 1 and outcome.answer.code == 0:
-        return Outcome(answer=Answer(code=45), after=state)
+    if request.kind is RequestKind.PRODUCE and request.sequence == 1 and outcome.answer.code == 0:
+        return AllowedOutcome(answer=ModelAnswer(code=45), after=state)
     return None
 
 
-def joining(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+def joining(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
     """A batch of a future epoch is appended to the open transaction."""
-    if request.kind is not Kind.PRODUCE or request.epoch <= state.epoch:
+    if request.kind is not RequestKind.PRODUCE or request.epoch <= state.epoch:
         return None
-    return Outcome(answer=Answer(offset=len(state.places[0].log)), after=outcome.after)
+    return AllowedOutcome(answer=ModelAnswer(offset=len(state.places[0].log)), after=outcome.after)
 
 
 @dataclass
 class Played:
     """A broker that an exploration can ask."""
 
-    model: ModelAnswerer
+    model: ModelBroker
     recording: ScriptRecorder = field(default_factory=ScriptRecorder)
     slow: bool = False
 
-    def ask(self, move: Move, request: Request) -> Answer:
+    def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """Answer as the model with its deviation."""
         return self.model.ask(move, request)
 
-    def hold(self, move: Move, request: Request) -> None:
+    def hold(self, move: Move, request: ModelRequest) -> None:
         """Requests are values."""
 
-    def settle(self) -> Answer:
+    def settle(self) -> ModelAnswer:
         """Settle as the model does."""
         return self.model.settle()
 
@@ -126,7 +134,7 @@ class Stand:
         """One more walk."""
         self.walks += 1
         self.before(self.walks)
-        return Played(ModelAnswerer(rules, self.deviation(self.walks)), slow=self.slow(self.walks))
+        return Played(ModelBroker(rules, self.deviation(self.walks)), slow=self.slow(self.walks))
 
 
 def explored(stand: Stand, directory: Path, seeds: range = range(SEEDS)) -> Store:

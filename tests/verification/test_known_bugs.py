@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from verification.known_bugs.catalogue import Kind, KnownBug, Signature, Symptom, affects, load
+from verification.known_bugs.catalogue import BugKind, KnownBug, Signature, Symptom, affects, load
 from verification.requirements.catalogue import load as load_catalogue
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import KnownBugsError
@@ -121,12 +121,12 @@ def test_the_marker_bug_is_the_newest_releases_own() -> None:
 
 def test_kinds_tell_defects_from_design() -> None:
     """What TV1 and unclean elections cost is a limitation, what the harness plants is a control."""
-    others = {bug.id: bug.kind for bug in BUGS.values() if bug.kind is not Kind.BUG}
+    others = {bug.id: bug.kind for bug in BUGS.values() if bug.kind is not BugKind.BUG}
     assert others == {
-        "KB-03": Kind.LIMITATION,
-        "KB-04": Kind.LIMITATION,
-        "KB-13": Kind.LIMITATION,
-        "KB-14": Kind.CONTROL,
+        "KB-03": BugKind.LIMITATION,
+        "KB-04": BugKind.LIMITATION,
+        "KB-13": BugKind.LIMITATION,
+        "KB-14": BugKind.CONTROL,
     }
 
 

@@ -16,7 +16,7 @@ from tests.support.planted.log import LogWriter
 from tests.verification.test_segments import REAL
 from verification.__main__ import main
 from verification.replicas.command import read
-from verification.replicas.compare import Comparison, compare, vouched
+from verification.replicas.compare import ReplicaComparison, compare, vouched
 from verification.vocabulary.verdict import EXAMPLES_MAX, ExitCode, Verdict
 from wire.compression import Compression
 from wire.records import decode, encode
@@ -56,7 +56,7 @@ class Replicas:
             found.append(directory)
         return found
 
-    def compared(self) -> Comparison:
+    def compared(self) -> ReplicaComparison:
         """The comparison of what was written."""
         return compare(read(self.write()))
 
@@ -89,7 +89,7 @@ def changed(part: bytes, *, index: int = 0, header: Mapping[str, int] = MappingP
     return encode(records, **said, **kind)
 
 
-def offsets(comparison: Comparison) -> list[int | None]:
+def offsets(comparison: ReplicaComparison) -> list[int | None]:
     return [] if comparison.finding is None else [each.offset for each in comparison.finding.examples]
 
 

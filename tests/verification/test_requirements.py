@@ -14,7 +14,7 @@ from verification.requirements import render
 from verification.requirements.catalogue import (
     DIRECTORY,
     FAMILIES,
-    Decided,
+    Decidability,
     Level,
     Requirement,
     load,
@@ -191,7 +191,7 @@ def test_scenarios_can_rely_on_what_is_forbidden(ids: str, anomalies: str) -> No
 
 def test_no_scenario_relies_on_an_untested_requirement() -> None:
     """What the fault scenarios claim can be decided, so a report never calls it untested and tried at once."""
-    undecided = {each.id for each in CATALOGUE.values() if each.decided is Decided.UNTESTED}
+    undecided = {each.id for each in CATALOGUE.values() if each.decided is Decidability.UNTESTED}
     assert undecided.isdisjoint(name for ids in COVERED for name in ids.split())
 
 

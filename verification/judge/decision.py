@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from verification.requirements import catalogue
-from verification.requirements.catalogue import Decided, Level, Requirement
+from verification.requirements.catalogue import Decidability, Level, Requirement
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.experiment import Experiment
@@ -133,7 +133,7 @@ def attributed(anomaly: str, rows: dict[str, Requirement], experiment: Experimen
         for each in rows.values()
         if Anomaly(anomaly) in each.forbids and each.level is not Level.INFO and _applies(each, experiment)
     ]
-    forbidding.sort(key=lambda each: (each.decided is not Decided.STOCHASTIC, each.level is not Level.MUST))
+    forbidding.sort(key=lambda each: (each.decided is not Decidability.STOCHASTIC, each.level is not Level.MUST))
     return forbidding[0].id if forbidding else None
 
 

@@ -40,7 +40,7 @@ _ID = re.compile(r"KB-[0-9]{2}")
 _JIRA = re.compile(r"KAFKA-[0-9]+")
 
 
-class Kind(StrEnum):
+class BugKind(StrEnum):
     """Whether an entry is a defect, documented behaviour, or a configuration that is wrong on purpose."""
 
     BUG = "bug"
@@ -86,7 +86,7 @@ class KnownBug:
 
     id: KnownBugId
     title: str
-    kind: Kind
+    kind: BugKind
     jira: tuple[str, ...]
     bad: tuple[ReleaseRange, ...]
     fixed_in: tuple[str, ...]
@@ -125,7 +125,7 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
     bug = KnownBug(
         id=identity,
         title=entry.text("title"),
-        kind=entry.choice("kind", Kind),
+        kind=entry.choice("kind", BugKind),
         jira=entry.strings("jira"),
         bad=tuple(ReleaseRange(first=first, last=last) for first, last in entry.pairs("bad")),
         fixed_in=entry.strings("fixed_in"),

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from verification.known_bugs.catalogue import Kind, KnownBug, Symptom, affects
+from verification.known_bugs.catalogue import BugKind, KnownBug, Symptom, affects
 from verification.scripts.script import Script, ScriptVerdict, Statement
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.verdict import Verdict
@@ -43,7 +43,7 @@ def known_as(script: Script, verdict: ScriptVerdict, bugs: Iterable[KnownBug]) -
     if verdict.verdict is not Verdict.FAIL:
         return ()
     try:
-        seen = [each for each in bugs if each.kind is not Kind.CONTROL and affects(each, script.release)]
+        seen = [each for each in bugs if each.kind is not BugKind.CONTROL and affects(each, script.release)]
     except ReleaseError:
         return ()
     named = _naming(script, seen)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from verification.command_line import Parser
-from verification.replicas.compare import Comparison, compare
+from verification.replicas.compare import ReplicaComparison, compare
 from verification.replicas.directory import Replica, by_partition, replicas
 from verification.vocabulary.errors import DataDirectoryError
 from verification.vocabulary.verdict import ExitCode, Verdict, code_of, exit_code
@@ -42,7 +42,7 @@ def read(directories: Sequence[Path]) -> tuple[Replica, ...]:
     )
 
 
-def lines(comparison: Comparison, *, recreated: bool = False) -> Iterator[str]:
+def lines(comparison: ReplicaComparison, *, recreated: bool = False) -> Iterator[str]:
     """A comparison as it is printed, with the topic's id where several topics had that name."""
     name = f"{comparison.topic}-{comparison.partition}"
     yield f"{comparison.verdict.name:14} {name}{f' of id {comparison.topic_id}' * recreated}: {comparison.reason}"

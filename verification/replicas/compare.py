@@ -37,7 +37,7 @@ from verification.vocabulary.verdict import EXAMPLES_MAX, Finding, Verdict, Viol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class ReplicaSummary:
     """What was seen of one replica; `end` is where its log ends, `tail` what was left out behind it."""
 
     replica: Replica
@@ -57,7 +57,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ReplicaComparison:
     """One partition: what its replicas were held to, and what came of it.
 
     `first` and `end` bound the offsets that at least two replicas vouch for (`end` is exclusive). `finding` is None
@@ -68,7 +68,7 @@ class Comparison:
     topic: str
     partition: int
     topic_id: str
-    held: tuple[Held, ...]
+    held: tuple[ReplicaSummary, ...]
     first: int
     end: int
     verdict: Verdict
@@ -76,7 +76,7 @@ class Comparison:
     finding: Finding | None = None
 
 
-def compare(replicas: Sequence[Replica]) -> Comparison:
+def compare(replicas: Sequence[Replica]) -> ReplicaComparison:
     """Compare the replicas of one partition; raises nothing for what their files hold, which is in the result."""
     cursors = [Cursor(each) for each in replicas]
     examples: list[Violation] = []
@@ -101,7 +101,7 @@ def compare(replicas: Sequence[Replica]) -> Comparison:
     if verdict is Verdict.PASS and ended > end:
         # Few offsets that are the same say little about many that nobody vouches for twice.
         reason += f"; no two of them vouch for what lies above, up to {ended}"
-    return Comparison(
+    return ReplicaComparison(
         topic=replicas[0].topic,
         partition=replicas[0].partition,
         topic_id=replicas[0].topic_id,
@@ -169,10 +169,10 @@ def _violation(replica: Replica, offset: int, detail: str) -> Violation:
     )
 
 
-def _held(cursor: Cursor) -> Held:
+def _held(cursor: Cursor) -> ReplicaSummary:
     end = cursor.read_to_the_end()
     tail = "" if cursor.log.tail is None else str(cursor.log.tail)
-    return Held(replica=cursor.replica, end=end, tail=tail, damage=cursor.damage)
+    return ReplicaSummary(replica=cursor.replica, end=end, tail=tail, damage=cursor.damage)
 
 
 def _judged(

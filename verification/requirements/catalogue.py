@@ -61,7 +61,7 @@ class Level(StrEnum):
     INFO = "INFO"
 
 
-class Decided(StrEnum):
+class Decidability(StrEnum):
     """How a requirement can be decided: by one scripted sequence, by many runs under faults, or not here."""
 
     DETERMINISTIC = "deterministic"
@@ -108,7 +108,7 @@ class Requirement:
     observable: str
     source: tuple[str, ...]
     applies: Applies
-    decided: Decided
+    decided: Decidability
     how: tuple[How, ...]
     forbids: tuple[Anomaly, ...] = ()
     limitation: str | None = None
@@ -183,7 +183,7 @@ def _requirement(entry: Table, identity: RequirementId, family: str) -> Requirem
         observable=entry.text("observable"),
         source=entry.strings("source"),
         applies=_applies(entry.table("applies")),
-        decided=entry.choice("decided", Decided),
+        decided=entry.choice("decided", Decidability),
         how=entry.choices("how", How),
         forbids=entry.choices("forbids", Anomaly),
         limitation=entry.optional_text("limitation"),
@@ -220,10 +220,10 @@ def _check(entry: Table, requirement: Requirement) -> None:
         f"source {foreign} is of no known kind (KIP-n, KAFKA-n, protocol, documentation, code, librdkafka)": foreign,
         "how is empty; name at least one means": not requirement.how,
         "is untested without a reason_untested": (
-            requirement.decided is Decided.UNTESTED and requirement.reason_untested is None
+            requirement.decided is Decidability.UNTESTED and requirement.reason_untested is None
         ),
         "has a reason_untested although it can be decided": (
-            requirement.decided is not Decided.UNTESTED and requirement.reason_untested is not None
+            requirement.decided is not Decidability.UNTESTED and requirement.reason_untested is not None
         ),
         "is INFO and forbids something; INFO describes and never fails": (
             requirement.level is Level.INFO and requirement.forbids

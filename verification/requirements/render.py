@@ -14,7 +14,7 @@ from string import Template
 
 from verification.requirements.catalogue import (
     Applies,
-    Decided,
+    Decidability,
     Family,
     Level,
     Requirement,
@@ -80,7 +80,7 @@ def _anomaly_row(anomaly: Anomaly) -> str:
 
 def _summary_row(family: Family) -> str:
     levels = [sum(each.level is level for each in family.requirements) for level in Level]
-    untested = sum(each.decided is Decided.UNTESTED for each in family.requirements)
+    untested = sum(each.decided is Decidability.UNTESTED for each in family.requirements)
     cells = [f"[{family.name}](#{_anchor(_heading(family))})", family.title, len(family.requirements)]
     return f"| {' | '.join(map(str, [*cells, *levels, untested]))} |"
 

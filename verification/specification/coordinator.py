@@ -20,14 +20,14 @@ from verification.specification.partition_leader import commit_offset, produce
 from verification.specification.state import (
     GROUP,
     NO_EPOCH,
-    Answer,
-    Kind,
-    Outcome,
-    Phase,
-    Place,
-    Request,
+    AllowedOutcome,
+    ModelAnswer,
+    ModelPartition,
+    ModelRequest,
+    ModelState,
+    RequestKind,
     Rules,
-    State,
+    TransactionPhase,
 )
 from verification.specification.transaction import begun, refused
 from wire.codes import ErrorCode as Code
@@ -37,29 +37,29 @@ from wire.codes import ErrorCode as Code
 BUSY = frozenset({int(Code.CONCURRENT_TRANSACTIONS), int(Code.NOT_ENOUGH_REPLICAS)})
 
 
-def allowed(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def allowed(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """Every outcome that is allowed; the expected one is the first."""
     outcomes = _RULES[request.kind](rules, state, request)
-    if state.settling and request.kind not in (Kind.LOOK, Kind.EXPIRE):
+    if state.settling and request.kind not in (RequestKind.LOOK, RequestKind.EXPIRE):
         busy = Code.CONCURRENT_TRANSACTIONS
-        if request.kind is Kind.PRODUCE and not rules.tv2:
+        if request.kind is RequestKind.PRODUCE and not rules.tv2:
             busy = Code.NOT_ENOUGH_REPLICAS
         outcomes += (refused(busy, state),)
     return outcomes
 
 
-def settled(state: State) -> State:
+def settled(state: ModelState) -> ModelState:
     """The state once every marker is written."""
     return replace(state, settling=False, tainted="")
 
 
-def _init(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def _init(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     continues = request.epoch != NO_EPOCH
-    if state.phase is Phase.ABSENT:
+    if state.phase is TransactionPhase.ABSENT:
         return (_initialised(state, 0, NO_EPOCH),)  # TXN-01; TXN-06 for one that continues
     if request.foreign:
         return (refused(Code.PRODUCER_FENCED, state),)
-    if state.phase is Phase.ONGOING:
+    if state.phase is TransactionPhase.ONGOING:
         return _init_during(rules, state, request)
     if not continues or request.epoch == state.epoch:
         return (_initialised(state, state.epoch + 1, state.epoch if continues else NO_EPOCH),)  # TXN-02, TXN-05
@@ -68,10 +68,10 @@ def _init(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
     return (refused(Code.PRODUCER_FENCED, state),)
 
 
-def _init_during(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def _init_during(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """TXN-03, TXN-05: only the owner, or who takes over, aborts what is open."""
-    aborting = Outcome(
-        answer=Answer(code=Code.CONCURRENT_TRANSACTIONS), after=aborted_by_coordinator(rules, state), known=""
+    aborting = AllowedOutcome(
+        answer=ModelAnswer(code=Code.CONCURRENT_TRANSACTIONS), after=aborted_by_coordinator(rules, state), known=""
     )
     if request.epoch in (NO_EPOCH, state.epoch):
         return (aborting,)
@@ -81,73 +81,74 @@ def _init_during(rules: Rules, state: State, request: Request) -> tuple[Outcome,
     return (refused(Code.PRODUCER_FENCED, state), replace(aborting, known=known))
 
 
-def aborted_by_coordinator(rules: Rules, state: State) -> State:
+def aborted_by_coordinator(rules: Rules, state: ModelState) -> ModelState:
     """A timeout, or an initialisation, has aborted what is open and raised the epoch (EXP-01, TXN-03)."""
     raised, last = rules.after_abort(state.epoch)
     return ended(state, commit=False, marker=raised, epoch=raised, last=last)
 
 
-def _initialised(state: State, epoch: int, last: int) -> Outcome:
-    after = replace(settled(state), phase=Phase.EMPTY, epoch=epoch, last=last, parts=frozenset())
-    return Outcome(answer=Answer(epoch=epoch), after=after)
+def _initialised(state: ModelState, epoch: int, last: int) -> AllowedOutcome:
+    after = replace(settled(state), phase=TransactionPhase.EMPTY, epoch=epoch, last=last, parts=frozenset())
+    return AllowedOutcome(answer=ModelAnswer(epoch=epoch), after=after)
 
 
-def _add(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
-    if state.phase is Phase.ABSENT or request.foreign:
+def _add(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
+    if state.phase is TransactionPhase.ABSENT or request.foreign:
         return (refused(Code.INVALID_PRODUCER_ID_MAPPING, state),)  # TXN-10
     if request.epoch != state.epoch:
         return (refused(Code.PRODUCER_FENCED, state),)  # TXN-11
-    part = GROUP if request.kind is Kind.ADD_OFFSETS else request.place
+    part = GROUP if request.kind is RequestKind.ADD_OFFSETS else request.place
     after = begun(state, part)
     late = not rules.tv2 and request.meant != after.txn
-    return (Outcome(answer=Answer(), after=after, known="KB-04" if late else ""),)
+    return (AllowedOutcome(answer=ModelAnswer(), after=after, known="KB-04" if late else ""),)
 
 
-def _end(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
-    if state.phase is Phase.ABSENT or request.foreign:
+def _end(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
+    if state.phase is TransactionPhase.ABSENT or request.foreign:
         return (refused(Code.INVALID_PRODUCER_ID_MAPPING, state),)  # TXN-20
     return _end_tv2(state, request) if rules.tv2 else _end_tv1(state, request)
 
 
-def _end_tv1(state: State, request: Request) -> tuple[Outcome, ...]:
+def _end_tv1(state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """TXN-16, TXN-17, TXN-19."""
     if request.epoch != state.epoch:
         return (refused(Code.PRODUCER_FENCED, state),)
-    if state.phase is Phase.ONGOING:
+    if state.phase is TransactionPhase.ONGOING:
         after = ended(state, commit=request.commit, marker=state.epoch, epoch=state.epoch, last=state.last)
-        return (Outcome(answer=Answer(), after=after, known="KB-03" if request.meant != state.txn else ""),)
-    if state.phase is (Phase.COMMITTED if request.commit else Phase.ABORTED):
+        return (AllowedOutcome(answer=ModelAnswer(), after=after, known="KB-03" if request.meant != state.txn else ""),)
+    if state.phase is (TransactionPhase.COMMITTED if request.commit else TransactionPhase.ABORTED):
         return (refused(Code.NONE, state),)
     return (refused(Code.INVALID_TXN_STATE, state),)
 
 
-def _end_tv2(state: State, request: Request) -> tuple[Outcome, ...]:
+def _end_tv2(state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """TV2-05: the same epoch asks for a decision, the one before repeats a question."""
     current, repeats = request.epoch == state.epoch, request.epoch == state.epoch - 1
-    complete = state.phase in (Phase.COMMITTED, Phase.ABORTED)
+    complete = state.phase in (TransactionPhase.COMMITTED, TransactionPhase.ABORTED)
     if not current and not (repeats and complete):
         return (refused(Code.PRODUCER_FENCED, state),)
     if current:
-        if state.phase is not Phase.ONGOING and request.commit:
+        if state.phase is not TransactionPhase.ONGOING and request.commit:
             return (refused(Code.INVALID_TXN_STATE, state),)
         following = state.epoch + 1
         after = ended(state, commit=request.commit, marker=following, epoch=following, last=state.epoch)
-        return (Outcome(answer=Answer(epoch=following), after=after),)
-    if request.commit == (state.phase is Phase.COMMITTED):
-        return (Outcome(answer=Answer(epoch=state.epoch), after=state),)
+        return (AllowedOutcome(answer=ModelAnswer(epoch=following), after=after),)
+    if request.commit == (state.phase is TransactionPhase.COMMITTED):
+        return (AllowedOutcome(answer=ModelAnswer(epoch=state.epoch), after=state),)
     return (refused(Code.INVALID_TXN_STATE, state),)
 
 
-def ended(state: State, *, commit: bool, marker: int, epoch: int, last: int) -> State:
+def ended(state: ModelState, *, commit: bool, marker: int, epoch: int, last: int) -> ModelState:
     """A decision: one marker on every partition of the transaction, which then has none."""
     after = replace(
         state,
-        phase=Phase.COMMITTED if commit else Phase.ABORTED,
+        phase=TransactionPhase.COMMITTED if commit else TransactionPhase.ABORTED,
         epoch=epoch,
         last=last,
         settling=True,
         parts=frozenset(),
-        committed=state.committed | ({state.txn} if commit and state.phase is Phase.ONGOING else frozenset()),
+        committed=state.committed
+        | ({state.txn} if commit and state.phase is TransactionPhase.ONGOING else frozenset()),
     )
     for part in sorted(state.parts - {GROUP}):
         after = after.with_place(part, _marked(state.places[part], marker, state.txn))
@@ -158,24 +159,24 @@ def ended(state: State, *, commit: bool, marker: int, epoch: int, last: int) -> 
     return after
 
 
-def _marked(place: Place, marker: int, txn: int) -> Place:
+def _marked(place: ModelPartition, marker: int, txn: int) -> ModelPartition:
     # A marker of the same epoch leaves the batches known (TV1), one of a higher epoch makes them forgotten.
     known = place.batches if place.epoch == marker else ()
     return replace(place, epoch=marker, batches=known, open=False, log=(*place.log, (None, txn)), refused=None)
 
 
-def _expire(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def _expire(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     del request
     after = settled(aborted_by_coordinator(rules, state))
-    return (Outcome(answer=Answer(seen={"state": str(Phase.ABORTED)}), after=after),)
+    return (AllowedOutcome(answer=ModelAnswer(seen={"state": str(TransactionPhase.ABORTED)}), after=after),)
 
 
-def _look(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def _look(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     del rules, request
-    return (Outcome(answer=Answer(seen=visible(state)), after=state),)
+    return (AllowedOutcome(answer=ModelAnswer(seen=visible(state)), after=state),)
 
 
-def visible(state: State) -> dict[str, Any]:
+def visible(state: ModelState) -> dict[str, Any]:
     """What an observer must see: logs under both isolation levels, their ends, the offset, the coordinator's word."""
     told: dict[str, Any] = {"state": str(state.phase), "epoch": state.epoch}
     for index, place in enumerate(state.places):
@@ -191,17 +192,17 @@ def visible(state: State) -> dict[str, Any]:
     return told
 
 
-def _open(state: State, place: Place, txn: int) -> bool:
+def _open(state: ModelState, place: ModelPartition, txn: int) -> bool:
     return place.open and txn == state.txn
 
 
-_RULES: Mapping[Kind, Callable[[Rules, State, Request], tuple[Outcome, ...]]] = {
-    Kind.INIT: _init,
-    Kind.ADD: _add,
-    Kind.ADD_OFFSETS: _add,
-    Kind.PRODUCE: produce,
-    Kind.COMMIT_OFFSET: commit_offset,
-    Kind.END: _end,
-    Kind.EXPIRE: _expire,
-    Kind.LOOK: _look,
+_RULES: Mapping[RequestKind, Callable[[Rules, ModelState, ModelRequest], tuple[AllowedOutcome, ...]]] = {
+    RequestKind.INIT: _init,
+    RequestKind.ADD: _add,
+    RequestKind.ADD_OFFSETS: _add,
+    RequestKind.PRODUCE: produce,
+    RequestKind.COMMIT_OFFSET: commit_offset,
+    RequestKind.END: _end,
+    RequestKind.EXPIRE: _expire,
+    RequestKind.LOOK: _look,
 }

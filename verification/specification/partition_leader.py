@@ -15,20 +15,20 @@ from verification.specification.state import (
     LAST_SEQUENCE,
     NO_EPOCH,
     REMEMBERED,
-    Answer,
-    Batch,
-    Outcome,
-    Phase,
-    Place,
-    Request,
+    AllowedOutcome,
+    ModelAnswer,
+    ModelBatch,
+    ModelPartition,
+    ModelRequest,
+    ModelState,
     Rules,
-    State,
+    TransactionPhase,
 )
 from verification.specification.transaction import begun, refused
 from wire.codes import ErrorCode as Code
 
 
-def produce(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def produce(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """IDEMP-03 to IDEMP-13, TXN-22, TV2-03, TV2-06, TV2-07."""
     place = state.places[request.place]
     if _unasked(rules, request, opened=place.open, epoch=place.epoch):
@@ -45,12 +45,12 @@ def produce(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]
     return _appended(rules, state, request, verified=not known)
 
 
-def _unasked(rules: Rules, request: Request, *, opened: bool, epoch: int) -> bool:
+def _unasked(rules: Rules, request: ModelRequest, *, opened: bool, epoch: int) -> bool:
     """Whether a leader that has a transaction open takes a higher epoch for the same producer's, as before 4.0."""
     return opened and request.epoch > epoch and not request.foreign and not rules.since("4.0.0")
 
 
-def _joining(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def _joining(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """A higher epoch during a transaction: TXN-11 in spirit, for the coordinator never gave it to anybody.
 
     The leader may look at the sequence first, which appends nothing either.
@@ -62,24 +62,24 @@ def _joining(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...
     return (fenced, gap, replace(taken, after=replace(taken.after, tainted="EX-04"), known="EX-04"))
 
 
-def _verified(rules: Rules, state: State, request: Request, part: int, seen: int) -> Code:
+def _verified(rules: Rules, state: ModelState, request: ModelRequest, part: int, seen: int) -> Code:
     """What the leader is told by the coordinator, or says itself; `seen` is the epoch that it knows."""
-    if state.phase is Phase.ABSENT or request.foreign:
+    if state.phase is TransactionPhase.ABSENT or request.foreign:
         return Code.INVALID_PRODUCER_ID_MAPPING
     if request.epoch < seen or request.epoch != state.epoch:
         return Code.INVALID_PRODUCER_EPOCH
-    if rules.tv2 or (state.phase is Phase.ONGOING and part in state.parts):
+    if rules.tv2 or (state.phase is TransactionPhase.ONGOING and part in state.parts):
         return Code.NONE
     return Code.TRANSACTION_ABORTABLE
 
 
-def _appended(rules: Rules, state: State, request: Request, *, verified: bool) -> tuple[Outcome, ...]:
+def _appended(rules: Rules, state: ModelState, request: ModelRequest, *, verified: bool) -> tuple[AllowedOutcome, ...]:
     place = state.places[request.place]
     first, last = request.sequence, (request.sequence + len(request.values) - 1) & LAST_SEQUENCE
     again = [each for each in place.batches if (each.first, each.last) == (first, last)]
     if again and place.epoch == request.epoch:
         after = _remembering(state, request) if verified else state
-        return (Outcome(answer=Answer(offset=again[0].offset), after=after),)  # IDEMP-04
+        return (AllowedOutcome(answer=ModelAnswer(offset=again[0].offset), after=after),)  # IDEMP-04
     taken = _taken(rules, state, request, last)
     gap = refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, _remembering(state, request) if verified else state)
     if place.epoch == NO_EPOCH and first != 0:
@@ -92,7 +92,7 @@ def _appended(rules: Rules, state: State, request: Request, *, verified: bool) -
     return (taken, replace(gap, known=name)) if name else (taken,)
 
 
-def _shut_out(place: Place, request: Request, *, verified: bool) -> str:
+def _shut_out(place: ModelPartition, request: ModelRequest, *, verified: bool) -> str:
     """The defect by which the leader refuses the batch that is due, empty where it has no reason to."""
     if place.refused is None or request.sequence <= place.refused[1]:
         return ""
@@ -104,10 +104,10 @@ def _shut_out(place: Place, request: Request, *, verified: bool) -> str:
     return "" if verified else "EX-06"
 
 
-def _taken(rules: Rules, state: State, request: Request, last: int) -> Outcome:
+def _taken(rules: Rules, state: ModelState, request: ModelRequest, last: int) -> AllowedOutcome:
     place = state.places[request.place]
     offset = len(place.log)
-    batch = Batch(first=request.sequence, last=last, offset=offset)
+    batch = ModelBatch(first=request.sequence, last=last, offset=offset)
     before = place.batches if place.epoch == request.epoch else ()
     grown = replace(
         place,
@@ -118,12 +118,12 @@ def _taken(rules: Rules, state: State, request: Request, last: int) -> Outcome:
         refused=None,
     )
     late = not rules.tv2 and request.meant != state.txn
-    return Outcome(
-        answer=Answer(offset=offset), after=state.with_place(request.place, grown), known="KB-04" if late else ""
+    return AllowedOutcome(
+        answer=ModelAnswer(offset=offset), after=state.with_place(request.place, grown), known="KB-04" if late else ""
     )
 
 
-def _remembering(state: State, request: Request) -> State:
+def _remembering(state: ModelState, request: ModelRequest) -> ModelState:
     """The leader keeps the lowest sequence of the highest epoch that it could not append."""
     place = state.places[request.place]
     lowest = (request.epoch, request.sequence)
@@ -136,16 +136,18 @@ def _remembering(state: State, request: Request) -> State:
     return state.with_place(request.place, _forgetful(place, lowest))
 
 
-def _forgetful(place: Place, lowest: tuple[int, int]) -> Place:
+def _forgetful(place: ModelPartition, lowest: tuple[int, int]) -> ModelPartition:
     return replace(place, refused=lowest)
 
 
-def commit_offset(rules: Rules, state: State, request: Request) -> tuple[Outcome, ...]:
+def commit_offset(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
     """GRP-01, GRP-10, GRP-11, TV2-03: as a batch, but without sequences."""
     held = state.offset
     if _unasked(rules, request, opened=held.open, epoch=held.epoch):
         joined = replace(held, epoch=request.epoch, pending=request.offset)
-        taken = Outcome(answer=Answer(), after=replace(state, offset=joined, tainted="EX-04"), known="EX-04")
+        taken = AllowedOutcome(
+            answer=ModelAnswer(), after=replace(state, offset=joined, tainted="EX-04"), known="EX-04"
+        )
         return (refused(Code.INVALID_PRODUCER_EPOCH, state), taken)
     if not (held.open and held.epoch == request.epoch) or request.foreign:
         code = _verified(rules, state, request, GROUP, held.epoch)
@@ -156,4 +158,4 @@ def commit_offset(rules: Rules, state: State, request: Request) -> tuple[Outcome
     pending = replace(held, epoch=request.epoch, open=True, pending=request.offset)
     late = not rules.tv2 and request.meant != state.txn
     after = replace(state, offset=pending)
-    return (Outcome(answer=Answer(), after=after, known="KB-04" if late else ""),)
+    return (AllowedOutcome(answer=ModelAnswer(), after=after, known="KB-04" if late else ""),)

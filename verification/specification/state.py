@@ -22,7 +22,7 @@ REMEMBERED = 5
 LAST_SEQUENCE = 0x7FFF_FFFF
 
 
-class Phase(StrEnum):
+class TransactionPhase(StrEnum):
     """The state of a transactional id; the names are DescribeTransactions'."""
 
     ABSENT = "absent"
@@ -32,7 +32,7 @@ class Phase(StrEnum):
     ABORTED = "CompleteAbort"
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """What can be asked, waited for, or looked at."""
 
     INIT = "InitProducerId"
@@ -75,7 +75,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ModelBatch:
     """A batch that a leader remembers: its first and last sequence, and where it was appended."""
 
     first: int
@@ -84,7 +84,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ModelPartition:
     """A partition: its log as (value, transaction), markers without a value, and what its leader knows of the producer.
 
     `refused` is the (epoch, lowest sequence) of batches that the leader verified and did not append: it takes none
@@ -92,7 +92,7 @@ class Place:
     """
 
     epoch: int = NO_EPOCH
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[ModelBatch, ...] = ()
     open: bool = False
     log: tuple[tuple[str | None, int], ...] = ()
     refused: tuple[int, int] | None = None
@@ -118,20 +118,20 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ModelState:
     """The whole. `last` is the epoch that KIP-360 lets continue besides the current one.
 
     `txn` numbers transactions as they begin, `settling` says that markers may not be written yet, `tainted` names what
     was taken that may keep the transaction from ending, until it has ended all the same.
     """
 
-    phase: Phase = Phase.ABSENT
+    phase: TransactionPhase = TransactionPhase.ABSENT
     epoch: int = NO_EPOCH
     last: int = NO_EPOCH
     settling: bool = False
     txn: int = 0
     parts: frozenset[int] = frozenset()
-    places: tuple[Place, ...] = (Place(), Place())
+    places: tuple[ModelPartition, ...] = (ModelPartition(), ModelPartition())
     offset: Offset = field(default_factory=Offset)
     committed: frozenset[int] = frozenset()
     tainted: str = ""
@@ -139,21 +139,21 @@ class State:
     @property
     def meant(self) -> int:
         """The transaction that a request made now is about."""
-        return self.txn if self.phase is Phase.ONGOING else self.txn + 1
+        return self.txn if self.phase is TransactionPhase.ONGOING else self.txn + 1
 
-    def with_place(self, index: int, place: Place) -> State:
+    def with_place(self, index: int, place: ModelPartition) -> ModelState:
         """The same with another partition."""
         return replace(self, places=(*self.places[:index], place, *self.places[index + 1 :]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ModelRequest:
     """One request in the model's terms. `epoch` is -1 for an InitProducerId that continues nothing.
 
     `meant` is the transaction that it was made for, `foreign` says that it names another producer id.
     """
 
-    kind: Kind
+    kind: RequestKind
     epoch: int = NO_EPOCH
     foreign: bool = False
     place: int = 0
@@ -165,7 +165,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """What was answered: the code, the epoch and offset where there are any, and what was seen by a look.
 
     `trouble` says why there was no answer, or one about another producer id. A look is several requests: `api` is the
@@ -181,9 +181,9 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AllowedOutcome:
     """An answer that is allowed and the state after it. `known` names a defect or limitation that it shows."""
 
-    answer: Answer
-    after: State
+    answer: ModelAnswer
+    after: ModelState
     known: str = ""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from verification.specification.state import Answer, Outcome, Phase, State
+from verification.specification.state import AllowedOutcome, ModelAnswer, ModelState, TransactionPhase
 
 
-def begun(state: State, part: int) -> State:
+def begun(state: ModelState, part: int) -> ModelState:
     """A partition is part of the transaction, which begins where none is open; the one before is then complete."""
-    if state.phase is Phase.ONGOING:
+    if state.phase is TransactionPhase.ONGOING:
         return replace(state, parts=state.parts | {part})
     following = state.txn + 1
-    return replace(state, phase=Phase.ONGOING, settling=False, tainted="", txn=following, parts=frozenset({part}))
+    return replace(
+        state, phase=TransactionPhase.ONGOING, settling=False, tainted="", txn=following, parts=frozenset({part})
+    )
 
 
-def refused(code: int, state: State) -> Outcome:
+def refused(code: int, state: ModelState) -> AllowedOutcome:
     """An answer that changes nothing."""
-    return Outcome(answer=Answer(code=int(code)), after=state)
+    return AllowedOutcome(answer=ModelAnswer(code=int(code)), after=state)

@@ -15,15 +15,15 @@ from runner.explorer.broker import Broker, Lines
 from runner.explorer.execute import cut, perform
 from runner.explorer.exit_codes import TELLING_LEAST, doubtful, of_exploration, of_walk, thin
 from runner.explorer.explorer import FOLLOW_MOST, Explorer
-from runner.explorer.finding import Finding, Nature
+from runner.explorer.finding import Nature, WalkFinding
 from runner.explorer.generate import plan
-from runner.explorer.moves import SHORT_MS, Move, Plan, Send
+from runner.explorer.moves import SHORT_MS, Move, Send, WalkPlan
 from runner.explorer.parallel import explore
 from runner.explorer.replay import AGAIN_TRIES, RATE_TRIES, followed
 from runner.explorer.store import Flaky, UnfitPlanError, opened, read_plan, version, write_plan
-from runner.explorer.walk import ModelAnswerer, Walk
+from runner.explorer.walk import ModelBroker, Walk
 from tests.support.explorer_testbed import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
-from verification.specification.state import Answer, Kind, Request
+from verification.specification.state import ModelAnswer, ModelRequest, RequestKind
 from verification.vocabulary.verdict import ExitCode
 from wire.transaction_versions import TransactionVersion
 
@@ -41,8 +41,8 @@ def showing() -> tuple[int, ...]:
     )
 
 
-def _wrong() -> ModelAnswerer:
-    return ModelAnswerer(rules(TV1), aborted_data_shown)
+def _wrong() -> ModelBroker:
+    return ModelBroker(rules(TV1), aborted_data_shown)
 
 
 class Racy:
@@ -100,24 +100,29 @@ def test_what_was_seen_and_not_shown_again_is_no_acquittal(
     assert doubtful(store) == ([signature] if expected is ExitCode.INCONCLUSIVE else [])
 
 
-class Stuck(ModelAnswerer):
+class Stuck(ModelBroker):
     """The model, but a transaction stays in Prepare for ever."""
 
-    def settle(self) -> Answer:
+    def settle(self) -> ModelAnswer:
         """What the coordinator says after a long wait."""
-        return Answer(seen={"state": "PrepareCommit", "epoch": self.state.epoch})
+        return ModelAnswer(seen={"state": "PrepareCommit", "epoch": self.state.epoch})
 
 
 def test_a_wait_that_found_something_is_replayed_with_the_move_that_waited() -> None:
     """Moves behind the last request that mean nothing are no reason to lose the wait that showed it."""
     nothing = {"send": Send.REPLAY, "of": 99}
     made = moves(
-        (Kind.INIT, FRESH), (Kind.ADD, {}), (Kind.END, {}), (Kind.END, nothing), (Kind.LOOK, {}), (Kind.LOOK, {})
+        (RequestKind.INIT, FRESH),
+        (RequestKind.ADD, {}),
+        (RequestKind.END, {}),
+        (RequestKind.END, nothing),
+        (RequestKind.LOOK, {}),
+        (RequestKind.LOOK, {}),
     )
     walk = perform(made, rules(TV1), Stuck(rules(TV1)))
     assert walk.finding is not None
     assert walk.finding.nature is Nature.STUCK
-    kept = cut(Plan(1, TV1, 60_000, made), walk, walk.finding.signature)
+    kept = cut(WalkPlan(1, TV1, 60_000, made), walk, walk.finding.signature)
     assert kept == made[:5]
     assert perform(kept, rules(TV1), Stuck(rules(TV1))).signatures == walk.signatures
 
@@ -158,20 +163,22 @@ def test_a_look_that_comes_late_proves_nothing(monkeypatch: pytest.MonkeyPatch) 
         broker = Broker(lines, rules(TV1), name="a", topic="a", timeout_ms=SHORT_MS)
         monkeypatch.setattr(broker._looks, "everything", dict)
         broker._began_s -= late_s
-        assert broker.ask(Move(number=0, kind=Kind.LOOK), Request(kind=Kind.LOOK)) == Answer(seen={})
+        assert broker.ask(Move(number=0, kind=RequestKind.LOOK), ModelRequest(kind=RequestKind.LOOK)) == ModelAnswer(
+            seen={}
+        )
         assert broker.slow is slow
 
 
 # -- luck ----------------------------------------------------------------------------------------------------------
 
-MANY = moves(*((Kind.INIT, FRESH) for _ in range(6)))
+MANY = moves(*((RequestKind.INIT, FRESH) for _ in range(6)))
 
 
 def scripted(shows: Callable[[int, int], bool]) -> tuple[Callable[[Sequence[Move]], Walk], Walk]:
     """A replay that shows "it" by the number of moves and how often so many were played before; and a walk that does."""
     played: dict[int, int] = {}
     clean, wrong = Walk(rules(TV1)), Walk(rules(TV1))
-    wrong.finding = Finding(nature=Nature.OUTSIDE, signature="it", observed="", expected="")
+    wrong.finding = WalkFinding(nature=Nature.OUTSIDE, signature="it", observed="", expected="")
 
     def play(chosen: Sequence[Move]) -> Walk:
         before = played.get(len(chosen), 0)

@@ -14,99 +14,110 @@ from runner.explorer.execute import perform
 from runner.explorer.explorer import Explorer
 from runner.explorer.generate import plan
 from runner.explorer.known_findings import name_of
-from runner.explorer.moves import Epoch, Send, Sequence
+from runner.explorer.moves import Epoch, Send, SequenceChoice
 from runner.explorer.parallel import explore
 from runner.explorer.shared_state import SharedState
 from runner.explorer.store import opened, read_plan, write_plan
 from runner.explorer.testbed import BrokerTestbed, spec
-from runner.explorer.walk import ModelAnswerer, Walk
+from runner.explorer.walk import ModelBroker, Walk
 from suites.exploration.__main__ import main
 from tests.support.explorer_testbed import FRESH, SEEDS, moves, rules
 from tests.support.real_cluster import RELEASE, Launch, launcher
-from verification.specification.state import Answer, Kind, Phase
+from verification.specification.state import ModelAnswer, RequestKind, TransactionPhase
 from wire.messages import Definitions
 from wire.transaction_versions import TransactionVersion
 
 TV1, TV2 = TransactionVersion.TV1, TransactionVersion.TV2
 #: Sequences of the catalogue, and what brokers must answer: (code, epoch) or (code, None).
 LAWFUL: dict[
-    str, tuple[TransactionVersion, tuple[tuple[Kind, dict[str, object]], ...], list[tuple[int, int | None]]]
+    str, tuple[TransactionVersion, tuple[tuple[RequestKind, dict[str, object]], ...], list[tuple[int, int | None]]]
 ] = {
     "TXN-02, FENCE-01: a successor fences": (
         TV1,
         (
-            (Kind.INIT, FRESH),
-            (Kind.INIT, FRESH | {"who": 1}),
-            (Kind.ADD, {}),
-            (Kind.ADD_OFFSETS, {}),
-            (Kind.PRODUCE, {}),
-            (Kind.COMMIT_OFFSET, {}),
-            (Kind.END, {}),
-            (Kind.INIT, {}),
+            (RequestKind.INIT, FRESH),
+            (RequestKind.INIT, FRESH | {"who": 1}),
+            (RequestKind.ADD, {}),
+            (RequestKind.ADD_OFFSETS, {}),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.COMMIT_OFFSET, {}),
+            (RequestKind.END, {}),
+            (RequestKind.INIT, {}),
         ),
         [(0, 0), (0, 1), (90, None), (90, None), (47, None), (47, None), (90, None), (90, None)],
     ),
     "TXN-03: an initialisation aborts and ends two epochs above": (
         TV1,
-        ((Kind.INIT, FRESH), (Kind.ADD, {}), (Kind.INIT, FRESH | {"who": 1}), (Kind.PRODUCE, {})),
+        (
+            (RequestKind.INIT, FRESH),
+            (RequestKind.ADD, {}),
+            (RequestKind.INIT, FRESH | {"who": 1}),
+            (RequestKind.PRODUCE, {}),
+        ),
         [(0, 0), (0, None), (51, None), (0, 2), (47, None)],
     ),
     "TXN-05: who continues gets the same epoch again": (
         TV1,
         (
-            (Kind.INIT, FRESH),
-            (Kind.INIT, {}),
-            (Kind.INIT, {"send": Send.REPLAY, "of": 1}),
-            (Kind.INIT, {}),
-            (Kind.INIT, {"send": Send.REPLAY, "of": 1}),
+            (RequestKind.INIT, FRESH),
+            (RequestKind.INIT, {}),
+            (RequestKind.INIT, {"send": Send.REPLAY, "of": 1}),
+            (RequestKind.INIT, {}),
+            (RequestKind.INIT, {"send": Send.REPLAY, "of": 1}),
         ),
         [(0, 0), (0, 1), (0, 1), (0, 2), (90, None)],
     ),
     "TXN-17, TXN-22: TV1 ends, repeats, and needs its partitions": (
         TV1,
         (
-            (Kind.INIT, FRESH),
-            (Kind.END, {}),
-            (Kind.PRODUCE, {}),
-            (Kind.ADD, {}),
-            (Kind.PRODUCE, {}),
-            (Kind.END, {}),
-            (Kind.END, {}),
-            (Kind.END, {"commit": False}),
+            (RequestKind.INIT, FRESH),
+            (RequestKind.END, {}),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.ADD, {}),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.END, {}),
+            (RequestKind.END, {}),
+            (RequestKind.END, {"commit": False}),
         ),
         [(0, 0), (48, None), (120, None), (0, None), (0, None), (0, None), (0, None), (48, None)],
     ),
     "TV2-02, TV2-05, TV2-06: TV2 ends with the next epoch": (
         TV2,
         (
-            (Kind.INIT, FRESH),
-            (Kind.PRODUCE, {}),
-            (Kind.END, {}),
-            (Kind.PRODUCE, {"epoch": Epoch.STALE, "sequence": Sequence.NEXT}),
-            (Kind.END, {"send": Send.REPLAY, "of": 2}),
-            (Kind.END, {}),
-            (Kind.END, {"commit": False}),
-            (Kind.PRODUCE, {}),
-            (Kind.END, {"send": Send.REPLAY, "of": 2}),
+            (RequestKind.INIT, FRESH),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.END, {}),
+            (RequestKind.PRODUCE, {"epoch": Epoch.STALE, "sequence": SequenceChoice.NEXT}),
+            (RequestKind.END, {"send": Send.REPLAY, "of": 2}),
+            (RequestKind.END, {}),
+            (RequestKind.END, {"commit": False}),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.END, {"send": Send.REPLAY, "of": 2}),
         ),
         [(0, 0), (0, None), (0, 1), (47, None), (0, 1), (48, None), (0, 2), (0, None), (90, None)],
     ),
     "IDEMP-04, IDEMP-06, IDEMP-07: the leader knows its batches": (
         TV2,
         (
-            (Kind.INIT, FRESH),
-            (Kind.PRODUCE, {"sequence": Sequence.GAP}),
-            (Kind.PRODUCE, {"count": 2}),
-            (Kind.PRODUCE, {}),
-            (Kind.PRODUCE, {"sequence": Sequence.AGAIN, "back": 2}),
-            (Kind.PRODUCE, {"sequence": Sequence.LONGER}),
-            (Kind.PRODUCE, {}),
+            (RequestKind.INIT, FRESH),
+            (RequestKind.PRODUCE, {"sequence": SequenceChoice.GAP}),
+            (RequestKind.PRODUCE, {"count": 2}),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.PRODUCE, {"sequence": SequenceChoice.AGAIN, "back": 2}),
+            (RequestKind.PRODUCE, {"sequence": SequenceChoice.LONGER}),
+            (RequestKind.PRODUCE, {}),
         ),
         [(0, 0), (45, None), (0, None), (0, None), (0, None), (45, None), (0, None)],
     ),
     "TV2-14: a timed-out owner may abort, not commit": (
         TV2,
-        ((Kind.INIT, FRESH), (Kind.PRODUCE, {}), (Kind.EXPIRE, {}), (Kind.END, {}), (Kind.END, {"commit": False})),
+        (
+            (RequestKind.INIT, FRESH),
+            (RequestKind.PRODUCE, {}),
+            (RequestKind.EXPIRE, {}),
+            (RequestKind.END, {}),
+            (RequestKind.END, {"commit": False}),
+        ),
         [(0, 0), (0, None), (0, None), (48, None), (0, 1)],
     ),
 }
@@ -116,7 +127,7 @@ LAWFUL: dict[
 def test_the_model_answers_as_the_catalogue_says(name: str) -> None:
     """The expected outcomes of the catalogue's sequences are exactly its codes and epochs."""
     generation, sequence, expected = LAWFUL[name]
-    walk = perform(moves(*sequence), rules(generation), ModelAnswerer(rules(generation)))
+    walk = perform(moves(*sequence), rules(generation), ModelBroker(rules(generation)))
     told = [(int(each.answer.code), each.answer.epoch) for each in walk.steps if each.answer]
     assert told == expected
     assert walk.finding is None
@@ -134,26 +145,26 @@ def test_an_abort_of_the_coordinator_raises_the_epoch_by_release(
 ) -> None:
     """At level 2 of 4.0.0 an abort raises the epoch twice: its owner is fenced, and the epoch between is the last one."""
     sequence = moves(
-        (Kind.INIT, FRESH),
-        (Kind.PRODUCE, {}),
-        (Kind.EXPIRE, {}),
-        (Kind.END, {"commit": False}),
-        (Kind.INIT, {"who": 0}),
-        (Kind.INIT, {"epoch": Epoch.FUTURE}),
-        (Kind.INIT, FRESH | {"who": 1}),
+        (RequestKind.INIT, FRESH),
+        (RequestKind.PRODUCE, {}),
+        (RequestKind.EXPIRE, {}),
+        (RequestKind.END, {"commit": False}),
+        (RequestKind.INIT, {"who": 0}),
+        (RequestKind.INIT, {"epoch": Epoch.FUTURE}),
+        (RequestKind.INIT, FRESH | {"who": 1}),
     )
     old = rules(TV2, release)
-    walk = perform(sequence, old, ModelAnswerer(old))
+    walk = perform(sequence, old, ModelBroker(old))
     assert [(int(each.answer.code), each.answer.epoch) for each in walk.steps if each.answer] == expected
     assert walk.finding is None
 
 
-class Patient(ModelAnswerer):
+class Patient(ModelBroker):
     """The model, which is never waited for while a transaction is open: a real one would be waited for in vain."""
 
-    def settle(self) -> Answer:
+    def settle(self) -> ModelAnswer:
         """Only what ends is waited for."""
-        assert self.state.phase is not Phase.ONGOING
+        assert self.state.phase is not TransactionPhase.ONGOING
         return super().settle()
 
 

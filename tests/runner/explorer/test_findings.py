@@ -18,7 +18,7 @@ from runner.explorer.finding import Nature
 from runner.explorer.known_findings import NAMED, name_of
 from runner.explorer.moves import Epoch, Send
 from runner.explorer.store import opened, read_plan
-from runner.explorer.walk import Deviation, ModelAnswerer, Walk, step
+from runner.explorer.walk import Deviation, ModelBroker, Walk, step
 from tests.support.explorer_testbed import (
     FOUND,
     FRESH,
@@ -32,31 +32,31 @@ from tests.support.explorer_testbed import (
     stale_end_accepted,
     stale_init_aborts,
 )
-from verification.specification.state import Kind, Outcome, Phase, Request, State
+from verification.specification.state import AllowedOutcome, ModelRequest, ModelState, RequestKind, TransactionPhase
 from wire.transaction_versions import TransactionVersion
 
 TV1, TV2 = TransactionVersion.TV1, TransactionVersion.TV2
 Said = dict[str, Any]
 #: A late batch of the first transaction in the middle of the second, and the batch that is due then.
 LATE = moves(
-    (Kind.INIT, FRESH),
-    (Kind.PRODUCE, {}),
-    (Kind.END, {}),
-    (Kind.PRODUCE, {}),
-    (Kind.PRODUCE, {"send": Send.REPLAY, "of": 1}),
-    (Kind.PRODUCE, {}),
+    (RequestKind.INIT, FRESH),
+    (RequestKind.PRODUCE, {}),
+    (RequestKind.END, {}),
+    (RequestKind.PRODUCE, {}),
+    (RequestKind.PRODUCE, {"send": Send.REPLAY, "of": 1}),
+    (RequestKind.PRODUCE, {}),
 )
 
 
 def test_a_defect_is_named_only_on_the_releases_that_have_it() -> None:
     """What a late batch does to the open transaction has a name on 4.0, and is a new finding on later releases."""
     old, new = rules(TV2, "4.0.2"), rules(TV2, "4.3.1")
-    walk = perform(LATE, old, ModelAnswerer(old, due_batch_refused))
+    walk = perform(LATE, old, ModelBroker(old, due_batch_refused))
     assert (walk.finding, walk.known) == (None, ["EX-06"])
     assert lines(walk)[4].startswith(
         "A: Produce(epoch 0, partition 0, sequence 0, 1 records), the bytes of 2, on another"
     )
-    walk = perform(LATE, new, ModelAnswerer(new, due_batch_refused))
+    walk = perform(LATE, new, ModelBroker(new, due_batch_refused))
     assert walk.finding is not None
     assert (walk.finding.nature, walk.known) == (Nature.HARMED, [])
     assert name_of(walk.finding.signature, "4.3.1") == ""
@@ -68,8 +68,13 @@ def test_a_transaction_that_cannot_end_is_told_by_what_it_took() -> None:
     signature = "TV1: after EndTxn(current epoch, commit) the coordinator says PrepareCommit"
     assert name_of(f"{signature} after EX-04", "3.9.2") == "EX-04"
     assert name_of(f"{signature} after EX-04", "4.3.1") == name_of(signature, "3.9.2") == ""
-    future = moves((Kind.INIT, FRESH), (Kind.ADD, {}), (Kind.PRODUCE, {}), (Kind.PRODUCE, {"epoch": Epoch.FUTURE}))
-    joins = perform(future, old, ModelAnswerer(old, joining))
+    future = moves(
+        (RequestKind.INIT, FRESH),
+        (RequestKind.ADD, {}),
+        (RequestKind.PRODUCE, {}),
+        (RequestKind.PRODUCE, {"epoch": Epoch.FUTURE}),
+    )
+    joins = perform(future, old, ModelBroker(old, joining))
     assert (joins.known, joins.state.tainted) == (["EX-04"], "EX-04")
 
 
@@ -80,12 +85,12 @@ def test_a_planted_answer_is_found_and_shrunk_to_its_script(tmp_path: Path) -> N
     assert (found.shown, found.tries, found.name) == (10, 10, "")
     kinds = [each["kind"] for each in found.moves]
     # Two initialisations make an epoch stale, and a partition opens the transaction.
-    assert sorted(kinds) == sorted([Kind.INIT, Kind.INIT, found.moves[2]["kind"], Kind.END])
-    assert found.moves[2]["kind"] in (Kind.ADD, Kind.ADD_OFFSETS)
+    assert sorted(kinds) == sorted([RequestKind.INIT, RequestKind.INIT, found.moves[2]["kind"], RequestKind.END])
+    assert found.moves[2]["kind"] in (RequestKind.ADD, RequestKind.ADD_OFFSETS)
     assert found.script[4].startswith("an answer outside the allowed set: observed NONE (0)")
     assert found.signature in (tmp_path / "findings.md").read_text(encoding="utf-8")
     again = read_plan(next((tmp_path / "findings").glob(f"*{found.slug}.json")))
-    walk = perform(again.moves, rules(TV1), ModelAnswerer(rules(TV1), stale_end_accepted))
+    walk = perform(again.moves, rules(TV1), ModelBroker(rules(TV1), stale_end_accepted))
     assert found.signature in walk.signatures
 
 
@@ -98,9 +103,9 @@ def test_visible_data_that_the_model_forbids_is_found(tmp_path: Path) -> None:
         "TV1 CompleteAbort: look -> differs in committed after EndTxn(current epoch, abort)"
     )
     kinds = [each["kind"] for each in found.moves]
-    assert kinds[0] == Kind.INIT
-    assert kinds[-1] == Kind.LOOK
-    assert Kind.PRODUCE in kinds
+    assert kinds[0] == RequestKind.INIT
+    assert kinds[-1] == RequestKind.LOOK
+    assert RequestKind.PRODUCE in kinds
     assert len(kinds) <= 5
 
 
@@ -130,7 +135,7 @@ def test_what_does_not_appear_again_is_fleeting(tmp_path: Path) -> None:
 def _only_the_first() -> Callable[[int], Deviation | None]:
     told: list[int] = []
 
-    def deviation(state: State, request: Request, outcome: Outcome) -> Outcome | None:
+    def deviation(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
         wrong = None if told else aborted_data_shown(state, request, outcome)
         if wrong is not None and wrong.answer != outcome.answer:
             told.append(1)
@@ -221,8 +226,8 @@ def looked(says: dict[str, list[Said]]) -> Walk:
     """A walk of an initialisation and a look, which is answered like this."""
     lines = Lines(client=None, instances=[], other=None, eye=Eye(says))  # type: ignore[arg-type]
     broker = Broker(lines, rules(TV1), name="x", topic="x", timeout_ms=60_000)
-    walk, answers = Walk(rules(TV1)), ModelAnswerer(rules(TV1))
-    start, look = moves((Kind.INIT, FRESH), (Kind.LOOK, {}))
+    walk, answers = Walk(rules(TV1)), ModelBroker(rules(TV1))
+    start, look = moves((RequestKind.INIT, FRESH), (RequestKind.LOOK, {}))
     step(walk, start, answers)
     step(walk, look, broker)
     return walk
@@ -267,12 +272,12 @@ def test_what_a_future_epoch_did_does_not_name_what_follows() -> None:
     )
     old = rules(TV1, "3.9.2")
     ended = moves(
-        (Kind.INIT, FRESH),
-        (Kind.ADD, {}),
-        (Kind.PRODUCE, {}),
-        (Kind.PRODUCE, {"epoch": Epoch.FUTURE}),
-        (Kind.INIT, FRESH | {"who": 1}),
+        (RequestKind.INIT, FRESH),
+        (RequestKind.ADD, {}),
+        (RequestKind.PRODUCE, {}),
+        (RequestKind.PRODUCE, {"epoch": Epoch.FUTURE}),
+        (RequestKind.INIT, FRESH | {"who": 1}),
     )
-    assert perform(ended[:4], old, ModelAnswerer(old, joining)).state.tainted == "EX-04"
-    walk = perform(ended, old, ModelAnswerer(old, joining))
-    assert (walk.finding, walk.state.phase, walk.state.tainted) == (None, Phase.EMPTY, "")
+    assert perform(ended[:4], old, ModelBroker(old, joining)).state.tainted == "EX-04"
+    walk = perform(ended, old, ModelBroker(old, joining))
+    assert (walk.finding, walk.state.phase, walk.state.tainted) == (None, TransactionPhase.EMPTY, "")
