@@ -9,10 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fixtures.waiting import LOOK_EVERY_S
-from runner.explorer.observe import Looks
+from runner.explorer.moves import PRODUCERS
+from runner.explorer.observe import WalkObserver
+from runner.protocol.toolkit.context import NOT_NOW
+from runner.protocol.toolkit.inspector import COMPLETE, COMPLETE_WITHIN_S
+from runner.protocol.toolkit.producer import PRODUCE_TIMEOUT_MS, base_offset
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.specification.state import NO_EPOCH, ModelAnswer, ModelRequest, RequestKind, Rules
@@ -28,81 +33,69 @@ from wire.transaction_versions import AT_MOST
 if TYPE_CHECKING:
     from runner.explorer.moves import Move
 
-#: A topic or a coordinator that was just made is known everywhere within milliseconds.
-NOT_READY = frozenset(
-    {
-        Code.COORDINATOR_LOAD_IN_PROGRESS,
-        Code.COORDINATOR_NOT_AVAILABLE,
-        Code.NOT_COORDINATOR,
-        Code.UNKNOWN_TOPIC_OR_PARTITION,
-        Code.NOT_LEADER_OR_FOLLOWER,
-    }
-)
+#: A new topic or coordinator is known everywhere within milliseconds. A transaction that still completes is an answer.
+NOT_READY = NOT_NOW - {Code.CONCURRENT_TRANSACTIONS} | {Code.UNKNOWN_TOPIC_OR_PARTITION}
 READY_WITHIN_S = 10.0
-#: Markers are written within a round trip; the rest is for a machine under heavy load.
-COMPLETE_WITHIN_S = 15.0
-COMPLETE = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
-#: So far is a producer id away that nobody was given.
+#: The distance from the walk's producer id to a foreign one, which no producer has.
 FOREIGN = 1_000_000
-INSTANCES = 4
 #: A walk with a short timeout that was slower than this share of it proves nothing.
 SLOW_SHARE = 0.6
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Lines:
-    """The connections of all walks: one per instance, one for what is sent again, one to look."""
+class WalkConnections:
+    """The connections that walks send on: one per instance, and one for requests that are sent again."""
 
-    client: Client
     instances: list[Connection]
     other: Connection
-    eye: Connection
 
     @classmethod
-    def open(cls, client: Client, broker: int) -> Lines:
+    def open(cls, client: Client, broker: int) -> WalkConnections:
         """Open them."""
-        lines = [client.open(broker) for _ in range(INSTANCES + 2)]
-        return cls(client=client, instances=lines[:INSTANCES], other=lines[-2], eye=lines[-1])
+        opened = [client.open(broker) for _ in range(PRODUCERS + 1)]
+        return cls(instances=opened[:PRODUCERS], other=opened[-1])
 
     @property
     def ended(self) -> bool:
         """Whether one of them cannot be used any more."""
-        return any(each.closed for each in (*self.instances, self.other, self.eye))
+        return any(each.closed for each in (*self.instances, self.other))
 
     def close(self) -> None:
         """Close them all."""
-        for each in (*self.instances, self.other, self.eye):
+        for each in (*self.instances, self.other):
             each.close()
 
 
 class Broker:
     """One walk's requests; `name` is its transactional id and group, `topic` has its two partitions."""
 
-    def __init__(self, lines: Lines, rules: Rules, *, name: str, topic: str, timeout_ms: int) -> None:
+    def __init__(
+        self, client: Client, connections: WalkConnections, rules: Rules, *, name: str, topic: str, timeout_ms: int
+    ) -> None:
         self.recording = ScriptRecorder()
         self.slow = False
-        self._lines, self._rules, self._name, self._topic = lines, rules, name, topic
+        self._connections, self._rules, self._name, self._topic = connections, rules, name, topic
         self._timeout_ms = timeout_ms
         self._id: int | None = None
         self._frames: dict[int, Frame] = {}
         self._began_s = time.monotonic()
-        self._looks = Looks(lines.eye, lines.client, name=name, topic=topic)
+        self._observer = WalkObserver(client, name=name, topic=topic)
 
     # -- the answerer's part -----------------------------------------------------------------------------------
 
     def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """Send one request and wait for its answer."""
         if request.kind is RequestKind.LOOK:
-            answer = self._seen(self._looks.everything)
+            answer = self._seen(self._observer.everything)
             self._note(request.kind, answer)
             return answer
         if request.kind is RequestKind.EXPIRE:
             return self._seen(self._expired)
         replayed = move.send == "replay"
-        line = self._lines.other if replayed else self._lines.instances[move.who]
-        frame = self._frames.get(move.of if replayed else move.number) or self._made(move, request, line)
+        connection = self._connections.other if replayed else self._connections.instances[move.who]
+        frame = self._frames.get(move.of if replayed else move.number) or self._made(move, request, connection)
         end_s = time.monotonic() + READY_WITHIN_S
-        while (answered := self._exchange(frame, line, move)).body is not None:
+        while (answered := self._exchange(frame, connection, move)).body is not None:
             answer = self._read(request.kind, answered)
             self._note(request.kind, answer)
             if answer.code not in NOT_READY or time.monotonic() > end_s:
@@ -112,32 +105,26 @@ class Broker:
 
     def hold(self, move: Move, request: ModelRequest) -> None:
         """Encode a request for later."""
-        self._made(move, request, self._lines.instances[move.who])
+        self._made(move, request, self._connections.instances[move.who])
 
     def settle(self) -> ModelAnswer:
         """Wait until the coordinator has completed the transaction."""
-
-        def complete() -> dict[str, Any]:
-            end_s = time.monotonic() + COMPLETE_WITHIN_S
-            while (seen := self._looks.coordinator())["state"] not in COMPLETE and time.monotonic() < end_s:
-                time.sleep(0.001)  # a completion takes about as long
-            return seen
-
-        return self._seen(complete)
+        # A completion takes about a millisecond.
+        return self._seen(partial(self._completed, within_s=COMPLETE_WITHIN_S, every_s=0.001))
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def _made(self, move: Move, request: ModelRequest, line: Connection) -> Frame:
+    def _made(self, move: Move, request: ModelRequest, connection: Connection) -> Frame:
         api = str(request.kind)
-        version = line.version_for(api, at_most=AT_MOST[self._rules.generation].get(api, 0x7FFF))
-        self._frames[move.number] = frame = line.request(api, _BODIES[request.kind](self, request), version)
+        version = connection.version_for(api, at_most=AT_MOST[self._rules.generation].get(api, 0x7FFF))
+        self._frames[move.number] = frame = connection.request(api, _BODIES[request.kind](self, request), version)
         return frame
 
-    def _exchange(self, frame: Frame, line: Connection, move: Move) -> Response:
-        where = f"instance {move.who}" if line is not self._lines.other else "another connection"
+    def _exchange(self, frame: Frame, connection: Connection, move: Move) -> Response:
+        where = f"instance {move.who}" if connection is not self._connections.other else "another connection"
         begun = self.recording.begin(frame.api, frame.version, where, frame.body)
         try:
-            return self.recording.answered(begun, line.receive(line.send(frame)))
+            return self.recording.answered(begun, connection.receive(connection.send(frame)))
         except WireError as error:
             return self.recording.answered(begun, error)
 
@@ -176,7 +163,7 @@ class Broker:
             transactional=True,
         )
         data = [{"Name": self._topic, "PartitionData": [{"Index": request.place, "Records": batch}]}]
-        return {"TransactionalId": self._name, "Acks": -1, "TimeoutMs": 10_000, "TopicData": data}
+        return {"TransactionalId": self._name, "Acks": -1, "TimeoutMs": PRODUCE_TIMEOUT_MS, "TopicData": data}
 
     def commit_offset(self, request: ModelRequest) -> Body:
         """TxnOffsetCommit in the form that names no member."""
@@ -204,7 +191,7 @@ class Broker:
         if code or kind in (RequestKind.ADD, RequestKind.ADD_OFFSETS, RequestKind.COMMIT_OFFSET):
             return ModelAnswer(code=code)
         if kind is RequestKind.PRODUCE:
-            return ModelAnswer(offset=answered["Responses"][0]["PartitionResponses"][0]["BaseOffset"])
+            return ModelAnswer(offset=base_offset(answered))
         body = answered.body or {}
         if body.get("ProducerId", -1) < 0:
             return ModelAnswer()
@@ -214,23 +201,26 @@ class Broker:
         return ModelAnswer(epoch=body["ProducerEpoch"], trouble=trouble)
 
     def _seen(self, look: Callable[[], dict[str, Any]]) -> ModelAnswer:
-        end_s = time.monotonic() + READY_WITHIN_S
-        while True:
-            try:
-                return ModelAnswer(seen=look())
-            except BrokerError as error:
-                if error.code not in NOT_READY or time.monotonic() > end_s:
-                    return ModelAnswer(code=error.code, api=error.what.partition(" ")[0])
-            except WireError as error:
-                return ModelAnswer(trouble=f"no answer ({type(error).__name__})")
-            time.sleep(LOOK_EVERY_S / 2)
+        """The answer that a look is; a code that the client was given until it gave up is no silence."""
+        try:
+            return ModelAnswer(seen=look())
+        except WireError as error:
+            refusal = error if isinstance(error, BrokerError) else error.__cause__
+            if isinstance(refusal, BrokerError):
+                return ModelAnswer(code=refusal.code, api=refusal.what.partition(" ")[0])
+            return ModelAnswer(trouble=f"no answer ({type(error).__name__})")
+
+    def _completed(self, *, within_s: float, every_s: float) -> dict[str, Any]:
+        """Wait until nothing of the transaction is left to do; the coordinator's state that was seen last."""
+        end_s = time.monotonic() + within_s
+        while (seen := self._observer.coordinator())["state"] not in COMPLETE and time.monotonic() < end_s:
+            time.sleep(every_s)
+        return seen
 
     def _expired(self) -> dict[str, Any]:
-        end_s = time.monotonic() + COMPLETE_WITHIN_S + self._timeout_ms / 1000
-        while (state := self._looks.coordinator()["state"]) not in COMPLETE and time.monotonic() < end_s:
-            time.sleep(LOOK_EVERY_S / 2)
+        seen = self._completed(within_s=COMPLETE_WITHIN_S + self._timeout_ms / 1000, every_s=LOOK_EVERY_S / 2)
         self._began_s = time.monotonic()
-        return {"state": state}
+        return {"state": seen["state"]}
 
     def _note(self, kind: RequestKind, answer: ModelAnswer) -> None:
         """Whether the coordinator may have aborted by itself what the walk believes to be open."""

@@ -16,6 +16,7 @@ from wire.transaction_versions import TransactionVersion
 
 #: Rival instances of the transactional id; one more takes over at the end.
 INSTANCES = 3
+PRODUCERS = INSTANCES + 1
 #: The transaction timeout of most walks, and of those in which one is waited for.
 LONG_MS, SHORT_MS = 60_000, 2_000
 #: transaction.max.timeout.ms of brokers that were told nothing.
@@ -79,7 +80,7 @@ class Move:
 #: The numbers that a move may have: there are so many instances (the owner is -1), partitions and remembered batches.
 _NUMBERS: Mapping[str, range] = {
     "number": range(10_000),
-    "who": range(-1, INSTANCES + 1),
+    "who": range(-1, PRODUCERS),
     "place": range(len(ModelState().places)),
     "back": range(1, REMEMBERED + 1),
     "count": range(1, 101),

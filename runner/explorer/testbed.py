@@ -9,7 +9,7 @@ from chaos.cluster import Site
 from fixtures.closing import Closing
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
-from runner.explorer.broker import Broker, Lines
+from runner.explorer.broker import Broker, WalkConnections
 from runner.explorer.observe import PLACES
 from verification.specification.state import Rules
 from wire.client import Client
@@ -47,18 +47,17 @@ class BrokerTestbed(Closing):
         self._walks = 0
         self._ready: list[str] = []
         self._used: list[str] = []
-        # Both internal topics exist once somebody has asked for a coordinator.
+        # Both internal topics exist once a coordinator was asked for.
         for kind in CoordinatorType:
             broker = self.client.find_coordinator(self._name, kind)
         self._broker = broker
-        self._lines = Lines.open(self.client, broker)
-        connection = self._lines.eye
-        self.level = connection.features.get("transaction.version", 0)
+        self._connections = WalkConnections.open(self.client, broker)
+        self.level = self.client.connection().features.get("transaction.version", 0)
         self.generations = tuple(each for each in TransactionVersion if self._offers(each))
 
     def _offers(self, generation: TransactionVersion) -> bool:
         """Whether the brokers have its requests, and the cluster's level allows them."""
-        versions, keys = self._lines.eye.versions, self.client.definitions.api_key
+        versions, keys = self.client.connection().versions, self.client.definitions.api_key
         offered = all(versions.get(keys(api), (0, -1))[1] >= least for api, least in AT_LEAST[generation].items())
         return offered and (generation is TransactionVersion.TV1 or self.level >= 2)
 
@@ -68,12 +67,12 @@ class BrokerTestbed(Closing):
 
     def broker(self, rules: Rules, *, timeout_ms: int) -> Broker:
         """The answerer of one walk."""
-        if self._lines.ended:
-            self._lines.close()
-            self._lines = Lines.open(self.client, self._broker)
+        if self._connections.ended:
+            self._connections.close()
+            self._connections = WalkConnections.open(self.client, self._broker)
         self._walks += 1
         name = f"{self._name}-{self._walks}"
-        return Broker(self._lines, rules, name=name, topic=self._topic(), timeout_ms=timeout_ms)
+        return Broker(self.client, self._connections, rules, name=name, topic=self._topic(), timeout_ms=timeout_ms)
 
     def _topic(self) -> str:
         if not self._ready:
@@ -88,5 +87,5 @@ class BrokerTestbed(Closing):
 
     def close(self) -> None:
         """Close every connection."""
-        self._lines.close()
+        self._connections.close()
         self.client.close()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from runner.explorer.finding import WalkContext, WalkFinding, what
+from runner.explorer.moves import PRODUCERS
 from runner.explorer.requests import resolved
 from verification.specification.coordinator import BUSY, allowed, settled, visible
 from verification.specification.state import (
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from runner.explorer.moves import Move
     from runner.protocol.toolkit.script_recorder import ScriptRecorder
     from wire.transaction_versions import TransactionVersion
-
-#: Instances that can be told an epoch: the rivals, and the one that takes over at the end.
-TELLABLE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +79,7 @@ class Walk:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.state = ModelState()
-        self.told = [NO_EPOCH] * TELLABLE
+        self.told = [NO_EPOCH] * PRODUCERS
         self.frames: dict[int, ModelRequest] = {}
         self.steps: list[WalkStep] = []
         self.finding: WalkFinding | None = None

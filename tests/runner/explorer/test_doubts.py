@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.explorer.broker import Broker, Lines
+from runner.explorer.broker import Broker, WalkConnections
 from runner.explorer.execute import cut, perform
 from runner.explorer.exit_codes import TELLING_LEAST, doubtful, of_exploration, of_walk, thin
 from runner.explorer.explorer import FOLLOW_MOST, Explorer
@@ -158,10 +158,10 @@ def test_one_slow_walk_proves_nothing(slow: bool, expected: ExitCode) -> None:
 def test_a_look_that_comes_late_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the model has open the coordinator may have aborted by itself, and a look shows that."""
     unused: Any = None
-    lines = Lines(client=unused, instances=[], other=unused, eye=unused)
+    connections = WalkConnections(instances=[], other=unused)
     for late_s, slow in ((0.0, False), (SHORT_MS / 1000, True)):
-        broker = Broker(lines, rules(TV1), name="a", topic="a", timeout_ms=SHORT_MS)
-        monkeypatch.setattr(broker._looks, "everything", dict)
+        broker = Broker(unused, connections, rules(TV1), name="a", topic="a", timeout_ms=SHORT_MS)
+        monkeypatch.setattr(broker._observer, "everything", dict)
         broker._began_s -= late_s
         assert broker.ask(Move(number=0, kind=RequestKind.LOOK), ModelRequest(kind=RequestKind.LOOK)) == ModelAnswer(
             seen={}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from runner.explorer import findings_page
-from runner.explorer.broker import Broker, Lines
+from runner.explorer.broker import Broker, WalkConnections
 from runner.explorer.describe import lines
 from runner.explorer.execute import perform
 from runner.explorer.finding import Nature
@@ -33,7 +34,10 @@ from tests.support.explorer_testbed import (
     stale_init_aborts,
 )
 from verification.specification.state import AllowedOutcome, ModelRequest, ModelState, RequestKind, TransactionPhase
+from wire.client import Client
+from wire.deadline import Deadline
 from wire.transaction_versions import TransactionVersion
+from wire.values import CoordinatorType, TopicPartition
 
 TV1, TV2 = TransactionVersion.TV1, TransactionVersion.TV2
 Said = dict[str, Any]
@@ -195,37 +199,55 @@ def test_the_page_says_how_long_each_release_was_explored(tmp_path: Path) -> Non
     assert text.count("How long each release") == 1
 
 
-PARTITION = {"ErrorCode": 0, "HighWatermark": 0, "LastStableOffset": 0, "Records": b"", "AbortedTransactions": []}
-#: What a look asks, and lawful answers to it.
+#: What a look asks, and expected answers to it where both partitions are empty.
 ANSWERS: dict[str, Said] = {
     "DescribeTransactions": {"TransactionStates": [{"ErrorCode": 0, "TransactionState": "Empty", "ProducerEpoch": 0}]},
-    "Fetch": {"Responses": [{"Partitions": [PARTITION | {"PartitionIndex": index} for index in (0, 1)]}]},
-    "OffsetFetch": {"ErrorCode": 0, "Topics": [{"Partitions": [{"ErrorCode": 0, "CommittedOffset": -1}]}]},
+    "ListOffsets": {
+        "Topics": [
+            {
+                "Name": "x",
+                "Partitions": [{"PartitionIndex": index, "ErrorCode": 0, "Offset": 0} for index in (0, 1)],
+            }
+        ]
+    },
+    "OffsetFetch": {
+        "ErrorCode": 0,
+        "Topics": [
+            {
+                "Name": "x",
+                "Partitions": [{"PartitionIndex": 0, "ErrorCode": 0, "CommittedOffset": -1, "Metadata": ""}],
+            }
+        ],
+    },
 }
 
 
-@dataclass
-class Eye:
-    """A connection over which looks are answered, in order; the last answer stays."""
+class AnsweredClient(Client):
+    """A client whose calls are answered from a table, in order; the last answer stays. Broker 1 leads everything."""
 
-    says: dict[str, list[Said]]
+    def __init__(self, says: dict[str, list[Said]]) -> None:
+        self.says, self.timeout_s, self.attempt_s = says, 0.2, 0.2
 
-    def version_for(self, api: str, *, at_most: int) -> int:
-        """Any."""
-        del api
-        return at_most
+    def find_coordinator(self, key: str, kind: CoordinatorType, deadline: Deadline | None = None) -> int:
+        return 1
 
-    def call(self, api: str, body: object, version: int | None = None) -> Said:
-        """The next answer."""
-        del body, version
+    def leaders(
+        self, partitions: Iterable[TopicPartition], deadline: Deadline | None = None
+    ) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 1)
+
+    def connection(self, broker: int | None = None, deadline: Deadline | None = None) -> Any:
+        return SimpleNamespace(version_for=lambda *_, at_most: at_most)
+
+    def call(self, api: str, body: object, *_: object, **__: object) -> Said:
         several = self.says.get(api) or [ANSWERS[api]]
         return several.pop(0) if len(several) > 1 else several[0]
 
 
 def looked(says: dict[str, list[Said]]) -> Walk:
     """A walk of an initialisation and a look, which is answered like this."""
-    lines = Lines(client=None, instances=[], other=None, eye=Eye(says))  # type: ignore[arg-type]
-    broker = Broker(lines, rules(TV1), name="x", topic="x", timeout_ms=60_000)
+    connections = WalkConnections(instances=[], other=None)  # type: ignore[arg-type]
+    broker = Broker(AnsweredClient(says), connections, rules(TV1), name="x", topic="x", timeout_ms=60_000)
     walk, answers = Walk(rules(TV1)), ModelBroker(rules(TV1))
     start, look = moves((RequestKind.INIT, FRESH), (RequestKind.LOOK, {}))
     step(walk, start, answers)
@@ -235,11 +257,16 @@ def looked(says: dict[str, list[Said]]) -> Walk:
 
 def test_a_refused_look_keeps_its_code() -> None:
     """UNKNOWN_SERVER_ERROR of whatever a look asks is told as such, with its request; no code is taken for silence."""
-    offset: Said = {"ErrorCode": 0, "Topics": [{"Partitions": [{"ErrorCode": -1, "CommittedOffset": -1}]}]}
+    offset: Said = {
+        "ErrorCode": 0,
+        "Topics": [{"Name": "x", "Partitions": [{"PartitionIndex": 0, "ErrorCode": -1, "CommittedOffset": -1}]}],
+    }
+    ends: Said = {"Topics": [{"Name": "x", "Partitions": [{"PartitionIndex": 0, "ErrorCode": -1, "Offset": -1}]}]}
     state: Said = {"TransactionStates": [{"ErrorCode": -1}]}
     assert looked({}).finding is None
     for says, api in (
         ({"OffsetFetch": [offset]}, "OffsetFetch"),
+        ({"ListOffsets": [ends]}, "ListOffsets"),
         ({"DescribeTransactions": [state]}, "DescribeTransactions"),
     ):
         finding = looked(says).finding
@@ -255,6 +282,22 @@ def test_a_refused_look_keeps_its_code() -> None:
         Nature.OUTSIDE,
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53) to DescribeTransactions",
     )
+
+
+def test_a_pending_offset_is_seen() -> None:
+    """UNSTABLE_OFFSET_COMMIT where only stable offsets were asked for says that one is pending, and is no refusal."""
+    pending: Said = {"ErrorCode": 0, "Topics": [{"Name": "x", "Partitions": [{"PartitionIndex": 0, "ErrorCode": 88}]}]}
+    finding = looked({"OffsetFetch": [ANSWERS["OffsetFetch"], pending]}).finding
+    assert finding is not None
+    assert "look -> differs in offset pending" in finding.signature
+
+
+def test_a_look_that_is_refused_for_too_long_keeps_its_code() -> None:
+    """The client asks again until its deadline; the last code is then the answer, and not the passed deadline."""
+    loading: Said = {"TransactionStates": [{"ErrorCode": 14}]}
+    finding = looked({"DescribeTransactions": [loading]}).finding
+    assert finding is not None
+    assert finding.observed == "COORDINATOR_LOAD_IN_PROGRESS (14) to DescribeTransactions"
 
 
 def test_a_look_that_comes_too_early_is_made_again() -> None:
