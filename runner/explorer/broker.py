@@ -1,7 +1,7 @@
-"""The broker as the answerer of a walk: requests by the protocol's names, over connections that walks share.
+"""Sends the requests of a walk to a broker and reads its answers, over connections that walks share.
 
-One broker leads and coordinates everything. Answers that say that it is not ready yet are asked for again, within
-bounds; all other answers are the walk's. Every exchange is recorded as it is made.
+One broker leads and coordinates everything. A request that it is not ready for is sent again, within bounds; every other
+answer is the walk's. Every exchange is recorded as it is made.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from wire.transaction_versions import AT_MOST
 if TYPE_CHECKING:
     from runner.explorer.moves import Move
 
-#: A new topic or coordinator is known everywhere within milliseconds. A transaction that still completes is an answer.
+#: Codes after which a request is sent again: a new topic or coordinator is known everywhere within milliseconds. That a
+#: transaction still completes is an answer of the walk.
 NOT_READY = NOT_NOW - {Code.CONCURRENT_TRANSACTIONS} | {Code.UNKNOWN_TOPIC_OR_PARTITION}
 READY_WITHIN_S = 10.0
 #: The distance from the walk's producer id to a foreign one, which no producer has.
@@ -81,7 +82,7 @@ class Broker:
         self._began_s = time.monotonic()
         self._observer = WalkObserver(client, name=name, topic=topic)
 
-    # -- the answerer's part -----------------------------------------------------------------------------------
+    # -- the answerer ------------------------------------------------------------------------------------------
 
     def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """Send one request and wait for its answer."""
@@ -201,7 +202,10 @@ class Broker:
         return ModelAnswer(epoch=body["ProducerEpoch"], trouble=trouble)
 
     def _seen(self, look: Callable[[], dict[str, Any]]) -> ModelAnswer:
-        """The answer that a look is; a code that the client was given until it gave up is no silence."""
+        """Look, and give the result as an answer.
+
+        The client asks again until its deadline. An error code that it then received last is the answer.
+        """
         try:
             return ModelAnswer(seen=look())
         except WireError as error:
@@ -211,7 +215,7 @@ class Broker:
             return ModelAnswer(trouble=f"no answer ({type(error).__name__})")
 
     def _completed(self, *, within_s: float, every_s: float) -> dict[str, Any]:
-        """Wait until nothing of the transaction is left to do; the coordinator's state that was seen last."""
+        """Wait until the transaction is complete; the state and epoch that the coordinator had last."""
         end_s = time.monotonic() + within_s
         while (seen := self._observer.coordinator())["state"] not in COMPLETE and time.monotonic() < end_s:
             time.sleep(every_s)
@@ -223,11 +227,11 @@ class Broker:
         return {"state": seen["state"]}
 
     def _note(self, kind: RequestKind, answer: ModelAnswer) -> None:
-        """Whether the coordinator may have aborted by itself what the walk believes to be open."""
+        """Notes whether the coordinator may have aborted by itself a transaction that is open in the model."""
         now_s = time.monotonic()
         self.slow = self.slow or now_s - self._began_s > SLOW_SHARE * self._timeout_ms / 1000
         if answer.code == 0 and kind in (RequestKind.INIT, RequestKind.END):
-            self._began_s = now_s  # nothing is open after them
+            self._began_s = now_s  # no transaction is open after them
 
 
 _BODIES: Mapping[RequestKind, Callable[[Broker, ModelRequest], Body]] = {

@@ -1,4 +1,4 @@
-"""Walks in words."""
+"""Describes a walk in words, for the console, the evidence and the page of findings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def lines(walk: Walk) -> list[str]:
     places: dict[int, int] = {}
     for number, each in enumerate(walk.steps, 1):
         places.setdefault(each.move.number, number)
-    told = [_line(each, places) for each in walk.steps]
+    text = [_line(each, places) for each in walk.steps]
     if walk.finding is not None:
-        told.append(f"{walk.finding.nature}: observed {walk.finding.observed}; allowed: {walk.finding.expected}")
-    told += [f"afterwards {each}" for each in walk.aftermath]
-    return told
+        text.append(f"{walk.finding.nature}: observed {walk.finding.observed}; allowed: {walk.finding.expected}")
+    text += [f"afterwards {each}" for each in walk.aftermath]
+    return text
 
 
 def _line(step: WalkStep, places: Mapping[int, int]) -> str:

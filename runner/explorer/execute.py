@@ -1,4 +1,4 @@
-"""Performs planned moves, and makes them fewer while they still show what they showed."""
+"""Performs planned moves, and shrinks them to the fewest that still show a signature."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.explorer.walk import Answerer, Walk, step
 from verification.specification.coordinator import visible
 from verification.specification.state import ModelAnswer, ModelRequest, ModelState, RequestKind, Rules
 
-#: Whether moves show what is looked for.
+#: Whether moves show the signature that is looked for.
 Shows = Callable[[Sequence[Move]], bool]
 #: A walk has about 25 moves; taking them away one by one, twice, is within these bounds.
 TRIALS_MOST, SHRINK_WITHIN_S = 120, 90.0
@@ -32,7 +32,7 @@ def perform(moves: Sequence[Move], rules: Rules, answerer: Answerer) -> Walk:
 
 
 def differing(state: ModelState, answer: ModelAnswer) -> tuple[str, ...]:
-    """What an observer sees that is not as if the unlawful answer had never been given."""
+    """The visible things that are not as if the wrong answer had never been given."""
     if answer.seen is None:
         return ("nothing could be looked at",)
     seen, expected = answer.seen, visible(state)
@@ -42,9 +42,9 @@ def differing(state: ModelState, answer: ModelAnswer) -> tuple[str, ...]:
 
 
 def shrunk(moves: Sequence[Move], shows: Shows) -> tuple[Move, ...]:
-    """The fewest moves found that still show it: chunks are left out as long as what is left does.
+    """The fewest moves found that still show the signature: chunks are left out as long as the rest shows it.
 
-    Bounded in trials and in time; what is left when a bound is met has shown it all the same.
+    Bounded in trials and in time. Moves that are left when a bound is reached have shown the signature too.
     """
     kept, trials, end_s = tuple(moves), 0, time.monotonic() + SHRINK_WITHIN_S
     size = max(len(kept) // 2, 1)
@@ -68,7 +68,7 @@ def shrunk(moves: Sequence[Move], shows: Shows) -> tuple[Move, ...]:
 def cut(plan: WalkPlan, walk: Walk, signature: str) -> tuple[Move, ...]:
     """The moves up to the one that showed the signature."""
     if walk.finding is not None and walk.finding.signature == signature:
-        # Not the last one that was made: what does not complete is found by the wait before the next.
+        # Not the last move that was made: a stuck transaction is found by the wait before the next move.
         last = walk.reached
     else:
         last = next(each.move.number for each in walk.steps if each.known == signature)

@@ -1,9 +1,9 @@
-"""A walker of an exploration: performs the walk of a seed and follows up what it shows for the first time.
+"""Performs the walk of a seed, and replays and shrinks it when it shows a new signature.
 
-What a walk showed is on disk before anything is made of it. The first time that a signature appears it must appear
-again: the walk is replayed, its moves are made fewer, and what is left is replayed a number of times, which is the rate
-that is stated. A signature that does not appear again is kept as fleeting and is no finding; the next seeds that show it
-are followed up in their turn, for what is a race at one seed may be certain at another.
+The evidence of a walk is on disk before anything is decided. A new signature must appear again: the walk is replayed and
+its moves are made fewer. The fewest moves are replayed several times, which gives the rate that is stated. A signature
+that no replay shows is kept as flaky and is no finding. The next seeds that show it are replayed in their turn, because
+a race at one seed may be certain at another.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from runner.explorer import findings_page
 from runner.explorer.describe import lines
 from runner.explorer.execute import cut, perform
-from runner.explorer.exit_codes import told
+from runner.explorer.exit_codes import is_conclusive
 from runner.explorer.generate import plan
 from runner.explorer.known_findings import name_of
 from runner.explorer.moves import Move, WalkPlan
@@ -25,100 +25,100 @@ from runner.explorer.shared_state import EndedError, SharedState
 from runner.explorer.store import Flaky, Store, StoredFinding, UnfitPlanError, slug, write_plan
 from runner.explorer.walk import Recorded, Testbed, Walk
 
-#: At so many seeds a signature is followed up before it stays fleeting: each takes seconds.
+#: A signature is followed up at so many seeds before it stays flaky: each takes seconds.
 FOLLOW_MOST = 4
-#: What is known from elsewhere has its own recipes: it is counted, and not followed up.
+#: A known bug has its own reproduction: its signature is counted, and not followed up.
 EXPLAINED = "KB-"
 
 
 class Explorer:
-    """Performs walks on a field and keeps what they show; `walks` are those of this object that say something.
+    """Performs walks on a testbed and keeps their signatures; `walks` counts the conclusive ones of this object.
 
-    Several explorers of one store have one `share`, and a field each.
+    Several explorers of one store have one SharedState, and a testbed each.
     """
 
     def __init__(
         self,
-        field: Testbed,
+        testbed: Testbed,
         store: Store,
         *,
-        share: SharedState | None = None,
+        shared: SharedState | None = None,
         page_at: Path | None,
         say: Callable[[str], None],
     ) -> None:
-        self.field = field
+        self.testbed = testbed
         self.store = store
-        self.share = share or SharedState()
+        self.shared = shared or SharedState()
         self.page_at = page_at
         self.walks = 0
         self._say = say
 
     def plan(self, seed: int) -> WalkPlan:
         """The moves of a seed; its generation is one that the brokers offer."""
-        generations = self.field.generations
-        return plan(seed, self.field.rules(generations[seed % len(generations)]))
+        generations = self.testbed.generations
+        return plan(seed, self.testbed.rules(generations[seed % len(generations)]))
 
     def walk(self, seed: int) -> Walk:
-        """Perform the walk of a seed, and follow up what it showed for the first time."""
+        """Perform the walk of a seed, and follow up its new signatures."""
         planned = self.plan(seed)
         walk, broker = self.perform(planned)
-        telling = told(planned, walk, broker)
-        if telling:
+        conclusive = is_conclusive(planned, walk, broker)
+        if conclusive:
             for signature in sorted(walk.signatures):
                 self._follow_up(planned, walk, broker, signature)
-        # Counted when all is done: what was interrupted is walked again.
-        with self.share.lock:
-            self.walks += telling
+        # Counted when all is done: an interrupted seed is walked again.
+        with self.shared.lock:
+            self.walks += conclusive
             self.store.walks += 1
-            self.store.slow += not telling
+            self.store.slow += not conclusive
             self.store.requests += len(broker.recording.exchanges)
-            self.store.seen.update(walk.signatures if telling else ())
+            self.store.seen.update(walk.signatures if conclusive else ())
         return walk
 
     def _follow_up(self, planned: WalkPlan, walk: Walk, broker: Recorded, signature: str) -> None:
-        """Follow up a signature that is due; while another walker follows it up, this walk of it is left to him.
+        """Follow up a signature that is due; while another walker follows it up, this walk of it is postponed.
 
-        For he may find it fleeting where he saw it, and it may be certain here.
+        That walker may find the signature flaky at its own seed; at this one it may be certain.
         """
-        share, reserved = self.share, {signature, name_of(signature, self.store.release)} - {""}
-        with share.lock:
+        shared, reserved = self.shared, {signature, name_of(signature, self.store.release)} - {""}
+        with shared.lock:
             if not self.due(signature, planned.seed):
                 return
-            if reserved & share.following:
-                share.left.append((planned, walk, broker, signature))
+            if reserved & shared.following:
+                shared.postponed.append((planned, walk, broker, signature))
                 return
-            share.following |= reserved
+            shared.following |= reserved
         try:
             self._follow(planned, walk, broker, signature)
         finally:
-            with share.lock:
-                share.following -= reserved
-        with share.lock:
-            left, share.left = share.left, []
+            with shared.lock:
+                shared.following -= reserved
+        with shared.lock:
+            left, shared.postponed = shared.postponed, []
         for each in left:
             self._follow_up(*each)
 
     def due(self, signature: str, seed: int) -> bool:
         """Whether a signature is to be followed up at this seed."""
         name = name_of(signature, self.store.release)
-        # What follows from a finding has its name, and may take long to show: a transaction that does not end.
+        # A consequence of a finding has its name, and may take long to show: a transaction that does not end.
         if signature in self.store.found or name in self.store.found or name.startswith(EXPLAINED):
             return False
-        fleeting = self.store.fleeting.get(signature)
-        return fleeting is None or (seed not in fleeting.seeds and len(fleeting.seeds) < FOLLOW_MOST)
+        flaky = self.store.flaky.get(signature)
+        return flaky is None or (seed not in flaky.seeds and len(flaky.seeds) < FOLLOW_MOST)
 
     def perform(self, planned: WalkPlan) -> tuple[Walk, Recorded]:
-        """Perform moves on a topic and an id of their own.
+        """Perform moves on a new topic and transactional id.
 
         Raises UnfitPlanError for requests that are not offered, and EndedError when the exploration has ended meanwhile.
         """
-        if planned.generation not in self.field.generations:
+        if planned.generation not in self.testbed.generations:
             release = self.store.release
             raise UnfitPlanError(f"The moves are {planned.generation} requests, which Kafka {release} does not offer.")
-        rules = self.field.rules(planned.generation)
-        broker = self.field.broker(rules, timeout_ms=planned.timeout_ms)
+        rules = self.testbed.rules(planned.generation)
+        broker = self.testbed.broker(rules, timeout_ms=planned.timeout_ms)
         walk = perform(planned.moves, rules, broker)
-        if self.share.ended.is_set():
+        if self.shared.ended.is_set():
             raise EndedError
         return walk, broker
 
@@ -128,11 +128,11 @@ class Explorer:
         def play(chosen: Sequence[Move]) -> Walk | None:
             replay = planned._replace(moves=tuple(chosen))
             again, answerer = self.perform(replay)
-            return again if told(replay, again, answerer) else None
+            return again if is_conclusive(replay, again, answerer) else None
 
         shown = followed(cut(planned, walk, signature), signature, play)
         if shown is None or shown.walk is None:
-            self._fleeting(planned, walk, signature)
+            self._keep_flaky(planned, walk, signature)
             return
         found = StoredFinding(
             signature=signature,
@@ -149,11 +149,11 @@ class Explorer:
         )
         self._keep(found, planned._replace(moves=shown.moves), place)
 
-    def _fleeting(self, planned: WalkPlan, walk: Walk, signature: str) -> None:
-        with self.share.lock:
-            before = self.store.fleeting.get(signature) or Flaky(nature=_nature(walk, signature))
-            self.store.fleeting[signature] = replace(before, seeds=(*before.seeds, planned.seed))
-            self._say(f"fleeting (seed {planned.seed}, {planned.generation}): {signature}")
+    def _keep_flaky(self, planned: WalkPlan, walk: Walk, signature: str) -> None:
+        with self.shared.lock:
+            before = self.store.flaky.get(signature) or Flaky(nature=_nature(walk, signature))
+            self.store.flaky[signature] = replace(before, seeds=(*before.seeds, planned.seed))
+            self._say(f"flaky (seed {planned.seed}, {planned.generation}): {signature}")
 
     def _evidence(self, planned: WalkPlan, walk: Walk, broker: Recorded, signature: str) -> Path:
         """Every exchange of the walk, and its moves, before anything is decided."""
@@ -170,9 +170,9 @@ class Explorer:
 
     def _keep(self, found: StoredFinding, fewest: WalkPlan, place: Path) -> None:
         write_plan(place / "moves.json", fewest, found.release)
-        with self.share.lock:
+        with self.shared.lock:
             self.store.found[found.signature] = found
-            self.store.fleeting.pop(found.signature, None)
+            self.store.flaky.pop(found.signature, None)
             self.store.write()
             self._say(f"{found.name or 'NEW'} (seed {found.seed}, {found.shown}/{found.tries}): {found.signature}")
             for line in found.script:
@@ -182,13 +182,13 @@ class Explorer:
 
 
 def _nature(walk: Walk, signature: str) -> str:
-    """What the signature is, where it is that of the finding: what has a name is an answer like any other."""
+    """The nature of the finding that has the signature; a known name has none of its own."""
     found = walk.finding
     return str(found.nature) if found and found.signature == signature else "an answer that is not lawful"
 
 
 def publish(path: Path, found: StoredFinding, fewest: WalkPlan) -> None:
-    """Write the entry, and the moves beside it: a seed means other moves when the explorer changes, a file does not."""
+    """Write the entry, and a file of its moves: a changed explorer gives a seed other moves, a file keeps them."""
     moves = path.parent / path.stem / f"{found.release}-{found.slug}.json"
     moves.parent.mkdir(parents=True, exist_ok=True)
     write_plan(moves, fewest, found.release)

@@ -1,8 +1,8 @@
-"""What is wrong with an answer, in words that are the same for every walk in which it is wrong.
+"""Findings of walks and their signatures, which are the same for every walk that shows the same wrong answer.
 
-A signature says how a request stands to the state, in which state, and what was told: no ids, and no numbers but codes.
-A look shows what somebody else's request has done, so the signature of a look ends with the last request that changed
-the model's state, and its answer; two defects that hide the same data by different requests have two signatures.
+A signature names the request in relation to the state, the state, and the answer. It has no ids, and no numbers but codes.
+A look shows the effect of an earlier request. So the signature of a look ends with the last request that changed the
+model's state, and its answer. Two defects that hide the same data by different requests have two signatures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wire.codes import code_name
 
 
 class Nature(StrEnum):
-    """What is wrong with an answer."""
+    """The ways in which an answer can be wrong."""
 
     OUTSIDE = "an answer outside the allowed set"
     HARMED = "a lawful request of the owner refused"
@@ -48,7 +48,7 @@ class WalkFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkContext:
-    """Where a walk stands when it is answered: `changed` is the last change of the state, in words."""
+    """The state of a walk before an answer; `changed` is the last request that changed the state, in words."""
 
     rules: Rules
     state: ModelState
@@ -57,28 +57,27 @@ class WalkContext:
     def unlawful(
         self, request: ModelRequest, answer: ModelAnswer, outcomes: tuple[AllowedOutcome, ...], *, owners: bool
     ) -> WalkFinding:
-        """An answer that none of the outcomes allows; `owners` says that the owner asked, in its own name."""
+        """The finding for an answer that no outcome allows; `owners` says that the owner asked, in its own name."""
         expected = outcomes[0].answer
-        signature = (
-            f"{self.rules.generation} {self.state.phase}: {what(request, self.state)} -> {_told(answer, expected)}"
-        )
+        asked, differs = what(request, self.state), _difference(answer, expected)
+        signature = f"{self.rules.generation} {self.state.phase}: {asked} -> {differs}"
         if request.kind is RequestKind.LOOK and self.changed:
             signature += f" after {self.changed}"
-        lawful = (each.answer for each in outcomes if not each.known)
+        correct = (each.answer for each in outcomes if not each.known)
         return WalkFinding(
             nature=_nature(request, answer, expected, owners=owners),
             signature=signature + self._taint(),
             observed=_shown(answer),
-            expected=", ".join(dict.fromkeys(map(_shown, lawful))),
+            expected=", ".join(dict.fromkeys(map(_shown, correct))),
         )
 
     def unsettled(self, last: ModelRequest, answer: ModelAnswer, expected: dict[str, object]) -> WalkFinding:
-        """The coordinator's word after a transaction is to be complete, and is not, or not as it was to be."""
-        told = _refused(answer) or (answer.seen or {}).get("state")
+        """The finding for a transaction that did not complete, or completed in another state than expected."""
+        said = _refused(answer) or (answer.seen or {}).get("state")
         nature = _failed(answer)
         if nature is None:
-            nature = Nature.STUCK if str(told).startswith(("Prepare", "Ongoing")) else Nature.VISIBLE
-        signature = f"{self.rules.generation}: after {what(last, self.state)} the coordinator says {told}"
+            nature = Nature.STUCK if str(said).startswith(("Prepare", "Ongoing")) else Nature.VISIBLE
+        signature = f"{self.rules.generation}: after {what(last, self.state)} the coordinator says {said}"
         return WalkFinding(
             nature=nature, signature=signature + self._taint(), observed=_shown(answer), expected=f"{expected}"
         )
@@ -88,7 +87,7 @@ class WalkContext:
 
 
 def _failed(answer: ModelAnswer) -> Nature | None:
-    """What is wrong with an answer whatever was asked, None when that depends."""
+    """The nature of an answer that is wrong for every request; None when it depends on the request."""
     if answer.trouble:
         return Nature.SILENT
     if answer.code == Code.UNKNOWN_SERVER_ERROR:
@@ -108,11 +107,11 @@ def _nature(request: ModelRequest, answer: ModelAnswer, expected: ModelAnswer, *
 
 
 def _refused(answer: ModelAnswer) -> str:
-    """Why a look saw nothing, empty when it saw something."""
+    """The reason why a look saw nothing; empty when it saw something."""
     return answer.trouble or (f"{code_name(answer.code)} to {answer.api}" if answer.api else "")
 
 
-def _told(answer: ModelAnswer, expected: ModelAnswer) -> str:
+def _difference(answer: ModelAnswer, expected: ModelAnswer) -> str:
     if _refused(answer):
         return _refused(answer)
     if expected.seen is not None:
@@ -134,7 +133,7 @@ def _shown(answer: ModelAnswer) -> str:
 
 
 def what(request: ModelRequest, state: ModelState) -> str:
-    """A request by how it stands to the state, without numbers."""
+    """A request in relation to the state, without numbers."""
     if request.kind in (RequestKind.LOOK, RequestKind.EXPIRE):
         return str(request.kind)
     words = ["foreign id"] if request.foreign else []

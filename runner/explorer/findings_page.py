@@ -1,8 +1,7 @@
-"""`docs/generated/findings.md`: what was explored, and one entry per finding and release, written as it is found.
+"""Writes `docs/generated/findings.md`: a table of explorations, and one entry per finding and release.
 
-At its head is a table with a row per exploration, which is one state file: what it has done so far. A page without a
-finding on a release says nothing unless it says how long that release was looked at. Rows and entries of others stay as
-they are.
+The table has a row per exploration, which is one state file. Without it, a release without an entry would mean nothing:
+the row says how long the release was explored. Rows and entries of other explorations stay as they are.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from verification.vocabulary.releases import parse
 
 HEAD = """# Findings of the explorer
 
-What `tox -e explore` found that its model of the specification does not allow: every entry is one signature on one
-release, with the fewest moves that show it. `EX` names are given in `runner/explorer/known_findings.py` to defects that the
-explorer found and that have no other name; an entry without a name is new and not explained yet. A to C are rival
-instances of one transactional id. Written by the explorer; everything between its marks is written anew.
+Answers that `tox -e explore` received and its model of the specification does not allow. Every entry is one signature on
+one release, with the fewest moves that show it. `runner/explorer/known_findings.py` gives `EX` names to defects that the
+explorer found and that have no other name. An entry marked NEW has no name and no explanation yet. A to C are rival
+instances of one transactional id. The explorer writes this page and rewrites everything between its marks.
 """
 BEGIN, END = "<!-- explored: begin -->\n", "<!-- explored: end -->\n"
-TABLE = """How long each release was explored, by which seeds, and with which version of the explorer; in another version
-a seed means other moves. A walk that was too slow for its transaction timeout says nothing. Follow-ups of findings are in
-the seconds, and not in the walks and requests.
+TABLE = """Each release with the time, the seeds and the version of the explorer. In another version a seed means other
+moves. A walk that was too slow for its transaction timeout is not conclusive. The seconds include the replays of findings;
+the walks and requests do not.
 
 | Kafka | begun (UTC) | version | walks | of them too slow | requests | seconds | seeds |
 |---|---|---|---|---|---|---|---|
@@ -34,7 +33,7 @@ _ROW = re.compile(r"^\| ([0-9][^|]*?) \| ([^|]+?) \|.*\|$", re.MULTILINE)
 
 
 def entry(found: StoredFinding, replay: str) -> str:
-    """One finding in words."""
+    """The text of one finding."""
     name = found.name or "NEW"
     signature = "" if found.signature == found.name else f"Signature: `{found.signature}`. "
     text = [
@@ -46,14 +45,14 @@ def entry(found: StoredFinding, replay: str) -> str:
         *([NAMED[found.name], ""] if found.name in NAMED else []),
         *(f"{number}. {line}" for number, line in enumerate(found.script, 1)),
         "",
-        f"Again: `{replay}`",
+        f"Replay: `{replay}`",
         "<!-- end of finding -->",
     ]
     return "\n".join(text) + "\n"
 
 
 def write(path: Path, found: StoredFinding, replay: str) -> None:
-    """Add the entry, or put it in the place of the one before."""
+    """Add the entry of a finding, or replace its earlier one."""
     text = _text(path)
     new, key = entry(found, replay), f"{found.release} {found.signature}"
     if any(match[1] == key for match in _ENTRY.finditer(text)):
@@ -64,7 +63,7 @@ def write(path: Path, found: StoredFinding, replay: str) -> None:
 
 
 def explored(path: Path, store: Store) -> None:
-    """Add the exploration's row, or put it in the place of the one before."""
+    """Add the exploration's row, or replace its earlier one."""
     text = _text(path)
     before, _, rest = text.partition(BEGIN)
     table, _, after = rest.partition(END)
@@ -82,7 +81,7 @@ def _row(store: Store) -> str:
 
 
 def _text(path: Path) -> str:
-    """The page, with a place for the table behind its head."""
+    """The text of the page, with a place for the table after its head."""
     text = path.read_text(encoding="utf-8") if path.is_file() else HEAD
     if BEGIN not in text or END not in text:
         head, mark, entries = text.partition("<!-- finding:")

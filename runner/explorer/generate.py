@@ -1,7 +1,7 @@
-"""How a seed becomes the moves of a walk, and how often each kind of move is drawn.
+"""Generates the moves of a walk from a seed; the weights say how often each kind of move is drawn.
 
-The moves are drawn before anything is asked, and the model answers meanwhile: the same seed gives the same moves, whatever
-a broker answers later.
+All moves are drawn before a broker is asked. Meanwhile the model answers them, so that the same seed always gives the
+same moves, whatever a broker answers later.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from runner.explorer.walk import ModelBroker, Walk, step
 from verification.specification.state import NO_EPOCH, RequestKind, Rules, TransactionPhase
 from wire.transaction_versions import TransactionVersion
 
-#: A walk is short enough to be read and long enough for two or three transactions.
+#: Moves of a walk: few enough to be read, and enough for two or three transactions.
 MOVES_LEAST, MOVES_MOST = 8, 18
 #: The share of walks in which a transaction timeout is waited for.
 SHORT_SHARE = 0.04
-#: So many moves are drawn for one that means something.
+#: The most moves that are drawn for one that means something in the current state.
 TRIES = 40
 
 
 def plan(seed: int, rules: Rules) -> WalkPlan:
-    """The walk of a seed in a generation."""
+    """The moves of a seed, for the version of transactional requests that the rules name."""
     drawn = random.Random(f"{seed} {rules.generation}")
     short = drawn.random() < SHORT_SHARE
     walk, answers = Walk(rules), ModelBroker(rules)
@@ -37,7 +37,7 @@ def plan(seed: int, rules: Rules) -> WalkPlan:
 
 
 def _possible(drawn: random.Random, walk: Walk, before: list[Move], *, short: bool) -> Move:
-    """A move that means something now; a look when none turns up."""
+    """A move that means something in the current state; a look when none is drawn."""
     for _ in range(TRIES):
         move = _drawn(drawn, walk, before, short=short)
         if walk.resolve(move) is not None:
@@ -45,7 +45,7 @@ def _possible(drawn: random.Random, walk: Walk, before: list[Move], *, short: bo
     return Move(number=len(before), kind=RequestKind.LOOK)
 
 
-#: How often each kind is drawn while a transaction is open, and while none is, by generation.
+#: How often each kind is drawn: while a transaction is open, while none is, and before the id is initialised.
 _OPEN: Mapping[RequestKind, float] = {
     RequestKind.PRODUCE: 6,
     RequestKind.COMMIT_OFFSET: 2,
@@ -94,7 +94,7 @@ def _drawn(drawn: random.Random, walk: Walk, before: list[Move], *, short: bool)
         of = drawn.choice(sent)
         return Move(number=number, kind=before[of].kind, who=before[of].who, send=Send.REPLAY, of=of)
     kind = drawn.choices(list(weights), list(weights.values()))[0]
-    owners = [who for who, epoch in enumerate(walk.told[:INSTANCES]) if epoch == walk.state.epoch != NO_EPOCH]
+    owners = [who for who, epoch in enumerate(walk.epochs[:INSTANCES]) if epoch == walk.state.epoch != NO_EPOCH]
     who = owners[0] if owners and drawn.random() < 0.65 else drawn.randrange(INSTANCES)
     holds = (
         kind in (RequestKind.PRODUCE, RequestKind.END, RequestKind.ADD, RequestKind.COMMIT_OFFSET)
@@ -123,9 +123,10 @@ def _epoch(drawn: random.Random, kind: RequestKind, *, owner: bool) -> Epoch:
 
 
 def epilogue(number: int, *, commit: bool, tv2: bool) -> list[Move]:
-    """The lawful end: the owner ends, an instance takes over, writes to both partitions, commits, and all is looked at.
+    """The orderly end of a walk, with a look at everything.
 
-    Who owns the id is found out when it is asked, and is instance -1 here.
+    The owner ends its transaction. A new instance takes over, writes to both partitions and commits. Instance -1 stands
+    for the owner, which is known only when its move is made.
     """
     successor = INSTANCES
     kinds: list[dict[str, Any]] = [

@@ -1,10 +1,9 @@
-"""Names of what the exploration finds, as data: known defects and limitations, by signature.
+"""Names of known defects and limitations that the explorer finds, by signature.
 
-Two ways lead to a name. The model itself names an answer whose consequences it knows, so that a walk goes on behind it;
-those are listed with what they mean. A finding that ends a walk is named by a pattern over its signature, the release,
-and nothing else. `KB` ids are those of `verification/known_bugs/catalogue.toml`; `EX` ids tell apart what this
-exploration found, where that list has one entry for one cause: EX-01 to EX-03 are KB-19, EX-04 is KB-21, EX-05 and
-EX-06 are KB-20.
+The model itself names an answer whose consequences it knows, and the walk goes on after it; NAMED explains these names.
+A finding that ends a walk is named by its signature and its release alone. `KB` ids are those of
+`verification/known_bugs/catalogue.toml`, which has one entry per cause. `EX` ids tell apart the explorer's findings:
+EX-01 to EX-03 are KB-19, EX-04 is KB-21, EX-05 and EX-06 are KB-20.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from fnmatch import fnmatchcase
 
 from verification.vocabulary.releases import within
 
-#: What the model goes on from, in one sentence each.
+#: The names after which a walk goes on, each with its explanation.
 NAMED: Mapping[str, str] = {
-    "KB-03": "EndTxn of one transaction, sent again, decides the next one: TV1 requests cannot be told apart.",
-    "KB-04": "A late request of one transaction is taken for the next one: TV1 requests cannot be told apart.",
+    "KB-03": "EndTxn of one transaction, sent again, decides the next one: TV1 requests do not name their transaction.",
+    "KB-04": "A late request of one transaction is taken for the next one: TV1 requests do not name their transaction.",
     "KB-05": "A first sequence above zero is accepted on a partition that never held a record.",
     "KB-11": "A TV2 transaction may begin above sequence zero.",
     "KB-17": "A batch that was verified and not appended shuts out the batch that is due.",
     "EX-01": (
-        "InitProducerId with a stale epoch aborts the transaction that the lawful owner has open. "
+        "InitProducerId with a stale epoch aborts the transaction that the current owner has open. "
         "TransactionCoordinator.prepareInitProducerIdTransit compares the epoch of the request only where nothing is "
         "open (TransactionMetadata.prepareIncrementProducerEpoch); for Ongoing it fences the owner whatever epoch was "
         "named, and refuses the zombie only when it comes back. KIP-360 (KAFKA-8710) lets only the current and the last "
@@ -35,25 +34,25 @@ NAMED: Mapping[str, str] = {
         "says that the request is a repetition."
     ),
     "EX-03": (
-        "InitProducerId with an epoch that nobody was given aborts the transaction that is open, and is then initialised: "
+        "InitProducerId with an epoch that no instance was given aborts the open transaction, and then succeeds: "
         "the abort raises the epoch to the one that was named. As EX-01."
     ),
     "EX-04": (
-        "Before 4.0 a batch or an offset with an epoch that nobody was given joins the transaction that its partition has "
-        "open. The marker, of a lower epoch, is then refused: the transaction stays in PrepareCommit, the last stable "
+        "Before 4.0 a batch or an offset with an epoch that no instance was given joins the transaction that its partition "
+        "has open. The marker, of a lower epoch, is then refused: the transaction stays in PrepareCommit, the last stable "
         "offset stands, and nothing of it becomes visible. UnifiedLog.hasOngoingTransaction compared the producer "
         "id alone, so that the coordinator was not asked; 4.0 compares the epoch too (KAFKA-14563)."
     ),
     "EX-05": (
-        "A batch with an epoch that nobody was given is refused (47) and yet shuts out the lawful owner: every further "
-        "batch in order of its open transaction is answered 45 until the transaction is ended. "
+        "A batch with an epoch that no instance was given is refused (47) and yet shuts out the current owner: every "
+        "further batch in order of its open transaction is answered 45 until the transaction is ended. "
         "UnifiedLog.maybeStartTransactionVerification keeps a VerificationStateEntry for the refused batch, because its "
         "epoch differs from that of the open transaction, and ProducerAppendInfo.checkSequence holds every batch of the "
         "producer against that entry's lowest sequence, whatever its epoch. The mechanism is that of KB-17, in the middle "
         "of a transaction and with TV2 too."
     ),
     "EX-06": (
-        "In 4.0 a late batch of a lower epoch is refused (47) and yet shuts out the lawful owner: every further batch in "
+        "In 4.0 a late batch of a lower epoch is refused (47) and yet shuts out the current owner: every further batch in "
         "order of its open transaction is answered 45 until the transaction is ended. As EX-05, but by a request that "
         "networks really deliver late; since 4.1 the leader refuses a lower epoch before it keeps anything (KAFKA-18042)."
     ),
@@ -70,14 +69,14 @@ class KnownFinding:
     until: str | None = None
 
 
-#: Of what EX-04 may lead to, only this: the markers are refused, and the transaction never leaves Prepare.
+#: Only one consequence of EX-04: the markers are refused, and the transaction never leaves Prepare.
 KNOWN: tuple[KnownFinding, ...] = (
     KnownFinding(name="EX-04", pattern="TV1: after * the coordinator says Prepare* after EX-04", until="3.9"),
 )
 
 
 def name_of(signature: str, release: str) -> str:
-    """The name of a signature, empty for one that is new."""
+    """The name of a signature; empty for a new one."""
     if signature in NAMED:
         return signature
     return next(

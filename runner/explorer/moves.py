@@ -1,7 +1,7 @@
 """The moves of a walk, as values.
 
-A move says what is asked in relative terms (the epoch that the instance was told, the sequence that comes next), so that
-a list still means something when some of its moves are left out.
+A move names its fields in relative terms, such as the epoch that the instance was given, or the next sequence. So a list
+still means something when some of its moves are left out.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 from verification.specification.state import REMEMBERED, ModelState, RequestKind
 from wire.transaction_versions import TransactionVersion
 
-#: Rival instances of the transactional id; one more takes over at the end.
+#: Rival instances of the transactional id, and all its producers: the last one takes over at the end of a walk.
 INSTANCES = 3
 PRODUCERS = INSTANCES + 1
-#: The transaction timeout of most walks, and of those in which one is waited for.
+#: The transaction timeout of most walks, and of those that wait for it.
 LONG_MS, SHORT_MS = 60_000, 2_000
-#: transaction.max.timeout.ms of brokers that were told nothing.
+#: The default of the brokers' transaction.max.timeout.ms.
 TIMEOUT_MOST_MS = 900_000
 
 
 class Epoch(StrEnum):
-    """An epoch, from what the instance was told."""
+    """An epoch, relative to the one that the instance was given."""
 
     TOLD = "told"
     STALE = "told - 1"
@@ -33,7 +33,7 @@ class Epoch(StrEnum):
 
 
 class SequenceChoice(StrEnum):
-    """A sequence, from what the leader knows."""
+    """A sequence, relative to the batches that the leader remembers."""
 
     NEXT = "next"
     AGAIN = "again"
@@ -44,7 +44,7 @@ class SequenceChoice(StrEnum):
 
 
 class Send(StrEnum):
-    """Whether a request is sent as it is made, kept for later, or sent again on another connection."""
+    """Whether a request is sent at once, kept for later, or sent again on another connection."""
 
     NOW = "now"
     HOLD = "hold"
@@ -53,9 +53,10 @@ class Send(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One move. `of` is the move whose bytes are sent again; `back` counts remembered batches from the newest.
+    """One move of instance `who`, or of the owner where that is -1.
 
-    `hurried` moves do not wait until the transaction before is complete.
+    `of` is the move whose bytes are sent again; `back` counts remembered batches from the newest. A `hurried` move does
+    not wait until the transaction before it is complete.
     """
 
     number: int
@@ -77,7 +78,7 @@ class Move:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-#: The numbers that a move may have: there are so many instances (the owner is -1), partitions and remembered batches.
+#: The numbers that a move may have; the owner is instance -1.
 _NUMBERS: Mapping[str, range] = {
     "number": range(10_000),
     "who": range(-1, PRODUCERS),
@@ -95,11 +96,11 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def move_of(body: Mapping[str, Any]) -> Move:
-    """A move from JSON; raises what a body that is none raises (TypeError, ValueError)."""
+    """A move from JSON; raises TypeError or ValueError for a body that is no move."""
     for name, value in body.items():
         if name in _NUMBERS and (type(value) is not int or value not in _NUMBERS[name]):
             within = _NUMBERS[name]
-            raise ValueError(f"{name} {value!r} is none of {within.start}..{within.stop - 1}")
+            raise ValueError(f"{name} {value!r} is not in {within.start}..{within.stop - 1}")
         if name in ("foreign", "commit", "hurried") and not isinstance(value, bool):
             raise ValueError(f"{name} {value!r} is neither true nor false")
     move = Move(**{name: _KINDS[name](value) if name in _KINDS else value for name, value in body.items()})
@@ -109,7 +110,7 @@ def move_of(body: Mapping[str, Any]) -> Move:
 
 
 class WalkPlan(NamedTuple):
-    """The moves of a seed."""
+    """The moves of a seed, their transactional requests (TV1 or TV2), and the transaction timeout."""
 
     seed: int
     generation: TransactionVersion
@@ -120,6 +121,6 @@ class WalkPlan(NamedTuple):
         """Raises ValueError for moves that are not in order, and for a timeout that no broker takes."""
         numbers = [each.number for each in self.moves]
         if numbers != sorted(set(numbers)):
-            raise ValueError("the numbers of its moves do not rise")
+            raise ValueError("the numbers of its moves do not increase")
         if not 0 < self.timeout_ms <= TIMEOUT_MOST_MS:
-            raise ValueError(f"timeout_ms {self.timeout_ms} is none of 1..{TIMEOUT_MOST_MS}")
+            raise ValueError(f"timeout_ms {self.timeout_ms} is not in 1..{TIMEOUT_MOST_MS}")

@@ -1,9 +1,9 @@
-"""Several walkers of one exploration: each has connections of its own to the broker, and all share what is known.
+"""Runs the walks of an exploration by several walkers at the same time, each with its own connections to the broker.
 
-A walk mostly waits, for topics that are made, for expiries and for answers: four walkers make three times as many walks
-as one (6.0 and 2.1 per second, on two processors that had other work).
-Walks share nothing on the broker either, for each has its own transactional id, group and topic, and so the model of
-one holds whatever the others do. What they find is kept by one at a time; what one follows up, the others leave to him.
+A walk mostly waits: for new topics, for expiries and for answers. Four walkers made three times as many walks as one
+(6.0 and 2.1 per second, measured on two processors that had other work, before looks took more requests).
+Walks share nothing on the broker. Each has its own transactional id, group and topic, so its model holds whatever the
+others do. The store is written by one walker at a time, and only one walker follows up a signature.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ WRITE_EVERY = 50
 
 
 def explore(explorers: Sequence[Explorer], seeds: Iterable[int], *, seconds: float) -> None:
-    """Perform the walks of the seeds that are not done; state is on disk whatever ends it.
+    """Perform the walks of the seeds that are not done; the state is on disk however the call ends.
 
-    `explorers` share a store. Raises what one of them raises, when the others have ended their walks.
+    `explorers` share a store. An error of one of them is raised when the others have ended their walks.
     """
     first = explorers[0]
-    share, store = first.share, first.store
+    shared, store = first.shared, first.store
     began_s, before_s = time.monotonic(), store.seconds
     due = _due(first, seeds, began_s + seconds)
 
     def work(explorer: Explorer) -> None:
         while True:
-            with share.lock:
+            with shared.lock:
                 seed = next(due, None)
             if seed is None:
                 return
@@ -40,7 +40,7 @@ def explore(explorers: Sequence[Explorer], seeds: Iterable[int], *, seconds: flo
                 explorer.walk(seed)
             except EndedError:
                 return
-            with share.lock:
+            with shared.lock:
                 store.done.add(seed)
                 store.seconds = before_s + time.monotonic() - began_s
                 if store.walks % WRITE_EVERY == 0:
@@ -52,8 +52,8 @@ def explore(explorers: Sequence[Explorer], seeds: Iterable[int], *, seconds: flo
                 for each in as_completed([pool.submit(work, explorer) for explorer in explorers]):
                     each.result()
             except BaseException:
-                # Whoever is in a walk ends it, in seconds, and keeps nothing of it.
-                share.ended.set()
+                # Walks under way end in seconds, and nothing of them is kept.
+                shared.ended.set()
                 raise
     finally:
         store.write()
@@ -62,10 +62,10 @@ def explore(explorers: Sequence[Explorer], seeds: Iterable[int], *, seconds: flo
 
 
 def _due(explorer: Explorer, seeds: Iterable[int], end_s: float) -> Iterator[int]:
-    """The seeds that are still to be walked, until the time is over or somebody has failed."""
+    """The seeds that are still to be walked, until the time is over or a walker has failed."""
     done = frozenset(explorer.store.done)
     for seed in seeds:
-        if time.monotonic() > end_s or explorer.share.ended.is_set():
+        if time.monotonic() > end_s or explorer.shared.ended.is_set():
             return
         if seed not in done:
             yield seed

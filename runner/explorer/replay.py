@@ -1,9 +1,9 @@
-"""Whether a walk shows again what it showed, by how few moves, and how often these do.
+"""Replays the moves of a walk: whether they show a signature again, the fewest that do, and how often.
 
-The moves are replayed first. Where every replay shows it, one replay decides whether moves can be left out; where only
-some do, a single lucky one would leave moves out that it takes, so that several of several must show it. What is left
-is replayed again for its rate. When that is far below the rate of all moves, too much was left out: then all moves stay,
-with their own rate. Whatever is stated was seen: the walk that is told is one of those that showed it.
+All moves are replayed first. Where every replay shows the signature, one replay decides whether moves can be left out.
+Where only some do, several replays must show it: a single lucky one would leave out moves that are needed. The fewest
+moves are replayed again for their rate. A rate far below that of all moves means that too much was left out; then all
+moves stay, with their own rate. The walk that is described is always one that showed the signature.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from runner.explorer.walk import Walk
 
 #: A replay; None for one that was too slow to show anything.
 Play = Callable[[Sequence[Move]], Walk | None]
-#: How often moves are replayed before they are called fleeting, and the fewest ones to state a rate.
+#: Replays of all moves before the signature is called flaky, and of the fewest moves to state a rate.
 AGAIN_TRIES, RATE_TRIES = 5, 10
-#: What shows only sometimes must be shown by so many of so many replays before moves are left out: by chance alone, one
-#: that is left with one showing in twenty passes once in seventy times.
+#: A signature that shows only sometimes must be shown by so many of so many replays before moves are left out. Moves
+#: that show it once in twenty replays pass this by chance once in seventy times.
 RACY_SHOWN, RACY_TRIES = 2, 4
-#: The fewest moves must show it at least so often as this share of the rate of all.
+#: The least rate of the fewest moves, as a share of the rate of all moves.
 SHARE_LEAST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """How often moves showed a signature; `walk` is the last that did."""
+    """How often moves showed a signature; `walk` is the last one that showed it."""
 
     moves: tuple[Move, ...]
     shown: int
@@ -37,7 +37,7 @@ class Replayed:
 
     @property
     def rate(self) -> float:
-        """Showings per replay."""
+        """The share of replays that showed the signature."""
         return self.shown / self.tries
 
 
@@ -68,7 +68,7 @@ def _replayed(moves: Sequence[Move], signature: str, play: Play, tries: int) -> 
 
 
 def _shows(moves: Sequence[Move], signature: str, play: Play, least: int, tries: int) -> bool:
-    """Whether so many of so many replays show it; stops when that is decided."""
+    """Whether at least `least` of `tries` replays show the signature; stops as soon as that is decided."""
     shown = 0
     for left in range(tries, 0, -1):
         if shown + left < least:

@@ -1,4 +1,4 @@
-"""From a move to the request that it means in a state of the model."""
+"""Turns a move into the request that it means in a state of the model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from verification.specification.state import (
 if TYPE_CHECKING:
     from runner.explorer.moves import Move
 
-#: What an instance that was told nothing names where nothing is known of the id.
+#: The epoch that an instance without one names where the id is not initialised.
 FIRST_EPOCH = 0
 GAP, LONG_AGO = 3, 7
 
 
 def resolved(
-    move: Move, state: ModelState, told: Sequence[int], frames: Mapping[int, ModelRequest]
+    move: Move, state: ModelState, epochs: Sequence[int], frames: Mapping[int, ModelRequest]
 ) -> ModelRequest | None:
     """The request, or None for a move that means nothing now."""
     if move.send == "replay":
@@ -35,20 +35,20 @@ def resolved(
     if move.kind is RequestKind.EXPIRE:
         return ModelRequest(kind=RequestKind.EXPIRE) if state.phase is TransactionPhase.ONGOING else None
     if move.who < 0 and state.phase is not TransactionPhase.ONGOING:
-        return None  # nothing is open that an owner could end
-    epoch = _epoch(move, state, told)
+        return None  # no transaction is open that an owner could end
+    epoch = _epoch(move, state, epochs)
     if epoch is None:
         return None
-    # Before the id is initialised nobody knows its producer id: whatever is named is another one for ever.
+    # Before the id is initialised its producer id is not known: a request that names one always names a foreign one.
     foreign = move.foreign or (state.phase is TransactionPhase.ABSENT and epoch != NO_EPOCH)
     common = ModelRequest(kind=move.kind, epoch=epoch, foreign=foreign, place=move.place, meant=state.meant)
     return _filled(move, state, common)
 
 
-def _epoch(move: Move, state: ModelState, told: Sequence[int]) -> int | None:
+def _epoch(move: Move, state: ModelState, epochs: Sequence[int]) -> int | None:
     if move.epoch == "none":
         return NO_EPOCH
-    mine = state.epoch if move.who < 0 else told[move.who]
+    mine = state.epoch if move.who < 0 else epochs[move.who]
     if mine == NO_EPOCH:
         return FIRST_EPOCH if state.phase is TransactionPhase.ABSENT and move.epoch == "told" else None
     epoch = mine + {"told": 0, "told - 1": -1, "told + 1": 1}[move.epoch]

@@ -1,4 +1,4 @@
-"""What the walkers of one exploration share besides its store."""
+"""State that the walkers of one exploration share, besides its store."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class EndedError(Exception):
-    """The exploration was ended during a walk, of which nothing is kept."""
+    """The exploration has ended during a walk, and nothing of the walk is kept."""
 
 
 class SharedState:
-    """`lock` guards the store and its page; `following` holds the signatures, and their names, that a walker follows up.
+    """`lock` guards the store and its page; `following` are the signatures and names that walkers follow up now.
 
-    `left` are walks of such signatures by others, as `Explorer` follows them up: whoever is done looks at them.
-    `ended` says that nobody begins a walk, and that what is being walked says nothing.
+    `postponed` are walks of other walkers with such signatures: the walker that is done follows them up next.
+    `ended` says that no walker begins a walk, and that no walk under way is conclusive.
     """
 
     def __init__(self) -> None:
         self.lock = RLock()
         self.ended = Event()
         self.following: set[str] = set()
-        self.left: list[tuple[WalkPlan, Walk, Recorded, str]] = []
+        self.postponed: list[tuple[WalkPlan, Walk, Recorded, str]] = []

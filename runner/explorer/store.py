@@ -1,7 +1,7 @@
-"""What an exploration of one release has done and found, on disk after every few walks, so that it can go on.
+"""Stores the state of an exploration of one release on disk, so that an interrupted exploration can go on.
 
-It belongs to one version of the explorer: with another model the same seed shows other things. A state of another version
-is put aside, and the exploration begins anew.
+A state belongs to one version of the explorer: with another model the same seed shows other signatures. A state of
+another version is put aside, and the exploration begins anew.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from verification import specification
 from verification.evidence.atomic_write import atomic_write
 from wire.transaction_versions import TransactionVersion
 
-#: Of state.json, and of a list of moves.
+#: The formats of state.json and of a file of moves.
 FORMAT, PLAN_FORMAT = 2, 1
-#: What only keeps and tells does not change what a seed shows.
-_TELLING = frozenset({"describe", "findings_page", "store"})
+#: Modules that only keep and describe findings do not change what a seed shows.
+_DISPLAY_ONLY = frozenset({"describe", "findings_page", "store"})
 SLUG_MOST = 90
 
 
@@ -38,16 +38,16 @@ class UnfitPlanError(UsageError):
 
 
 def version() -> str:
-    """A short digest of the files of the explorer and of its model, by which versions are told apart."""
+    """The version of the explorer: a short digest of its files and of those of its model."""
     found = hashlib.sha256()
     for path in sorted([*Path(__file__).parent.glob("*.py"), *Path(specification.__file__).parent.glob("*.py")]):
-        if path.stem not in _TELLING:
+        if path.stem not in _DISPLAY_ONLY:
             found.update(path.name.encode() + path.read_bytes())
     return found.hexdigest()[:8]
 
 
 def slug(text: str) -> str:
-    """A name for files; what is too long ends with a digest, so that two of them stay two."""
+    """A name for files; a shortened one ends with a digest, so that two names stay different."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if len(plain) <= SLUG_MOST:
         return plain
@@ -56,7 +56,7 @@ def slug(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaky:
-    """A signature that no replay showed; `seeds` are those at which it was followed up."""
+    """A signature that no replay showed; `seeds` are those whose walks were replayed."""
 
     nature: str
     seeds: tuple[int, ...] = ()
@@ -64,7 +64,7 @@ class Flaky:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFinding:
-    """One finding, by its signature: where it was seen first, the fewest moves, and how often they showed it.
+    """One finding by its signature, with its first seed, the fewest moves, and how often they showed it.
 
     `model` is the version of the explorer.
     """
@@ -89,9 +89,9 @@ class StoredFinding:
 
 @dataclass(slots=True, kw_only=True)
 class Store:
-    """Seeds that are done, how often each signature was seen, and the findings.
+    """The seeds that are done, how often each signature was seen, and the findings.
 
-    `begun` is when, in UTC; `slow` walks are among the `walks` and say nothing.
+    `begun` is the time of its begin in UTC. `slow` counts those of `walks` that were too slow to be conclusive.
     """
 
     directory: Path
@@ -101,7 +101,7 @@ class Store:
     done: set[int] = field(default_factory=set)
     seen: Counter[str] = field(default_factory=Counter)
     found: dict[str, StoredFinding] = field(default_factory=dict)
-    fleeting: dict[str, Flaky] = field(default_factory=dict)
+    flaky: dict[str, Flaky] = field(default_factory=dict)
     walks: int = 0
     requests: int = 0
     slow: int = 0
@@ -109,11 +109,11 @@ class Store:
 
     @property
     def file(self) -> Path:
-        """Where it is kept."""
+        """The file that holds it."""
         return self.directory / "state.json"
 
     def write(self) -> None:
-        """Write state.json as a whole: an interruption leaves the one before."""
+        """Write state.json as a whole: an interruption leaves the earlier one."""
         self.directory.mkdir(parents=True, exist_ok=True)
         body = {
             "format": FORMAT,
@@ -123,7 +123,7 @@ class Store:
             "done": ranges(self.done),
             "seen": dict(self.seen),
             "found": [asdict(each) for each in self.found.values()],
-            "fleeting": {signature: asdict(each) for signature, each in self.fleeting.items()},
+            "fleeting": {signature: asdict(each) for signature, each in self.flaky.items()},
             "walks": self.walks,
             "requests": self.requests,
             "slow": self.slow,
@@ -133,9 +133,9 @@ class Store:
 
 
 def opened(directory: Path, release: str, *, model: str = "", say: Callable[[str], None] = lambda _: None) -> Store:
-    """What was done before with this version, or nothing yet; raises UnfitStoreError.
+    """The state that this version left, or a new one; raises UnfitStoreError.
 
-    A state of another version is kept beside as `state-….json`, and that is said.
+    A state of another version is renamed to `state-….json`, with a message.
     """
     model = model or version()
     now = datetime.now(tz=UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
@@ -145,16 +145,18 @@ def opened(directory: Path, release: str, *, model: str = "", say: Callable[[str
     try:
         body = json.loads(store.file.read_text(encoding="utf-8"))
         if body["release"] != release:
-            raise UnfitStoreError(f"{store.file} is what an exploration of {body['release']} left, not of {release}.")
+            raise UnfitStoreError(f"{store.file} holds an exploration of Kafka {body['release']}, not of {release}.")
         of = str(body.get("model", "before")) if body["format"] == FORMAT else f"of format {body['format']}"
         if of == model:
             _fill(store, body)
             return store
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnfitStoreError(f"{store.file} is not what an exploration of {release} left ({error}).") from error
+        raise UnfitStoreError(
+            f"{store.file} is not the state of an exploration of Kafka {release} ({error})."
+        ) from error
     aside = store.file.with_name(f"state-{slug(of)}.json")
     store.file.replace(aside)
-    say(f"The exploration begins anew: its state is of another version of the explorer, and is kept as {aside.name}.")
+    say(f"The exploration begins anew: another version of the explorer wrote its state, which is kept as {aside.name}.")
     return store
 
 
@@ -163,7 +165,7 @@ def _fill(store: Store, body: dict[str, Any]) -> None:
     store.done = {seed for first, last in body["done"] for seed in range(first, last + 1)}
     store.seen = Counter(body["seen"])
     store.found = {each["signature"]: _found(each) for each in body["found"]}
-    store.fleeting = {
+    store.flaky = {
         signature: Flaky(nature=each["nature"], seeds=tuple(each["seeds"]))
         for signature, each in body["fleeting"].items()
     }
@@ -187,7 +189,7 @@ def ranges(seeds: Iterable[int]) -> list[list[int]]:
 
 
 def write_plan(path: Path, plan: WalkPlan, release: str) -> None:
-    """A list of moves that `--replay` performs."""
+    """Write a file of moves, which `--replay` performs."""
     body = {
         "format": PLAN_FORMAT,
         "release": release,
@@ -200,12 +202,12 @@ def write_plan(path: Path, plan: WalkPlan, release: str) -> None:
 
 
 def read_plan(path: Path) -> WalkPlan:
-    """The moves of a file; raises UnfitPlanError."""
+    """Read the moves of a file; raises UnfitPlanError."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         moves: tuple[Move, ...] = tuple(move_of(each) for each in body["moves"])
         planned = WalkPlan(int(body["seed"]), TransactionVersion(body["generation"]), int(body["timeout_ms"]), moves)
         planned.check()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnfitPlanError(f"{path} is no list of moves ({error}).") from error
+        raise UnfitPlanError(f"{path} is not a file of moves ({error}).") from error
     return planned

@@ -1,4 +1,4 @@
-"""The field of an exploration: one broker, the connections of all walks, and topics that are made ready in numbers."""
+"""The testbed of an exploration: one broker, the connections of all walks, and topics that are created in advance."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from wire.messages import Definitions
 from wire.transaction_versions import AT_LEAST, TransactionVersion
 from wire.values import CoordinatorType
 
-#: Topics are made and deleted so many at a time: one request instead of many, and few enough partitions on the broker. On
-#: a loaded machine a partition takes a tenth of a second, and several walkers ask for theirs at the same time.
+#: Topics are created and deleted so many at a time: one request instead of many, and few enough partitions on the broker.
+#: On a loaded machine a partition takes a tenth of a second, and several walkers ask for theirs at the same time.
 TOPICS = 10
-#: Transactions that time out are looked for ten times a second, deleted topics leave the disk soon, and their indexes
-#: are small, because there are many.
+#: The broker looks for timed-out transactions ten times a second and soon deletes the files of deleted topics. Indexes
+#: are small, because there are many topics.
 SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "log.segment.delete.delay.ms": "1000",
@@ -38,7 +38,7 @@ def spec(release: str) -> ClusterSpec:
 
 
 class BrokerTestbed(Closing):
-    """A cluster's client and connections; `broker` gives each walk a topic and a name of its own."""
+    """A cluster's client and connections; `broker` gives each walk a new topic and name."""
 
     def __init__(self, cluster: RunningCluster, definitions: Definitions, release: str) -> None:
         self.release = release
@@ -62,7 +62,7 @@ class BrokerTestbed(Closing):
         return offered and (generation is TransactionVersion.TV1 or self.level >= 2)
 
     def rules(self, generation: TransactionVersion) -> Rules:
-        """What the model must know."""
+        """The facts about the brokers that the model must know."""
         return Rules(release=self.release, generation=generation, level=self.level)
 
     def broker(self, rules: Rules, *, timeout_ms: int) -> Broker:

@@ -1,7 +1,7 @@
-"""A walk: moves turned into requests, answers held against the model, and the first thing that does not fit.
+"""A walk: turns moves into requests and compares each answer with the model, up to the first finding.
 
-The broker is behind `Answerer`; the model itself is one, for planning and as the control of the tests. A walk ends with
-its first finding, because the model does not know the state after an answer that it does not allow.
+An `Answerer` answers the requests: a broker, or the model itself for planning and for tests. A walk ends with its first
+finding, because the model does not know the state after an answer that it does not allow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkStep:
-    """One move as it was made. `known` names what its answer shows although it should not."""
+    """One move as it was made. `known` names the known defect that its answer shows."""
 
     move: Move
     request: ModelRequest
@@ -42,44 +42,47 @@ class WalkStep:
 
 
 class Answerer(Protocol):
-    """Who is asked."""
+    """Answers the requests of a walk."""
 
     def ask(self, move: Move, request: ModelRequest) -> ModelAnswer:
         """Send a request and wait; a replay sends the bytes of the move that it names."""
 
     def hold(self, move: Move, request: ModelRequest) -> None:
-        """Make the bytes of a request and keep them."""
+        """Encode a request and keep its bytes."""
 
     def settle(self) -> ModelAnswer:
-        """Wait until the transaction is complete; what the coordinator says of it then."""
+        """Wait until the transaction is complete; its state and epoch at the coordinator."""
 
 
 class Recorded(Answerer, Protocol):
-    """Who answers one walk, with every exchange; `slow` says that time may have changed what the walk relies on."""
+    """An answerer that records every exchange; `slow` says that the walk took too long for its transaction timeout."""
 
     recording: ScriptRecorder
     slow: bool
 
 
 class Testbed(Protocol):
-    """Where walks are performed: each gets an answerer of its own. A field of a real broker is one."""
+    """A place where walks are performed: each walk gets a new answerer."""
 
     generations: tuple[TransactionVersion, ...]
 
     def rules(self, generation: TransactionVersion) -> Rules:
-        """What the model must know."""
+        """The facts about the brokers that the model must know."""
 
     def broker(self, rules: Rules, *, timeout_ms: int) -> Recorded:
         """The answerer of one walk."""
 
 
 class Walk:
-    """The model's side of a walk; `reached` is the number of the last move, made or not."""
+    """The model's side of a walk.
+
+    `epochs` are those that the instances were given. `reached` is the number of the last move, made or not.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.state = ModelState()
-        self.told = [NO_EPOCH] * PRODUCERS
+        self.epochs = [NO_EPOCH] * PRODUCERS
         self.frames: dict[int, ModelRequest] = {}
         self.steps: list[WalkStep] = []
         self.finding: WalkFinding | None = None
@@ -89,20 +92,20 @@ class Walk:
 
     @property
     def known(self) -> list[str]:
-        """What the walk showed that has a name, in order."""
+        """The names of the known defects that the walk showed, in order."""
         return [each.known for each in self.steps if each.known]
 
     @property
     def signatures(self) -> frozenset[str]:
-        """What the walk showed: known names, and the finding's signature."""
+        """The names of known defects that the walk showed, and the finding's signature."""
         return frozenset(self.known) | ({self.finding.signature} if self.finding else set())
 
     def resolve(self, move: Move) -> ModelRequest | None:
-        """The request that a move means now; None when it means nothing."""
-        return resolved(move, self.state, self.told, self.frames)
+        """The request that a move means in the current state; None when it means nothing."""
+        return resolved(move, self.state, self.epochs, self.frames)
 
     def take(self, move: Move, request: ModelRequest, answer: ModelAnswer) -> None:
-        """Hold an answer against the model, and go on from it."""
+        """Compare an answer with the model, and go on from it."""
         outcomes = allowed(self.rules, self.state, request)
         fitting = next((each for each in outcomes if _fits(each.answer, answer)), None)
         self.steps.append(WalkStep(move=move, request=request, answer=answer, known=fitting.known if fitting else ""))
@@ -114,20 +117,20 @@ class Walk:
             self.changed = f"{what(request, self.state)} -> {code_name(answer.code)}"
         self.state = fitting.after
         if move.send == "now" and move.who >= 0 and answer.code == 0 and answer.epoch is not None:
-            self.told[move.who] = answer.epoch
+            self.epochs[move.who] = answer.epoch
 
     def keep(self, move: Move, request: ModelRequest) -> None:
-        """A request was made and not sent."""
+        """Note that a request was made and not sent."""
         self.frames[move.number] = request
         self.steps.append(WalkStep(move=move, request=request, answer=None))
 
     def settle(self, answer: ModelAnswer) -> None:
-        """The transaction is complete, as the model has it, or that is the finding."""
-        told = {"state": str(self.state.phase), "epoch": self.state.epoch}
-        if answer.seen == told:
+        """Note that the transaction is complete; a finding when the model expects something else."""
+        epochs = {"state": str(self.state.phase), "epoch": self.state.epoch}
+        if answer.seen == epochs:
             self.state = settled(self.state)
             return
-        self.finding = self._context.unsettled(self.steps[-1].request, answer, told)
+        self.finding = self._context.unsettled(self.steps[-1].request, answer, epochs)
 
     @property
     def _context(self) -> WalkContext:
@@ -135,7 +138,7 @@ class Walk:
 
 
 def step(walk: Walk, move: Move, answerer: Answerer) -> None:
-    """Make one move, where it means something."""
+    """Make one move, if it means something in the current state."""
     request = walk.resolve(move)
     if request is None:
         return
@@ -157,17 +160,17 @@ def step(walk: Walk, move: Move, answerer: Answerer) -> None:
 
 
 def _again(walk: Walk, move: Move, request: ModelRequest, answerer: Answerer) -> None:
-    """A request was told to come back: it does, with the same bytes, when the transaction is complete."""
+    """Send a request again, with the same bytes, when the transaction that it had to wait for is complete."""
     walk.settle(answerer.settle())
     if walk.finding is None:
         walk.take(move, request, answerer.ask(move, request))
 
 
 def _may_hurry(walk: Walk, request: ModelRequest) -> bool:
-    """Whether the model knows what may be answered while markers are being written.
+    """Whether the model knows the allowed answers while markers are being written.
 
-    A leader that has not got its marker yet takes batches of the transaction that ends. That is lawful, for they are of
-    that transaction, but nobody can say beforehand which ones it takes.
+    A leader that does not have its marker yet takes batches of the transaction that ends. That is correct, because they
+    belong to that transaction, but the model cannot know which ones it takes.
     """
     if request.kind in (RequestKind.PRODUCE, RequestKind.COMMIT_OFFSET):
         return walk.rules.tv2 and request.epoch == walk.state.epoch and not request.foreign
@@ -187,7 +190,7 @@ Deviation = Callable[[ModelState, ModelRequest, AllowedOutcome], AllowedOutcome 
 
 
 class ModelBroker:
-    """Answers as the model expects, but for what a deviation says; nothing else is behind it."""
+    """Answers as the model expects, except where a deviation changes the outcome; no broker is needed."""
 
     def __init__(self, rules: Rules, deviation: Deviation | None = None) -> None:
         self.rules = rules
@@ -207,9 +210,9 @@ class ModelBroker:
         return outcome.answer
 
     def hold(self, move: Move, request: ModelRequest) -> None:
-        """Nothing: requests are values."""
+        """Keep nothing: requests are values."""
 
     def settle(self) -> ModelAnswer:
-        """The state, complete."""
+        """Complete the transaction."""
         self.state = settled(self.state)
         return ModelAnswer(seen={"state": str(self.state.phase), "epoch": self.state.epoch})

@@ -1,7 +1,7 @@
 """`tox -e explore`: seeded walks of rival producers against one broker of a release, judged by a model.
 
-Explores the seeds of a range that are not done yet, until the time is over, and goes on there the next time. With
-`--seed` or `--replay` one walk is performed and shown.
+Walks the seeds of a range that are not done yet, until the time is over; the next call goes on from there. With `--seed`
+or `--replay` one walk is performed and shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runner.console import Console
 from runner.environment import prepare
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.explorer.describe import lines
-from runner.explorer.exit_codes import doubtful, of_exploration, of_walk, thin, told
+from runner.explorer.exit_codes import doubtful, is_conclusive, of_exploration, of_walk, thin
 from runner.explorer.explorer import Explorer
 from runner.explorer.known_findings import NAMED, name_of
 from runner.explorer.moves import WalkPlan
@@ -36,7 +36,7 @@ from verification.vocabulary.verdict import ExitCode
 from wire.messages import Definitions
 
 PAGE = ROOT / "docs" / "generated" / "findings.md"
-#: The model covers brokers that verify batches and tell producers that they may abort (TRANSACTION_ABORTABLE).
+#: The model covers brokers that verify batches and answer TRANSACTION_ABORTABLE.
 OLDEST = "3.8.0"
 SEEDS = 1_000_000
 #: Measured: see `runner.explorer.parallel`.
@@ -55,14 +55,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(prog="python -m suites.exploration", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
     parser.add_argument("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
-    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="how long (default 5)")
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="how long to explore (default 5)")
     parser.add_argument(
-        "--walkers", type=int, default=WALKERS, metavar="N", help=f"walks at a time (default {WALKERS})"
+        "--walkers", type=int, default=WALKERS, metavar="N", help=f"walks at the same time (default {WALKERS})"
     )
-    parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="the seeds to walk (default: from a drawn one on)")
+    parser.add_argument(
+        "--seeds", type=_seeds, metavar="A..B", help="the seeds to walk (default: from a random one on)"
+    )
     parser.add_argument("--seed", type=int, help="perform the walk of this seed and show it")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="perform the moves of this file and show them")
-    parser.add_argument("--run-dir", type=Path, metavar="PATH", help="where state, evidence and findings go")
+    parser.add_argument("--run-dir", type=Path, metavar="PATH", help="directory for state, evidence and findings")
     parser.add_argument(
         "--findings", type=Path, metavar="FILE", help="the page of findings (default docs/generated/findings.md)"
     )
@@ -70,29 +72,29 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     if options.minutes <= 0:
         parser.error(f"--minutes {options.minutes:g} leaves no time")
     if not 1 <= options.walkers <= WALKERS_MOST:
-        parser.error(f"--walkers {options.walkers} is none of 1..{WALKERS_MOST}")
+        parser.error(f"--walkers {options.walkers} is not in 1..{WALKERS_MOST}")
     if options.seed is not None and options.replay is not None:
-        parser.error("--seed and --replay are two ways to name one walk; give one of them")
+        parser.error("--seed and --replay both name one walk; give one of them")
     return options
 
 
 @contextmanager
-def _fields(
+def _testbeds(
     options: argparse.Namespace, directory: Path, console: Console, *, walkers: int
 ) -> Iterator[list[BrokerTestbed]]:
-    """A broker of the release with the connections of so many walkers, and its end."""
+    """Start a broker of the release with a testbed per walker, and stop it at the end."""
     config = unreported(parse_release(options.kafka), directory, runtime=Runtime(options.runtime))
     environment = prepare(config, console)
     cluster = environment.launch(spec(config.release.version))
     try:
         definitions = Definitions.load(*definition_jars(environment.files))
         with ExitStack() as stack:
-            fields = [
+            testbeds = [
                 stack.enter_context(BrokerTestbed(cluster, definitions, config.release.version)) for _ in range(walkers)
             ]
-            offered = ", ".join(fields[0].generations)
-            console.say(f"Kafka {fields[0].release}, transaction.version {fields[0].level}, requests of {offered}")
-            yield fields
+            offered = ", ".join(testbeds[0].generations)
+            console.say(f"Kafka {testbeds[0].release}, transaction.version {testbeds[0].level}, requests of {offered}")
+            yield testbeds
     finally:
         cluster.close()
 
@@ -101,8 +103,8 @@ def _one(explorer: Explorer, planned: WalkPlan, console: Console) -> ExitCode:
     walk, broker = explorer.perform(planned)
     for number, line in enumerate(lines(walk), 1):
         console.say(f"{number:3}. {line}")
-    if not told(planned, walk, broker):
-        console.say("It was too slow for its transaction timeout: it says nothing.")
+    if not is_conclusive(planned, walk, broker):
+        console.say("The walk was too slow for its transaction timeout: it is not conclusive.")
     return of_walk(planned, walk, broker, explorer.store.release)
 
 
@@ -110,16 +112,16 @@ def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
     rate = store.walks / store.seconds if store.seconds else 0.0
     console.say(
         f"{store.walks} walks with {store.requests} requests in {store.seconds:.0f} s ({rate:.1f} walks/s), "
-        f"{store.slow} too slow to say anything"
+        f"{store.slow} too slow to be conclusive"
     )
     doubts = doubtful(store)
     for signature, count in store.seen.most_common():
         found = store.found.get(signature)
         name = name_of(signature, store.release) or "NEW"
         followed = f" (replays {found.shown}/{found.tries})" if found else ""
-        if signature in store.fleeting:
-            seeds = ", ".join(map(str, store.fleeting[signature].seeds))
-            followed = f" (fleeting{', and doubtful' if signature in doubts else ''}; followed up at seed {seeds})"
+        if signature in store.flaky:
+            seeds = ", ".join(map(str, store.flaky[signature].seeds))
+            followed = f" (flaky{', and doubtful' if signature in doubts else ''}; followed up at seed {seeds})"
         console.say(f"  {count:5} × {name}: {NAMED.get(signature, signature)}{followed}")
     if not walks:
         console.say("No walk was conclusive.")
@@ -129,10 +131,10 @@ def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
 
 
 def run(options: argparse.Namespace, console: Console) -> ExitCode:
-    """Explore; raises what preparing the machine raises."""
+    """Explore, or perform one walk; raises the errors of `prepare`."""
     release = parse_release(options.kafka).version
     if not within(release, OLDEST, None):
-        console.say(f"The model covers Kafka {OLDEST} and later; {release} answers by other rules.")
+        console.say(f"The model covers Kafka {OLDEST} and later; Kafka {release} has other rules.")
         return ExitCode.USAGE
     directory = (options.run_dir or OUT / "explore").resolve() / release
     directory.mkdir(parents=True, exist_ok=True)
@@ -143,12 +145,12 @@ def run(options: argparse.Namespace, console: Console) -> ExitCode:
         first = random.SystemRandom().randrange(SEEDS)
         seeds = range(first, first + SEEDS)
     alone = options.seed is not None or planned is not None
-    with _fields(options, directory, console, walkers=1 if alone else options.walkers) as fields:
-        share = SharedState()
-        explorers = [Explorer(each, store, share=share, page_at=_page(options), say=console.say) for each in fields]
+    with _testbeds(options, directory, console, walkers=1 if alone else options.walkers) as testbeds:
+        shared = SharedState()
+        explorers = [Explorer(each, store, shared=shared, page_at=_page(options), say=console.say) for each in testbeds]
         if alone:
             return _one(explorers[0], planned or explorers[0].plan(options.seed), console)
-        how = f"{options.minutes:g} minutes, {len(explorers)} at a time"
+        how = f"{options.minutes:g} minutes, {len(explorers)} walks at a time"
         console.say(f"seeds {seeds.start}..{seeds.stop - 1}, {how}; state: {store.file}")
         try:
             explore(explorers, seeds, seconds=options.minutes * 60)
@@ -158,16 +160,16 @@ def run(options: argparse.Namespace, console: Console) -> ExitCode:
 
 
 def _page(options: argparse.Namespace) -> Path:
-    """Where findings are written: with a directory of one's own there, for others' findings are not of that state."""
-    beside = options.run_dir.resolve() / PAGE.name if options.run_dir else PAGE
-    return Path(options.findings.resolve()) if options.findings else beside
+    """The page of findings: with `--run-dir` one in that directory, because the page belongs to a state."""
+    default = options.run_dir.resolve() / PAGE.name if options.run_dir else PAGE
+    return Path(options.findings.resolve()) if options.findings else default
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Explore: 0 when all is lawful or known, 1 for a new finding, 4 bad options, 5 cut short.
+    """Explore: 0 when every answer is allowed or known, 1 for a new finding, 4 for bad options, 5 when cut short.
 
-    2 without a walk that says something, when too few of all do, and when what could not be shown again leaves a doubt;
-    a new finding of an earlier call is 1 all the same.
+    2 without a conclusive walk in this call, with too few in all calls, and with a doubtful flaky signature. A new
+    finding of an earlier call is 1 in every case.
     """
     options = _options(arguments)
     console = Console(out=sys.stdout, live=False, width=shutil.get_terminal_size().columns)

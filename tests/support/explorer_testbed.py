@@ -1,4 +1,4 @@
-"""Brokers for tests of the explorer: the model itself, with one planted deviation."""
+"""A fake testbed for tests of the explorer: the model answers, with one planted deviation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from verification.specification.state import (
 )
 from wire.transaction_versions import TransactionVersion
 
-#: Enough seeds to reach every ordinary situation several times.
+#: Enough seeds to meet every ordinary situation several times.
 SEEDS = 80
 
 
@@ -39,7 +39,7 @@ def moves(*several: tuple[RequestKind, dict[str, object]]) -> tuple[Move, ...]:
 
 
 FRESH: dict[str, object] = {"epoch": Epoch.NONE}
-#: A finding of a seed that no walk had.
+#: A finding whose seed was never walked.
 FOUND = StoredFinding(
     signature="a -> b",
     name="",
@@ -64,7 +64,7 @@ def stale_end_accepted(state: ModelState, request: ModelRequest, outcome: Allowe
 
 
 def aborted_data_shown(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
-    """A reader under read_committed receives aborted records."""
+    """A reader under read_committed gets aborted records."""
     if request.kind is not RequestKind.LOOK or outcome.answer.seen is None:
         return None
     seen = dict(outcome.answer.seen)
@@ -73,7 +73,7 @@ def aborted_data_shown(state: ModelState, request: ModelRequest, outcome: Allowe
 
 
 def stale_init_aborts(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -> AllowedOutcome | None:
-    """A zombie's InitProducerId fences the owner silently."""
+    """A zombie's InitProducerId is refused, and yet raises the epoch, which fences the owner."""
     if request.kind is RequestKind.INIT and outcome.answer.code == 90 and state.phase is TransactionPhase.EMPTY:
         return replace(outcome, after=replace(state, epoch=state.epoch + 1))
     return None
@@ -95,7 +95,7 @@ def joining(state: ModelState, request: ModelRequest, outcome: AllowedOutcome) -
 
 @dataclass
 class Played:
-    """A broker that an exploration can ask."""
+    """The model as an answerer with a recording, which stays empty."""
 
     model: ModelBroker
     recording: ScriptRecorder = field(default_factory=ScriptRecorder)
@@ -114,10 +114,10 @@ class Played:
 
 
 @dataclass
-class Stand:
-    """A testbed whose brokers are the model with a deviation.
+class FakeTestbed:
+    """A testbed whose broker is the model with a deviation.
 
-    `before` is called before each walk, `slow` says which ones take too long.
+    `before` is called before each walk; `slow` says which walks take too long.
     """
 
     deviation: Callable[[int], Deviation | None]
@@ -131,14 +131,14 @@ class Stand:
         return rules(generation)
 
     def broker(self, rules: Rules, *, timeout_ms: int) -> Played:
-        """One more walk."""
+        """The answerer of one more walk."""
         self.walks += 1
         self.before(self.walks)
         return Played(ModelBroker(rules, self.deviation(self.walks)), slow=self.slow(self.walks))
 
 
-def explored(stand: Stand, directory: Path, seeds: range = range(SEEDS)) -> Store:
-    """The stored results of an exploration of these seeds."""
+def explored(testbed: FakeTestbed, directory: Path, seeds: range = range(SEEDS)) -> Store:
+    """The store after an exploration of these seeds."""
     store = opened(directory, "4.3.1")
-    explore([Explorer(stand, store, page_at=directory / "findings.md", say=lambda _: None)], seeds, seconds=60)
+    explore([Explorer(testbed, store, page_at=directory / "findings.md", say=lambda _: None)], seeds, seconds=60)
     return store

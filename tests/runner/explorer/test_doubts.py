@@ -1,4 +1,4 @@
-"""What the explorer makes of what it cannot show at will: races, slow walks, lucky replays, and an older version."""
+"""Signatures that the explorer cannot show at will: races, slow walks, lucky replays, and an older version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from runner.explorer.broker import Broker, WalkConnections
 from runner.explorer.execute import cut, perform
-from runner.explorer.exit_codes import TELLING_LEAST, doubtful, of_exploration, of_walk, thin
+from runner.explorer.exit_codes import CONCLUSIVE_LEAST, doubtful, of_exploration, of_walk, thin
 from runner.explorer.explorer import FOLLOW_MOST, Explorer
 from runner.explorer.finding import Nature, WalkFinding
 from runner.explorer.generate import plan
@@ -22,7 +22,7 @@ from runner.explorer.parallel import explore
 from runner.explorer.replay import AGAIN_TRIES, RATE_TRIES, followed
 from runner.explorer.store import Flaky, UnfitPlanError, opened, read_plan, version, write_plan
 from runner.explorer.walk import ModelBroker, Walk
-from tests.support.explorer_testbed import FOUND, FRESH, SEEDS, Played, Stand, aborted_data_shown, moves, rules
+from tests.support.explorer_testbed import FOUND, FRESH, SEEDS, FakeTestbed, Played, aborted_data_shown, moves, rules
 from verification.specification.state import ModelAnswer, ModelRequest, RequestKind
 from verification.vocabulary.verdict import ExitCode
 from wire.transaction_versions import TransactionVersion
@@ -46,36 +46,36 @@ def _wrong() -> ModelBroker:
 
 
 class Racy:
-    """A ground on which only some walks, counted from 1, show aborted data."""
+    """A testbed on which only some walks, counted from 1, show aborted data."""
 
     def __init__(self, directory: Path, shows: Callable[[int], bool]) -> None:
-        self.stand = Stand(lambda walk: aborted_data_shown if shows(walk) else None)
+        self.testbed = FakeTestbed(lambda walk: aborted_data_shown if shows(walk) else None)
         self.store = opened(directory, "4.3.1")
-        self.explorer = Explorer(self.stand, self.store, page_at=None, say=lambda _: None)
+        self.explorer = Explorer(self.testbed, self.store, page_at=None, say=lambda _: None)
 
 
 def test_a_race_at_one_seed_is_followed_up_at_the_next(tmp_path: Path) -> None:
-    """What no replay of one seed showed, and every replay of another one does, becomes a finding."""
+    """A signature becomes a finding that no replay of one seed shows, and every replay of another one."""
     racy = Racy(tmp_path, lambda walk: walk == 1 or walk > 1 + AGAIN_TRIES)
     racy.explorer.walk(showing()[0])
-    assert racy.store.fleeting == {HIDDEN: Flaky(nature=Nature.VISIBLE, seeds=(showing()[0],))}
+    assert racy.store.flaky == {HIDDEN: Flaky(nature=Nature.VISIBLE, seeds=(showing()[0],))}
     assert of_exploration(racy.store, walks=1) is ExitCode.INCONCLUSIVE
     racy.explorer.walk(showing()[1])
-    assert racy.store.fleeting == {}
+    assert racy.store.flaky == {}
     assert racy.store.found[HIDDEN].shown == RATE_TRIES
     assert of_exploration(racy.store, walks=2) is ExitCode.VIOLATION
 
 
 def test_a_race_is_followed_up_at_a_bounded_number_of_seeds(tmp_path: Path) -> None:
-    """Every one of the first seeds costs its replays, the later ones none; an interruption forgets nothing of it."""
+    """Each of the first seeds is replayed, later ones are not; the state on disk keeps the replayed seeds."""
     racy = Racy(tmp_path, lambda walk: walk % (1 + AGAIN_TRIES) == 1)
     for seed in showing()[:FOLLOW_MOST]:
         racy.explorer.walk(seed)
-    assert racy.stand.walks == FOLLOW_MOST * (1 + AGAIN_TRIES)
+    assert racy.testbed.walks == FOLLOW_MOST * (1 + AGAIN_TRIES)
     racy.explorer.walk(showing()[FOLLOW_MOST])
-    assert racy.stand.walks == FOLLOW_MOST * (1 + AGAIN_TRIES) + 1
+    assert racy.testbed.walks == FOLLOW_MOST * (1 + AGAIN_TRIES) + 1
     racy.store.write()
-    assert opened(tmp_path, "4.3.1").fleeting[HIDDEN].seeds == showing()[:FOLLOW_MOST]
+    assert opened(tmp_path, "4.3.1").flaky[HIDDEN].seeds == showing()[:FOLLOW_MOST]
 
 
 @pytest.mark.parametrize(
@@ -88,28 +88,28 @@ def test_a_race_is_followed_up_at_a_bounded_number_of_seeds(tmp_path: Path) -> N
         (Nature.OUTSIDE, 2, "EX-01", ExitCode.CONFORMANT),
     ],
 )
-def test_what_was_seen_and_not_shown_again_is_no_acquittal(
+def test_a_flaky_signature_keeps_a_release_from_passing(
     nature: Nature, seen: int, signature: str, expected: ExitCode, tmp_path: Path
 ) -> None:
-    """A fleeting signature counts when it was seen twice or is grave, unless it has a name."""
+    """A flaky signature counts when it was seen twice or is grave, unless it has a name."""
     store = opened(tmp_path, "4.3.1")
-    store.fleeting[signature] = Flaky(nature=nature, seeds=(1,))
+    store.flaky[signature] = Flaky(nature=nature, seeds=(1,))
     store.seen[signature] = seen
-    store.walks = TELLING_LEAST
+    store.walks = CONCLUSIVE_LEAST
     assert of_exploration(store, walks=1) is expected
     assert doubtful(store) == ([signature] if expected is ExitCode.INCONCLUSIVE else [])
 
 
 class Stuck(ModelBroker):
-    """The model, but a transaction stays in Prepare for ever."""
+    """The model, but a transaction stays in Prepare forever."""
 
     def settle(self) -> ModelAnswer:
-        """What the coordinator says after a long wait."""
+        """The state after a long wait."""
         return ModelAnswer(seen={"state": "PrepareCommit", "epoch": self.state.epoch})
 
 
 def test_a_wait_that_found_something_is_replayed_with_the_move_that_waited() -> None:
-    """Moves behind the last request that mean nothing are no reason to lose the wait that showed it."""
+    """Moves after the last request that mean nothing do not cut off the wait that showed the finding."""
     nothing = {"send": Send.REPLAY, "of": 99}
     made = moves(
         (RequestKind.INIT, FRESH),
@@ -128,10 +128,10 @@ def test_a_wait_that_found_something_is_replayed_with_the_move_that_waited() -> 
 
 
 def test_what_follows_from_a_finding_is_not_followed_up(tmp_path: Path) -> None:
-    """The consequence of a defect that is written down has its name, and is counted without replays."""
+    """The consequence of a kept finding has its name, and is counted without replays."""
     follows = "TV1: after EndTxn(current epoch, commit) the coordinator says PrepareCommit after EX-04"
     store = opened(tmp_path, "3.9.2")
-    explorer = Explorer(Stand(lambda _: None), store, page_at=None, say=lambda _: None)
+    explorer = Explorer(FakeTestbed(lambda _: None), store, page_at=None, say=lambda _: None)
     assert explorer.due(follows, 1)
     store.found["EX-04"] = replace(FOUND, signature="EX-04", release="3.9.2")
     assert not explorer.due(follows, 1)
@@ -141,22 +141,22 @@ def test_what_follows_from_a_finding_is_not_followed_up(tmp_path: Path) -> None:
 
 
 def test_a_slow_replay_shows_nothing(tmp_path: Path) -> None:
-    """When every replay was too slow for the transaction timeout, what the walk showed is fleeting."""
-    stand = Stand(lambda _: aborted_data_shown, slow=lambda walk: walk > 1)
+    """When every replay was too slow for the transaction timeout, the signature of the walk is flaky."""
+    testbed = FakeTestbed(lambda _: aborted_data_shown, slow=lambda walk: walk > 1)
     store = opened(tmp_path, "4.3.1")
-    Explorer(stand, store, page_at=None, say=lambda _: None).walk(showing()[0])
-    assert (list(store.fleeting), list(store.found)) == ([HIDDEN], [])
+    Explorer(testbed, store, page_at=None, say=lambda _: None).walk(showing()[0])
+    assert (list(store.flaky), list(store.found)) == ([HIDDEN], [])
 
 
 @pytest.mark.parametrize(("slow", "expected"), [(True, ExitCode.INCONCLUSIVE), (False, ExitCode.VIOLATION)])
 def test_one_slow_walk_proves_nothing(slow: bool, expected: ExitCode) -> None:
-    """A wrong answer that was given late is inconclusive, the same one in time is a violation."""
+    """A wrong answer in a slow walk is inconclusive; the same answer in time is a violation."""
     planned, broker = plan(showing()[0], rules(TV1)), Played(_wrong(), slow=slow)
     assert of_walk(planned, perform(planned.moves, rules(TV1), broker), broker, "4.3.1") is expected
 
 
 def test_a_look_that_comes_late_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the model has open the coordinator may have aborted by itself, and a look shows that."""
+    """A late look may show that the coordinator aborted by itself a transaction that is open in the model."""
     unused: Any = None
     connections = WalkConnections(instances=[], other=unused)
     for late_s, slow in ((0.0, False), (SHORT_MS / 1000, True)):
@@ -175,7 +175,7 @@ MANY = moves(*((RequestKind.INIT, FRESH) for _ in range(6)))
 
 
 def scripted(shows: Callable[[int, int], bool]) -> tuple[Callable[[Sequence[Move]], Walk], Walk]:
-    """A replay that shows "it" by the number of moves and how often so many were played before; and a walk that does."""
+    """A replay that shows "it", depending on the number of moves and on earlier replays of so many; and such a walk."""
     played: dict[int, int] = {}
     clean, wrong = Walk(rules(TV1)), Walk(rules(TV1))
     wrong.finding = WalkFinding(nature=Nature.OUTSIDE, signature="it", observed="", expected="")
@@ -190,7 +190,7 @@ def scripted(shows: Callable[[int, int], bool]) -> tuple[Callable[[Sequence[Move
 
 @pytest.mark.parametrize("lucky", [{0}, {0, 5}])
 def test_moves_that_showed_it_by_luck_are_not_published(lucky: set[int]) -> None:
-    """Where the fewest moves show it never or seldom, all of them stay, with their own rate and one of their walks."""
+    """Where the fewest moves show it never or seldom, all moves stay, with their own rate and one of their walks."""
     play, wrong = scripted(lambda count, before: count == len(MANY) or before in lucky)
     found = followed(MANY, "it", play)
     assert found is not None
@@ -199,7 +199,7 @@ def test_moves_that_showed_it_by_luck_are_not_published(lucky: set[int]) -> None
 
 
 def test_a_race_is_shrunk_by_several_replays() -> None:
-    """Of a race no move is left out because what is left shows it once: all moves stay from the first."""
+    """One replay of fewer moves that shows a race proves nothing: all moves stay."""
     play, _ = scripted(lambda count, before: before % (2 if count == len(MANY) else 8) == 0)
     found = followed(MANY, "it", play)
     assert found is not None
@@ -218,7 +218,7 @@ def test_fewer_moves_that_show_a_race_as_often_are_kept() -> None:
 
 
 def test_a_state_of_another_version_is_put_aside(tmp_path: Path) -> None:
-    """With another model its seeds are not done and its findings are not kept; that is said, and the file stays."""
+    """Its seeds count as not done and its findings are not kept; a message says so, and the file stays."""
     old = opened(tmp_path, "4.3.1", model="0ld")
     old.done, old.walks, old.seconds = {1, 2, 3}, 3, 1.0
     old.write()
@@ -227,7 +227,7 @@ def test_a_state_of_another_version_is_put_aside(tmp_path: Path) -> None:
     new = opened(tmp_path, "4.3.1", say=said.append)
     assert (new.done, new.walks, new.model) == (set(), 0, version())
     assert said == [
-        "The exploration begins anew: its state is of another version of the explorer, and is kept as state-0ld.json."
+        "The exploration begins anew: another version of the explorer wrote its state, which is kept as state-0ld.json."
     ]
     assert json.loads((tmp_path / "state-0ld.json").read_text(encoding="utf-8"))["walks"] == 3
 
@@ -235,38 +235,40 @@ def test_a_state_of_another_version_is_put_aside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("walks", "slow", "expected"),
     [
-        (TELLING_LEAST, 0, ExitCode.CONFORMANT),
-        (2 * TELLING_LEAST, TELLING_LEAST, ExitCode.CONFORMANT),
-        (TELLING_LEAST - 1, 0, ExitCode.INCONCLUSIVE),
-        (2 * TELLING_LEAST, TELLING_LEAST + 1, ExitCode.INCONCLUSIVE),
-        (3 * TELLING_LEAST, 2 * TELLING_LEAST, ExitCode.INCONCLUSIVE),
+        (CONCLUSIVE_LEAST, 0, ExitCode.CONFORMANT),
+        (2 * CONCLUSIVE_LEAST, CONCLUSIVE_LEAST, ExitCode.CONFORMANT),
+        (CONCLUSIVE_LEAST - 1, 0, ExitCode.INCONCLUSIVE),
+        (2 * CONCLUSIVE_LEAST, CONCLUSIVE_LEAST + 1, ExitCode.INCONCLUSIVE),
+        (3 * CONCLUSIVE_LEAST, 2 * CONCLUSIVE_LEAST, ExitCode.INCONCLUSIVE),
         (1000, 999, ExitCode.INCONCLUSIVE),
     ],
 )
-def test_few_walks_acquit_nobody(walks: int, slow: int, expected: ExitCode, tmp_path: Path) -> None:
-    """Most walks must have been in time, and those must be as many as the rarest known finding took."""
+def test_few_walks_pass_no_release(walks: int, slow: int, expected: ExitCode, tmp_path: Path) -> None:
+    """Most walks must have been in time, and there must be as many of them as the rarest known finding took."""
     store = opened(tmp_path, "4.3.1")
     store.walks, store.slow = walks, slow
     assert of_exploration(store, walks=1) is expected
     assert bool(thin(store)) is (expected is ExitCode.INCONCLUSIVE)
 
 
-def test_a_call_without_a_walk_acquits_nobody_and_forgets_nothing(tmp_path: Path) -> None:
-    """A violation that an earlier call found is one whatever this call did; without any it ends with 2."""
+def test_a_call_without_a_walk_passes_no_release_and_forgets_nothing(tmp_path: Path) -> None:
+    """A violation of an earlier call stays one; without any, a call without a conclusive walk ends with 2."""
     store = opened(tmp_path, "4.3.1")
-    stand = Stand(lambda _: aborted_data_shown)
-    explorer = Explorer(stand, store, page_at=None, say=lambda _: None)
+    testbed = FakeTestbed(lambda _: aborted_data_shown)
+    explorer = Explorer(testbed, store, page_at=None, say=lambda _: None)
     explore([explorer], showing()[:1], seconds=60)
     assert of_exploration(store, walks=explorer.walks) is ExitCode.VIOLATION
-    again = Explorer(stand, opened(tmp_path, "4.3.1"), page_at=None, say=lambda _: None)
+    again = Explorer(testbed, opened(tmp_path, "4.3.1"), page_at=None, say=lambda _: None)
     explore([again], showing()[:1], seconds=60)
     assert again.walks == 0
     assert of_exploration(again.store, walks=again.walks) is ExitCode.VIOLATION
     again.store.found.clear()
-    again.store.walks = TELLING_LEAST
+    again.store.walks = CONCLUSIVE_LEAST
     assert of_exploration(again.store, walks=1) is ExitCode.CONFORMANT
     assert of_exploration(again.store, walks=0) is ExitCode.INCONCLUSIVE
-    slow = Explorer(Stand(lambda _: aborted_data_shown, slow=lambda _: True), store, page_at=None, say=lambda _: None)
+    slow = Explorer(
+        FakeTestbed(lambda _: aborted_data_shown, slow=lambda _: True), store, page_at=None, say=lambda _: None
+    )
     explore([slow], showing()[1:2], seconds=60)
     assert (slow.walks, slow.store.slow) == (0, 1)
 
@@ -274,20 +276,20 @@ def test_a_call_without_a_walk_acquits_nobody_and_forgets_nothing(tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"place": 7}, r"place 7 is none of 0\.\.1"),
-        ({"who": 12}, r"who 12 is none of -1\.\.3"),
-        ({"back": 0}, r"back 0 is none of 1\.\.5"),
-        ({"count": "2"}, r"count '2' is none of 1\.\.100"),
+        ({"place": 7}, r"place 7 is not in 0\.\.1"),
+        ({"who": 12}, r"who 12 is not in -1\.\.3"),
+        ({"back": 0}, r"back 0 is not in 1\.\.5"),
+        ({"count": "2"}, r"count '2' is not in 1\.\.100"),
         ({"commit": "yes"}, r"commit 'yes' is neither true nor false"),
         ({"kind": "look", "send": "hold"}, r"a look has no bytes to hold"),
-        ({"number": 1}, r"the numbers of its moves do not rise"),
-        ({"moves": [1]}, r"is no list of moves"),
-        ({"timeout_ms": 0}, r"timeout_ms 0 is none of"),
-        ({"colour": 1}, r"is no list of moves"),
+        ({"number": 1}, r"the numbers of its moves do not increase"),
+        ({"moves": [1]}, r"is not a file of moves"),
+        ({"timeout_ms": 0}, r"timeout_ms 0 is not in"),
+        ({"colour": 1}, r"is not a file of moves"),
     ],
 )
 def test_moves_that_mean_nothing_are_one_sentence(change: dict[str, object], sentence: str, tmp_path: Path) -> None:
-    """A file of moves that no walk could make is bad usage, and is refused before anything is asked."""
+    """A file of moves that no walk could make is bad usage, and is refused before any request."""
     path = tmp_path / "moves.json"
     write_plan(path, plan(7, rules(TV1)), "4.3.1")
     body = json.loads(path.read_text(encoding="utf-8"))
@@ -300,7 +302,7 @@ def test_moves_that_mean_nothing_are_one_sentence(change: dict[str, object], sen
 
 
 def test_requests_that_a_release_does_not_offer_are_bad_usage(tmp_path: Path) -> None:
-    """Moves of TV2 on brokers without it are refused: they would be sent as other requests, and judged wrongly."""
-    explorer = Explorer(Stand(lambda _: None), opened(tmp_path, "3.9.2"), page_at=None, say=lambda _: None)
+    """Moves of TV2 are refused on brokers without it: they would be sent as other requests, and judged wrongly."""
+    explorer = Explorer(FakeTestbed(lambda _: None), opened(tmp_path, "3.9.2"), page_at=None, say=lambda _: None)
     with pytest.raises(UnfitPlanError, match=r"TV2 requests, which Kafka 3\.9\.2 does not offer"):
         explorer.perform(plan(7, rules(TransactionVersion.TV2)))

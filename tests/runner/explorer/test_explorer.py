@@ -28,8 +28,8 @@ from wire.messages import Definitions
 from wire.transaction_versions import TransactionVersion
 
 TV1, TV2 = TransactionVersion.TV1, TransactionVersion.TV2
-#: Sequences of the catalogue, and what brokers must answer: (code, epoch) or (code, None).
-LAWFUL: dict[
+#: Sequences of the catalogue with the expected answers: (code, epoch) or (code, None).
+EXPECTED: dict[
     str, tuple[TransactionVersion, tuple[tuple[RequestKind, dict[str, object]], ...], list[tuple[int, int | None]]]
 ] = {
     "TXN-02, FENCE-01: a successor fences": (
@@ -56,7 +56,7 @@ LAWFUL: dict[
         ),
         [(0, 0), (0, None), (51, None), (0, 2), (47, None)],
     ),
-    "TXN-05: who continues gets the same epoch again": (
+    "TXN-05: a producer that continues gets the same epoch again": (
         TV1,
         (
             (RequestKind.INIT, FRESH),
@@ -123,10 +123,10 @@ LAWFUL: dict[
 }
 
 
-@pytest.mark.parametrize("name", LAWFUL)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_the_model_answers_as_the_catalogue_says(name: str) -> None:
     """The expected outcomes of the catalogue's sequences are exactly its codes and epochs."""
-    generation, sequence, expected = LAWFUL[name]
+    generation, sequence, expected = EXPECTED[name]
     walk = perform(moves(*sequence), rules(generation), ModelBroker(rules(generation)))
     told = [(int(each.answer.code), each.answer.epoch) for each in walk.steps if each.answer]
     assert told == expected
@@ -143,7 +143,7 @@ def test_the_model_answers_as_the_catalogue_says(name: str) -> None:
 def test_an_abort_of_the_coordinator_raises_the_epoch_by_release(
     release: str, expected: list[tuple[int, int | None]]
 ) -> None:
-    """At level 2 of 4.0.0 an abort raises the epoch twice: its owner is fenced, and the epoch between is the last one."""
+    """At level 2 of 4.0.0 an abort raises the epoch twice: its owner is fenced, and the last epoch is the one between."""
     sequence = moves(
         (RequestKind.INIT, FRESH),
         (RequestKind.PRODUCE, {}),
@@ -160,10 +160,10 @@ def test_an_abort_of_the_coordinator_raises_the_epoch_by_release(
 
 
 class Patient(ModelBroker):
-    """The model, which is never waited for while a transaction is open: a real one would be waited for in vain."""
+    """The model, but a wait while a transaction is open fails: at a real broker it would time out."""
 
     def settle(self) -> ModelAnswer:
-        """Only what ends is waited for."""
+        """Complete a transaction that has ended."""
         assert self.state.phase is not TransactionPhase.ONGOING
         return super().settle()
 
@@ -187,7 +187,7 @@ def test_a_seed_always_gives_the_same_moves() -> None:
 
 
 def test_a_list_of_moves_survives_its_file(tmp_path: Path) -> None:
-    """What `--replay` reads is what was written."""
+    """`--replay` reads the same moves that were written."""
     planned = plan(7, rules(TV1))
     write_plan(tmp_path / "moves.json", planned, "4.3.1")
     assert read_plan(tmp_path / "moves.json") == planned
@@ -197,14 +197,14 @@ def test_a_list_of_moves_survives_its_file(tmp_path: Path) -> None:
     "arguments", [["--seeds", "9..1"], ["--minutes", "0"], ["--seed", "1", "--replay", "x"], ["--seeds", "few"]]
 )
 def test_bad_options_end_with_4(arguments: list[str]) -> None:
-    """A range that runs backwards, no time, or two walks at once are bad usage."""
+    """A backward range, no time, and two names of one walk are bad usage."""
     with pytest.raises(SystemExit) as left:
         main(arguments)
     assert left.value.code == 4
 
 
 def test_a_release_that_the_model_does_not_cover_ends_with_4(tmp_path: Path) -> None:
-    """Before brokers verified transactions other answers were lawful; nothing is started for them."""
+    """Before brokers verified transactions other answers were correct; no broker of them is started."""
     assert main(["--kafka", "3.5.2", "--run-dir", str(tmp_path)]) == 4
     assert not list(tmp_path.iterdir())
 
@@ -222,11 +222,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.mark.cluster
 def test_a_real_broker_is_explored(cluster: LocalCluster, tmp_path: Path) -> None:
-    """Forty walks of two walkers against a real broker show nothing that has no name, and their ends are looked at."""
+    """Forty walks of two walkers against a real broker have only known findings, and end with a look."""
     definitions = Definitions.load(*definition_jars(fetch_release(default_release())))
-    store, share = opened(tmp_path, RELEASE), SharedState()
+    store, shared = opened(tmp_path, RELEASE), SharedState()
     with BrokerTestbed(cluster, definitions, RELEASE) as one, BrokerTestbed(cluster, definitions, RELEASE) as other:
-        explorers = [Explorer(each, store, share=share, page_at=None, say=print) for each in (one, other)]
+        explorers = [Explorer(each, store, shared=shared, page_at=None, say=print) for each in (one, other)]
         explore(explorers, range(1, 41), seconds=120)
         walk, _ = explorers[0].perform(explorers[0].plan(3))
     assert [each for each in store.found if not name_of(each, RELEASE)] == []
