@@ -1,21 +1,20 @@
 """Judge saved evidence again, without a cluster: `python -m verification RUN_DIR…`.
 
-Each RUN_DIR is a whole run's directory, a sweep's, one scenario's or one protocol case's. Of scenarios `verdicts.json`
-and `findings/` are written anew. With `--reference` the plain-Python reference judge runs instead: it needs neither
-Spark nor Java, writes nothing and prints what it finds. Scripts of protocol cases are judged from what they say; that
-takes no Spark either, and writes nothing, because whoever shows a script judges it.
+Each RUN_DIR is the directory of a run, of a protocol run, of one scenario or of one protocol case. For scenarios
+`verdicts.json` and `findings/` are written anew. With `--reference` the plain-Python reference judge runs instead. It
+needs neither Spark nor Java, writes nothing and prints its findings. Scripts of protocol cases are judged without Spark
+too. No verdict of theirs is written, because a report judges a script again when it shows it.
 
-A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` and `s3a://…` were tried). Then `--output DIR` names
-where verdicts and findings are written, beside copies of the small files, so that `python -m reports DIR/NAME` shows
-them; the captures stay where they are (`verification.spark.remote_evidence`).
+A RUN_DIR may be a URI of any file system that Spark reads (`hdfs://…` and `s3a://…` were tried). Then `--output DIR` is
+the directory for verdicts and findings, and for copies of the small files, so that `python -m reports DIR/NAME` shows
+them. The captures stay where they are (`verification.spark.remote_evidence`).
 
 `python -m verification segments DIR…` compares the replicas in the data directories of stopped brokers
 (`verification.replicas.command`).
 
-Exit codes are those of `verification.vocabulary.verdict`, for the evidence that is there: controls do not count, except
-that one that is not convicted is an ERROR; without any subject that was decided the code is 2. What a run had planned
-and never tried, what its user accepts and what it is compared with is the report's to say: `python -m reports` decides
-the run.
+Exit codes are those of `verification.vocabulary.verdict`, for the evidence that is there. Controls do not count, except
+that a control that is MISSED is an ERROR. Without a decided subject the code is 2. Planned scenarios that were never
+tried, waivers and the baseline do not count here: `python -m reports` decides the run.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
         epilog=f"`{segments.COMMAND} DIR…` compares the replicas in the data directories of stopped brokers.",
     )
     parser.add_argument(
-        "run_dir", nargs="+", metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's; path or URI"
+        "run_dir", nargs="+", metavar="RUN_DIR", help="directory of a run, a scenario or a protocol case; path or URI"
     )
     parser.add_argument(
         "--output",
@@ -65,13 +64,13 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
     where.add_argument(
         "--spark-master", metavar="URL", help="Spark master to judge on: spark://host:7077, yarn, k8s://…"
     )
-    where.add_argument("--spark-remote", metavar="URL", help="the Spark Connect server that judges: sc://host:15002")
+    where.add_argument("--spark-remote", metavar="URL", help="Spark Connect server to judge on: sc://host:15002")
     parser.add_argument(
         "--spark",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="any other Spark setting, for instance spark.executor.memory=8g; wins over every default",
+        help="any other Spark setting, for instance spark.executor.memory=8g; overrides every default",
     )
     return parser.parse_args(arguments)
 
@@ -89,12 +88,12 @@ def _paths(parsed: argparse.Namespace) -> list[Path]:
 
 
 def _uris(parsed: argparse.Namespace) -> list[str]:
-    """What is to be copied, as URIs; raises UnfitEvidenceError where the copies would meet."""
+    """The URIs of the evidence to copy; raises UnfitEvidenceError if two copies would have the same directory."""
     uris = [text if is_uri(text) else Path(text).resolve().as_uri() for text in parsed.run_dir]
     names = Counter(PurePosixPath(uri).name for uri in uris)
     twice = [name for name, count in names.items() if count > 1]
     if twice:
-        raise UnfitEvidenceError(f"two of these are called {twice[0]}; judge them into two directories")
+        raise UnfitEvidenceError(f"two of these are called {twice[0]}; judge them with two calls and two --output DIR")
     if parsed.reference:
         raise UnfitEvidenceError("--reference writes nothing and reads directories of this machine; leave out --output")
     return uris
@@ -139,8 +138,8 @@ def _line(verdict: ScenarioVerdict) -> str:
 def _session(options: dict[str, str], meanwhile: Callable[[], None] = lambda: None) -> SparkSession:
     from verification.spark.session import start
 
-    # A launcher that is interrupted half-way leaves a JVM that never ends; in a thread of its own it is not, and this
-    # waits for it. The JVM then ends with this process.
+    # A launcher that is interrupted half-way leaves a JVM that never ends. In another thread it is not interrupted, and
+    # this code waits for it. The JVM then ends with this process.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-start") as starter:
         starting = starter.submit(start, options=options)
         meanwhile()
@@ -148,7 +147,7 @@ def _session(options: dict[str, str], meanwhile: Callable[[], None] = lambda: No
 
 
 def _read(directories: Sequence[RunDirectory]) -> dict[Path, RunEvidence]:
-    """The evidence that lies here and can be judged; what cannot is told when its turn comes."""
+    """The evidence on this machine that can be judged; unfit evidence is reported when its turn comes."""
     from verification.evidence.run_evidence import read_run
 
     found = {}
@@ -163,7 +162,7 @@ def _with_spark(
     options: dict[str, str], session: SparkSession | None, directories: Sequence[RunDirectory]
 ) -> list[ExitCode]:
     ahead: dict[Path, RunEvidence] = {}
-    # A history takes as long to be read as Spark to start.
+    # Reading a history takes as long as the start of Spark.
     session = session or _session(options, lambda: ahead.update(_read(directories)))
 
     from verification.judge.judge import judge
@@ -172,7 +171,7 @@ def _with_spark(
 
 
 def _codes(verdicts: Sequence[ScenarioVerdict]) -> list[ExitCode]:
-    """Of each subject, and of each control that is not convicted: the others say nothing about a subject."""
+    """The codes of all subjects and of missed controls; a detected control says nothing about a subject."""
     counted = [each for each in verdicts if not each.control or each.verdict is not Verdict.PASS]
     return [code_of(each.verdict) for each in counted if each.verdict is not Verdict.NOT_APPLICABLE]
 
@@ -250,4 +249,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    end_with(main, program="python -m verification", kept="verdicts that were written before stay as they were")
+    end_with(main, program="python -m verification", kept="verdicts that were already written are kept")

@@ -1,8 +1,8 @@
-"""What the commands beside pytest have in common: bad usage ends with 4, an interruption and an error of ours with 5.
+"""The command line of every program besides pytest: bad usage ends with 4, an interruption and an internal error with 5.
 
-All follow the one table of exit codes in `verification.vocabulary.verdict`. argparse would end bad usage with 2, which
-here means inconclusive, and Python shows a stack trace for Ctrl-C and ends with 130, and after any other exception with
-1, which here says that a violation was found.
+All programs follow the one table of exit codes in `verification.vocabulary.verdict`. argparse would end bad usage with 2,
+which here means inconclusive. Python would end with 130 and a stack trace after Ctrl-C, and with 1 after any other
+exception, which here means a violation.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from verification.vocabulary.verdict import ExitCode
 
 
 class Parser(argparse.ArgumentParser):
-    """A command line whose mistakes are one line and exit code 4."""
+    """An argument parser that reports a mistake in one line and ends with exit code 4."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the command line and leave."""
+        """Print the mistake in the command line and exit."""
         self.exit(int(ExitCode.USAGE), f"{self.prog}: {message}\n")
 
 
 def end_with(main: Callable[[], int], *, program: str, kept: str) -> NoReturn:
-    """Run a command and leave with its exit code; `kept` says what an interruption leaves as it is."""
-    # A shell that starts us in the background lets SIGINT be ignored, and SIGTERM would end us without ending anything.
+    """Run a command and exit with its exit code; `kept` names the results that an interruption leaves as they are."""
+    # A shell starts background programs with SIGINT ignored. SIGTERM would end this program without any clean-up.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:

@@ -88,7 +88,7 @@ def test_an_edited_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     edited = path.read_text(encoding="utf-8").replace('"observed": "NONE (0)"', '"observed": "x"')
     path.write_text(edited, encoding="utf-8")
     assert main([str(case)]) == ExitCode.ENVIRONMENT
-    assert "is not what was written" in capsys.readouterr().out
+    assert "was changed after it was written" in capsys.readouterr().out
 
 
 def test_scripts_and_scenarios_are_judged_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

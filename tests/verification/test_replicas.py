@@ -170,7 +170,7 @@ def test_a_pass_says_how_much_nobody_vouched_for(brokers: Replicas) -> None:
     """A few offsets that are the same must not read like a whole log that is."""
     brokers.marks = dict.fromkeys(brokers.marks, 1)
     reason = brokers.compared().reason
-    assert reason.endswith(f"hold the same in [0, 1); no two of them vouch for what lies above, up to {END}")
+    assert reason.endswith(f"hold the same in [0, 1); no two of them vouch for the offsets above, up to {END}")
 
 
 def test_a_high_watermark_that_no_log_reaches_is_found(brokers: Replicas) -> None:
@@ -327,7 +327,7 @@ def alone(brokers: Replicas) -> None:
         (spoiled, ExitCode.VIOLATION, "inconsistent-offset at"),
         (damaged, ExitCode.ENVIRONMENT, "ERROR          orders-0: "),
         (unknown, ExitCode.INCONCLUSIVE, "broker 1 has no checkpointed high watermark"),
-        (alone, ExitCode.INCONCLUSIVE, "NOT_APPLICABLE orders-0: only broker 1 holds it here"),
+        (alone, ExitCode.INCONCLUSIVE, "NOT_APPLICABLE orders-0: of these directories only broker 1 has a replica"),
     ],
     ids=["equal", "differ", "damaged", "unknown", "alone"],
 )
@@ -357,7 +357,7 @@ def test_topics_of_one_name_and_replicas_of_one_broker_are_told_apart(
     assert main(["segments", *map(str, directories)]) == ExitCode.CONFORMANT
     printed = capsys.readouterr().out
     assert "orders-0 of id id0: broker 1 and broker 2 hold the same" in printed
-    assert "orders-0 of id id1: only broker 3 holds it here" in printed
+    assert "orders-0 of id id1: of these directories only broker 3 has a replica" in printed
     copy = Path(shutil.copytree(directories[0], brokers.root / "copy"))
     assert main(["segments", str(directories[0]), str(copy)]) == ExitCode.CONFORMANT
     assert f"broker 1 in {copy}" in capsys.readouterr().out

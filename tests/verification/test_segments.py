@@ -69,7 +69,7 @@ def test_a_torn_tail_ends_the_log(tmp_path: Path, kept: int) -> None:
 
 @pytest.mark.parametrize("zeros", [1, 60, 61, 5000])
 def test_zeros_behind_the_log_are_room_and_not_damage(tmp_path: Path, zeros: int) -> None:
-    """A file that was laid out in advance ends where its batches end."""
+    """A file that was allocated in advance ends where its batches end."""
     last = written(tmp_path)[-1]
     last.write_bytes(last.read_bytes() + bytes(zeros))
     log, found = read(tmp_path, chunk=1000)
@@ -104,7 +104,7 @@ def lying(raw: bytes) -> bytes:
     [
         (cut_off, SegmentDamagedError, "is cut off at byte"),
         (flipped, SegmentChecksumError, "does not have the CRC"),
-        (repeated, SegmentDamagedError, "the batch at offset 0 stands where"),
+        (repeated, SegmentDamagedError, "the batch at offset 0 follows where"),
         (garbage, SegmentDamagedError, "only v2 can be read"),
         (lying, SegmentDamagedError, "bytes"),
     ],

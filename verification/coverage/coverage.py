@@ -2,8 +2,8 @@
 
 Windows come from the faults: *before* ends when the first one begins, *after* begins when the last one is healed,
 *during* is every time between a fault's beginning and its healing. A run without faults is all before and all after. A
-fault that was never healed has no after. Operations are transactions, appends and copies that had inputs; `init` is
-none. Counts are floors' own business: what a scenario needs stands in its experiment.
+fault that was never healed has no after. Operations are transactions, appends and copies that had inputs; `init` does not
+count. The least number that a scenario needs is a floor of its experiment.
 
 Free of pyspark.
 """
@@ -31,7 +31,7 @@ from verification.vocabulary.verdict import CoverageItem
 
 
 def worked(evidence: RunEvidence) -> tuple[Operation, ...]:
-    """The operations that count: no `init`, no copy that had nothing to copy."""
+    """The operations that count: without `init`, and without copies that had no input."""
     return tuple(
         each
         for each in evidence.history.of(Operation)
@@ -51,7 +51,7 @@ def ok_before(evidence: RunEvidence) -> int:
 
 
 def attempted_during(evidence: RunEvidence) -> int:
-    """Operations that were under way at some time while a fault stood."""
+    """Operations that were under way at some time while a fault held."""
     windows = [(each.began_ns, each.healed_ns) for each in evidence.history.of(FaultRecord)]
     return sum(
         1
@@ -91,7 +91,7 @@ def faults_confirmed(evidence: RunEvidence) -> int:
 
 
 def _successions(evidence: RunEvidence) -> Mapping[str, list[tuple[int, int]]]:
-    """By transactional id: when which process completed its `init` ok, in order."""
+    """By transactional id, in order: the time of each successful `init`, and its process."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for each in evidence.history.of(Operation):
         initialised = each.action is Action.INIT and each.outcome is Outcome.OK
@@ -114,7 +114,7 @@ def fenced_answers(evidence: RunEvidence) -> int:
 
 
 def epoch_bumps(evidence: RunEvidence) -> int:
-    """Times that a transactional id changed hands or was given a higher epoch, as clients were told."""
+    """Changes of a transactional id's owner or epoch, by the answers to clients."""
     by_id = {name: len(entries) - 1 for name, entries in _successions(evidence).items()}
     told: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for each in evidence.history.of(Operation):
@@ -125,7 +125,7 @@ def epoch_bumps(evidence: RunEvidence) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One thing that is counted; `text` is what a report calls it."""
+    """One kind of event that is counted; `text` is its name in a report."""
 
     count: Callable[[RunEvidence], int]
     text: str

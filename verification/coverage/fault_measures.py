@@ -1,8 +1,8 @@
-"""Exposure: whether the faults of a run met what its claim is about, counted from the evidence.
+"""Fault measures: count from the evidence whether the faults of a run met the operations that its claim is about.
 
-That a fault took hold is not enough. A broker may be killed at a moment at which nobody commits; a client may be cut
-off between two transactions; the work after a fault may be that of clients which nothing had struck. Each measure here
-counts what shows the opposite, and a scenario that claims it has a floor for it (`verification.coverage.coverage`).
+It is not enough that a fault took hold. A broker may be killed while no client commits. A client may be cut off between
+two transactions. The work after a fault may be that of clients that no fault struck. Each measure here counts the events
+that prove the opposite, and a scenario that needs them has a floor for it (`verification.coverage.coverage`).
 
 Free of pyspark.
 """
@@ -33,11 +33,11 @@ from verification.vocabulary.history import (
 )
 
 NS = lso_samples.NS
-#: Answers by which a group refuses a member that it has gone on without: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
-#: REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (KIP-447); the java client has one exception without a code for them.
+#: Answers by which a group refuses a member that no longer belongs to it: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+#: REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (KIP-447). The java client has one exception without a code for them.
 REFUSED_MEMBER = frozenset({22, 25, 27, 82})
 REFUSED_MEMBER_NAME = "CommitFailedException"
-#: An operation of any workload ends within a fraction of this when nothing is in its way.
+#: An operation of any workload ends within a fraction of this time when no fault keeps it from ending.
 HELD_UP_S = 2.0
 
 
@@ -49,7 +49,7 @@ def transactional(operation: Operation) -> bool:
 
 
 def last_heal_ns(evidence: RunEvidence) -> int | None:
-    """When the last fault was healed; 0 for a run without faults, None when one never was."""
+    """The time when the last fault was healed; 0 for a run without faults, None when one never was."""
     healed = [each.healed_ns for each in evidence.history.of(FaultRecord)]
     known = [each for each in healed if each is not None]
     return None if len(known) < len(healed) else max(known, default=0)
@@ -71,7 +71,7 @@ def transactions_after(evidence: RunEvidence) -> int:
 
 
 def struck_after(evidence: RunEvidence) -> int:
-    """Transactions after the faults, of that struck client, or its successor, which ended the fewest; 0 without any."""
+    """The fewest transactions that a struck client, or its successor, ended after the faults; 0 without such a client."""
     owner = {each.process: each.transactional_id for each in evidence.history.of(ProcessRecord)}
     struck = {owner.get(process) for each in evidence.history.of(FaultRecord) for process in each.processes} - {None}
     done = [each.transactional_id for each in _done_after(evidence)]
@@ -81,8 +81,8 @@ def struck_after(evidence: RunEvidence) -> int:
 def copied_past(evidence: RunEvidence) -> int:
     """Input partitions of which the group committed more than any copier had taken up when the last fault was healed.
 
-    What had been taken up by then, also by who was killed or refused, was taken over and gone past. How much more there
-    was to read is a question of pace: a slow copier never reaches what a fast feeder wrote meanwhile.
+    So the group went past all inputs of copiers that were killed or refused. How much more there was to read does not
+    matter: a slow copier never reaches the end of a fast feeder's records.
     """
     since = last_heal_ns(evidence)
     taken_up: dict[tuple[str, int], int] = {}
@@ -99,7 +99,7 @@ def copied_past(evidence: RunEvidence) -> int:
 
 
 def refused_members(evidence: RunEvidence) -> int:
-    """Copies that were refused because the group had gone on without the member."""
+    """Copies that were refused because the member no longer belonged to the group."""
     return sum(
         1
         for each in evidence.history.of(Operation)
@@ -108,7 +108,7 @@ def refused_members(evidence: RunEvidence) -> int:
 
 
 def lso_stood(evidence: RunEvidence) -> int:
-    """Partitions whose LSO stood for half a transaction timeout or more at what a killed client had left open."""
+    """Partitions whose LSO stayed at a killed client's open transaction for half a transaction timeout or more."""
     least_s = evidence.experiment.transaction_timeout_s / 2
     killed = lso_samples.abandoned_ns(evidence)
     return sum(
@@ -118,9 +118,9 @@ def lso_stood(evidence: RunEvidence) -> int:
 
 
 def undecided_at_strike(evidence: RunEvidence) -> int:
-    """Commits and aborts that had been asked for before a fault struck and were not answered when it was in force.
+    """Commits and aborts that were requested before a fault struck and were not answered when it was in force.
 
-    What was asked for later may never have reached a broker; without `struck_ns` (older evidence) it counts as well.
+    A later request may never have reached a broker. Without `struck_ns` (older evidence) it counts as well.
     """
     blows = [
         (each.applied_ns if each.struck_ns is None else each.struck_ns, each.applied_ns)
@@ -139,7 +139,7 @@ def undecided_at_strike(evidence: RunEvidence) -> int:
 
 
 def _proven_leaderless_ns(evidence: RunEvidence, place: lso_samples.Place, seen_ns: int) -> int:
-    """From when on a partition that was seen without a leader had none: since the proof of the fault that still stood."""
+    """The time since when a partition that was seen without a leader had none, by the proof of a fault that still held."""
     topic = (evidence.topic(place[0]) or "").removeprefix(f"{evidence.run}-")
     led_ns = max(
         (
@@ -161,14 +161,14 @@ def _proven_leaderless_ns(evidence: RunEvidence, place: lso_samples.Place, seen_
 
 
 def _surely_leaderless(evidence: RunEvidence) -> Iterator[tuple[int, int]]:
-    """From the first look that saw a partition without a leader, or the proof of it, to the last one."""
+    """Spans from the first look, or the fault's proof, that saw a partition without a leader, to the last such look."""
     for place in lso_samples.outputs(evidence):
         for each in lso_samples.leaderless(evidence, place):
             yield _proven_leaderless_ns(evidence, place, each.first_ns), each.last_ns
 
 
 def committed_while_leaderless(evidence: RunEvidence) -> int:
-    """Commits that were asked for and answered ok while a partition had no leader."""
+    """Commits that were requested and answered ok while a partition had no leader."""
     spans = tuple(_surely_leaderless(evidence))
     return sum(
         1
@@ -182,7 +182,7 @@ def committed_while_leaderless(evidence: RunEvidence) -> int:
 
 
 def held_up(evidence: RunEvidence) -> int:
-    """Operations that could not end while a fault stood: under way for its last `HELD_UP_S` and until it was healed."""
+    """Operations that could not end while a fault held: under way for its last `HELD_UP_S` and until it was healed."""
     windows = [
         (each.confirmed_ns, each.healed_ns)
         for each in evidence.history.of(FaultRecord)
@@ -208,14 +208,14 @@ def _polls(path: Path) -> Iterator[tuple[int, list[Any]]]:
 
 
 def observed(evidence: RunEvidence) -> int:
-    """Records that live observers were given."""
+    """Records that live observers received."""
     return sum(len(records) for path in evidence.observations.values() for _, records in _polls(path))
 
 
 def observed_during(evidence: RunEvidence) -> int:
-    """Records that live observers were given while a fault was seen to stand.
+    """Records that live observers received while a fault was confirmed and not healed.
 
-    Of a fault that names the partitions that it was aimed at, only theirs: others have leaders that it does not concern.
+    If a fault names its target partitions, only their records count: it does not concern the leaders of the others.
     """
     count, faults = 0, evidence.history.of(FaultRecord)
     for path in evidence.observations.values():
@@ -230,7 +230,7 @@ def observed_during(evidence: RunEvidence) -> int:
 
 
 def _stood(fault: FaultRecord, at_ns: int) -> bool:
-    """Whether a fault was seen to stand at a moment."""
+    """Whether a fault was confirmed and not healed at a time."""
     return (
         fault.confirmed_ns is not None
         and fault.healed_ns is not None
@@ -239,9 +239,9 @@ def _stood(fault: FaultRecord, at_ns: int) -> bool:
 
 
 def observers_at_end(evidence: RunEvidence) -> int:
-    """Live observers that were given the last record of every partition which a reader of their isolation can see."""
+    """Live observers that received the last record of every partition that a reader of their isolation can see."""
     mine = set(lso_samples.outputs(evidence))
-    # Of evidence elsewhere each answer is a job, and observers are many.
+    # For remote evidence each call is a Spark job, and there are many observers.
     ends_of = cache(evidence.captured.last_offsets)
     count = 0
     for observer in evidence.experiment.observers:

@@ -1,17 +1,17 @@
 """Known exactly-once bugs of real brokers, as data.
 
-An entry names a defect so that a report can say "this is KB-16" instead of leaving a reader to find out. Being known
-changes nothing about a verdict: a known violation is a violation. A finding is named after an entry only by a
-*signature*, a function over the evidence of the run; release and anomaly alone prove nothing, because another defect
-can look the same. An entry without a signature is therefore documentation and never attached to a finding.
+An entry names a defect, so that a report can say "this is KB-16". It does not change a verdict: a known violation is a
+violation. Only a *signature*, a function over the evidence of the run, names a finding after an entry. Release and anomaly
+alone prove nothing, because another defect can look the same. An entry without a signature is documentation, and names no
+finding of a scenario.
 
-A protocol case asks known requests and says exactly what must come of them. `cases` of an entry names the statements
-that the bug violates and what is observed instead, and only a violation that fits them is the entry's
-(`verification.known_bugs.script_matching`): the same case may fail for another reason.
+A protocol case sends known requests and states the exact answers. `cases` of an entry names the statements that the bug
+violates and the values that are observed instead. Only a violation that fits them has the entry's name
+(`verification.known_bugs.script_matching`), because the same case may fail for another reason.
 
-Ranges are what was seen on unmodified releases: both ends were run and showed the defect, releases between them were
-run or are taken to share it. `fixed_in` lists the first releases with the fix on each line; an empty one means that no
-release with a fix is known. A release in neither was not run, and nothing is claimed about it.
+Ranges were measured on unmodified releases: both ends were run and showed the defect; releases between them were run or
+are taken to share it. `fixed_in` lists the first releases with the fix on each line; when it is empty, no release with a
+fix is known. A release in neither was not run, and nothing is claimed about it.
 
 Three kinds share the list and the ids: defects, documented limitations of the protocol that show in the same way, and
 known-bad configurations that serve as controls.
@@ -65,9 +65,9 @@ class ReleaseRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
-    """A statement of a protocol case that a bug violates, and what is observed instead, one of several texts.
+    """A statement of a protocol case that a bug violates, and the texts of which one is observed instead.
 
-    A statement is named by its `what`. A text is taken as it is, everything else as JSON with sorted keys. In both, `*`
+    A statement is named by its `what`. A text is taken as it is, every other value as JSON with sorted keys. In both, `*`
     stands for anything without a quotation mark, such as the name of a topic, and `**` for anything.
     """
 
@@ -79,9 +79,10 @@ class Symptom:
 class KnownBug:
     """One known bug.
 
-    `condition` says in one sentence what besides the release it takes; `anomalies` are those it may show, none when it
-    only costs availability; `requirements` those it violates; `mechanism` is one paragraph; `cases` are the symptoms in
-    protocol cases by their keys, the first of which is always there: the others follow from it, as far as the case asks.
+    `condition` is one sentence on the condition besides the release. `anomalies` are those that it may show, none when it
+    only costs availability. `requirements` are those that it violates. `mechanism` is one paragraph. `cases` are the
+    symptoms by the keys of protocol cases. The first symptom is always there; the others follow from it, as far as the
+    case looks for them.
     """
 
     id: KnownBugId
@@ -160,7 +161,7 @@ def _signature(entry: Table, name: str) -> Signature:
 
 
 def _check(entry: Table, bug: KnownBug) -> None:
-    """What no single field can say about itself."""
+    """Check rules that concern several fields."""
     foreign = [name for name in bug.jira if not _JIRA.fullmatch(name)]
     if foreign:
         raise entry.error(f"jira {foreign} is not KAFKA- and a number")

@@ -1,14 +1,15 @@
-"""Which known bugs a violated protocol case is.
+"""Matches the script of a violated protocol case with the known bugs that explain it.
 
 A case sends known requests and expects exact answers, so it can serve as the signature of a bug. An entry of the list
-says which statements of the case the bug violates and what is observed instead; the release must lie in a range on
-which the bug was seen. A violation has a name only when every statement that does not hold is one of those, because
-another defect may show in the same case, beside the known one or instead of it: a record that is lost is not named
-after a refusal that is known. Two bugs that show in one case name it together, and whoever accepts the violation
-accepts both. A script that broke off has no name either, nor one whose ground was missing at the end for a reason that
-no entry gives: nobody knows what else it would have found.
+names the statements of the case that the bug violates, and the observed values. The release must lie in a range on which
+the bug was seen.
 
-An entry that merely violates the same requirement on the same release is worth reading and no more; it names nothing.
+A violation has a name only when every statement that does not hold is one of those. Another defect may show in the same
+case, with the known one or instead of it: a lost record does not get the name of a known refusal. Two bugs that show in
+one case name it together, and a waiver of the violation accepts both. Two kinds of script have no name: one that broke
+off, and one with a precondition that failed for a reason that no entry gives. They might have found something else.
+
+An entry that merely violates the same requirement on the same release is shown as a hint; it names nothing.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ _WILD = {"**": ".*", "*": '[^"]*'}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAs:
-    """An entry of the list for a violated case; `named` is False where only requirement and release agree."""
+    """An entry of the list for a violated case; `named` is False when only requirement and release agree."""
 
     bug: KnownBug
     named: bool
 
 
 def known_as(script: Script, verdict: ScriptVerdict, bugs: Iterable[KnownBug]) -> tuple[KnownAs, ...]:
-    """The entries that name a violated case, or, where none do, those that may explain it; empty without violation.
+    """The entries that name a violated case; without any, those that may explain it; empty without a violation.
 
-    A release that is no version number is known for nothing.
+    A release that is no version number has no known bugs.
     """
     if verdict.verdict is not Verdict.FAIL:
         return ()
@@ -53,13 +54,13 @@ def known_as(script: Script, verdict: ScriptVerdict, bugs: Iterable[KnownBug]) -
 
 
 def fits(symptom: Symptom, statement: Statement) -> bool:
-    """Whether a statement is the one that the bug violates, with what the bug lets one observe."""
+    """Whether a statement is the one that the bug violates, with an observed value that the bug explains."""
     observed = _text(statement.observed)
     return _alike(symptom.what, statement.what) and any(_alike(each, observed) for each in symptom.observed)
 
 
 def _naming(script: Script, seen: Iterable[KnownBug]) -> list[KnownBug]:
-    """The entries whose symptoms together are all that does not hold; none when something is left over."""
+    """The entries whose symptoms together explain every statement that does not hold; none when one is left over."""
     wrong = [each for each in script.statements if not each.holds]
     shown = [each for each in seen if _shows(each.cases.get(script.case, ()), wrong)]
     symptoms = [symptom for each in shown for symptom in each.cases[script.case]]
@@ -68,12 +69,12 @@ def _naming(script: Script, seen: Iterable[KnownBug]) -> list[KnownBug]:
 
 
 def _shows(symptoms: tuple[Symptom, ...], wrong: Iterable[Statement]) -> bool:
-    """Whether the first symptom, without which it is not this bug, is there."""
+    """Whether the first symptom of the bug is there; without it, it is not this bug."""
     return bool(symptoms) and any(fits(symptoms[0], each) for each in wrong)
 
 
 def _alike(pattern: str, text: str) -> bool:
-    """Whether a text is the pattern, in which `**` stands for anything and `*` for all but quotation marks."""
+    """Whether a text fits the pattern, in which `**` stands for anything and `*` for all but quotation marks."""
     expression = "".join(_WILD.get(part, re.escape(part)) for part in re.split(r"(\*\*?)", pattern))
     return re.fullmatch(expression, text, re.DOTALL) is not None
 

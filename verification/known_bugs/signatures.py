@@ -1,26 +1,26 @@
 """Signatures: functions over the evidence that recognise a known bug in a violation.
 
-A name is given by evidence and by nothing else; release and anomaly alone prove nothing, because another defect can
-look the same. A violation without the signature stays unnamed.
+Only evidence gives a name. Release and anomaly alone prove nothing, because another defect can look the same. A violation
+without the signature stays unnamed.
 
-`marker-dropped-while-leaderless` (KB-16) asks for three things at once: a partition of the transaction holds its data
-without a marker of its own (see `without_marker`); nobody led that partition when the marker was to be sent; and the
-coordinator has nothing open for the transactional id any more. That nobody led it is shown in one of two ways:
+`marker-dropped-while-leaderless` (KB-16) needs three facts: a partition of the transaction holds its data without a
+marker of the transaction (see `without_marker`); the partition had no leader when the marker was to be sent; and the
+coordinator has nothing open for the transactional id any more. There are two proofs that it had no leader:
 
-* by the brokers' own metadata it was without a leader, which a leader that does not answer is not, between the moment when
-  the end of the transaction was asked for and `MARKER_S` after its answer (markers are written after the answer);
-* the coordinator's own log says that it was done with the transaction, which had that partition, before anybody was seen to
-  lead it: from the asking until then no leader of it answered, and the last look by then named none, because there was
-  none or because nobody could say, as while all brokers start.
+* The brokers' metadata named no leader at some time between the request to end the transaction and `MARKER_S` after its
+  answer (markers are written after the answer). A leader that does not answer is still named.
+* The coordinator's log says that the transaction, which had that partition, was complete before any leader was seen. From
+  the request until then no leader of the partition answered, and the last look named none: there was none, or no broker
+  could tell, as while all brokers start.
 
-What is doubtful about the second way: who was not seen may have led nevertheless, in between. A marker that was written to
-such a leader and lost with it looks the same.
+Limit: with the second proof, a leader that was not seen may have led in between. A marker that was written to such a
+leader and lost with it looks the same.
 
-`refused-duplicate` (KB-17) asks for two: the producer was told that its batch is out of order, and before that one of
-its requests had arrived late, after its own transaction, and was not appended although the leader had begun to verify it:
-because that transaction was over, because the coordinator could not say yet, or because the batch was known. Known is
-a batch whose answer names the offset that an earlier operation of the producer was told; with any other offset it was
-appended, to a transaction that is not its own (KB-04).
+`refused-duplicate` (KB-17) needs two facts: the producer received the answer that its batch is out of order, and one of
+its earlier requests had arrived late, after its transaction. The leader had begun to verify that request and did not
+append it, because the transaction was over, because the coordinator was busy, or because the batch was known. A batch is
+known if its answer names the offset that an earlier operation of the producer received. With any other offset it was
+appended, to another transaction (KB-04).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.history import FaultRecord, Operation
 from verification.vocabulary.violations import Partition, RawViolation
 
-#: How long after EndTxn was answered a marker may still be under way: a coordinator that was restarted loads its
-#: partition and sends what it finds in Prepare within seconds.
+#: The time after the answer to EndTxn in which a marker may still be under way: a restarted coordinator loads its
+#: partition and sends the markers of transactions in Prepare within seconds.
 MARKER_S = 10.0
 #: Coordinator states in which markers are still to come (KIP-664 names).
 RUNNING = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
@@ -48,10 +48,10 @@ NS = 1_000_000_000
 
 
 def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partition]:
-    """Partitions where the operation's data is not followed by a marker of its own.
+    """Partitions where the operation's data is not followed by a marker of the operation.
 
-    What follows from its producer is nothing, data of a later operation, or a marker that decides otherwise than was
-    asked for: that of a later transaction which had the partition but wrote nothing there.
+    Its producer wrote nothing after it, or data of a later operation, or a marker with the other decision: that of a later
+    transaction which had the partition but wrote nothing there.
     """
     process, operation = ended.process, ended.operation
     rows = evidence.captured.producer_rows(process, operation)
@@ -99,7 +99,7 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
 
 
 def _leaderless_between(evidence: RunEvidence, partition: Partition, asked_ns: int, until_ns: int) -> bool:
-    """The first way: the metadata named no leader while the marker was to be sent."""
+    """The first proof: the metadata named no leader while the marker was to be sent."""
     return any(
         span.began_ns <= until_ns and (span.until_ns is None or span.until_ns > asked_ns)
         for span in leaderless(evidence, partition)
@@ -107,21 +107,21 @@ def _leaderless_between(evidence: RunEvidence, partition: Partition, asked_ns: i
 
 
 def _completed_unseen(evidence: RunEvidence, partition: Partition, asked_ns: int, done_ns: int | None) -> bool:
-    """The second way: the coordinator was done before anybody was seen to lead."""
+    """The second proof: the transaction was complete before any leader was seen."""
     return done_ns is not None and nobody_seen(evidence, partition, asked_ns, done_ns)
 
 
-#: What a leader answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
-#: transaction is over; NOT_ENOUGH_REPLICAS, by which it tells TV1 producers that the coordinator is busy
-#: (ReplicaManager.handleProduceAppend), after it has begun to verify.
+#: A leader's answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
+#: transaction is over; NOT_ENOUGH_REPLICAS to TV1 producers, because the coordinator is busy
+#: (ReplicaManager.handleProduceAppend), after the leader has begun to verify.
 _NOT_APPENDED = frozenset({19, 48, 120})
-#: What `chaos.faults.late_duplicate` writes as its proof.
+#: The proof that `chaos.faults.late_duplicate` writes.
 _LATE = re.compile(
     r"arrived after its transaction and was answered: error codes \((?P<code>-?\d+),?\)"
     r"(, base offset (?P<offset>\d+) on (?P<topic>\S+)-(?P<partition>\d+)$)?"
 )
 _OUT_OF_ORDER = 45
-#: The broker's own words for that code, and librdkafka's for what follows from it.
+#: The broker's text for that code, and librdkafka's for its consequence.
 _SAID = ("out of order sequence", "sequence desynchronization")
 
 

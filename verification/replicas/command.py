@@ -1,10 +1,10 @@
-"""`python -m verification segments DIR…`: compare replica by replica what stopped brokers have on disk.
+"""`python -m verification segments DIR…`: compare the replicas in the data directories of stopped brokers.
 
-Each DIR is a data directory (what `log.dirs` names); those of all brokers together show every replica. Nothing is
-written, and no Spark is started. Printed are one line per partition and, where replicas differ, the examples.
+Each DIR is a data directory, as in `log.dirs`; those of all brokers together have every replica. Nothing is written, and
+Spark is not started. The command prints one line per partition, and examples where replicas differ.
 
-Exit codes are those of `verification.vocabulary.verdict`: 1 where replicas differ, 5 where files are damaged, 2 where no two
-replicas vouch for anything, 4 where a directory is no data directory or in use.
+Exit codes are those of `verification.vocabulary.verdict`: 1 where replicas differ, 5 where files are damaged, 2 where no
+two replicas vouch for the same offset, 4 where a directory is no data directory or in use.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from verification.replicas.directory import Replica, by_partition, replicas
 from verification.vocabulary.errors import DataDirectoryError
 from verification.vocabulary.verdict import ExitCode, Verdict, code_of, exit_code
 
-#: The word before the directories.
+#: The name of the command, before the directories.
 COMMAND = "segments"
 #: Examples that are printed of one partition.
 SHOWN = 5
 
 
 def read(directories: Sequence[Path]) -> tuple[Replica, ...]:
-    """Every replica of some data directories; brokers of the same number are told apart by their directories.
+    """Every replica of some data directories; the directory distinguishes brokers with the same number.
 
     Raises DataDirectoryError when one of them is not a data directory at rest.
     """
@@ -43,7 +43,7 @@ def read(directories: Sequence[Path]) -> tuple[Replica, ...]:
 
 
 def lines(comparison: ReplicaComparison, *, recreated: bool = False) -> Iterator[str]:
-    """A comparison as it is printed, with the topic's id where several topics had that name."""
+    """The lines for a comparison, with the topic's id where several topics had that name."""
     name = f"{comparison.topic}-{comparison.partition}"
     yield f"{comparison.verdict.name:14} {name}{f' of id {comparison.topic_id}' * recreated}: {comparison.reason}"
     for held in comparison.held:

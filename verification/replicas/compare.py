@@ -1,27 +1,27 @@
-"""Whether the replicas of a partition hold the same below their common high watermark.
+"""Compares the replicas of a partition: they must hold the same records below their common high watermark.
 
-A high watermark that a broker knows says that everything below it is committed: it stands in the log of every in-sync
-replica, and no election among those takes it back. So a replica *vouches* for the offsets from its log start to its
-checkpointed high watermark, and at every offset all replicas that vouch for it must hold the same record. The common
-high watermark of two replicas is the lower of theirs; a third one that fell behind earlier does not narrow what the
-others are held to. Above, replicas may lawfully differ: followers lag, and tails are truncated after elections.
+Everything below a broker's high watermark is committed: it is in the log of every in-sync replica, and no election among
+those takes it back. So a replica *vouches* for the offsets from its log start to its checkpointed high watermark. At
+every offset all replicas that vouch for it must hold the same record. The common high watermark of two replicas is the
+lower of theirs; a third replica that fell behind earlier does not change it. Above it replicas may differ: followers lag,
+and tails are truncated after elections.
 
-What differs is `inconsistent-offset`: two contents at one offset, or one that is gone, also where every log ends below
-a high watermark. Exceptions, each by rule:
+A difference is `inconsistent-offset`: two contents at one offset, or a missing record, also where every log ends below a
+high watermark. Exceptions, each by rule:
 
-* Below a replica's log start nothing is asked of it; where its log begins is reported.
-* Of a partition that any of the brokers has compacted, a missing record proves nothing, because every broker cleans for
-  itself; two contents at one offset still do.
-* A replica that is damaged vouches for nothing from the damage on. Without a difference that is an ERROR and no pass.
+* Offsets below a replica's log start are not compared; the log start is reported.
+* If any broker has compacted the partition, a missing record proves nothing, because every broker cleans for itself. Two
+  contents at one offset are still a difference.
+* A damaged replica vouches for no offset from the damage on. Without a difference the verdict is then ERROR, not PASS.
 
-What is doubtful: brokers acknowledge before the disk has it. After a power failure, or a crash of the operating system,
-one replica's log may lawfully end below its own checkpoint; it then copies from the leader what it lost, and until it
-has done so its files differ from the others'. A crash of the process alone does not do that. Nor can files tell of an
-unclean election that was allowed: what the old leader had committed, and its checkpoint, contradict the new one's log.
-Whoever compares after either has a finding to explain, and not yet one about Kafka.
+Limit: brokers acknowledge records before they are on the disk. After a power failure, or a crash of the operating system,
+a replica's log may end below its own checkpoint. It then copies the lost records from the leader, and until then its
+files differ from the others'. A crash of the process alone does not do that. Nor do files show an allowed unclean
+election: the old leader's committed records and its checkpoint contradict the new leader's log. After such an event a
+difference needs an explanation before it is a finding about Kafka.
 
-Batches are compared as they are, which is all that happens where replicas are equal; their records are read only where
-batches are not. Memory: one chunk of a file and one batch per replica.
+Batches are compared as bytes, which is enough where replicas are equal; their records are read only where batches
+differ. Memory: one chunk of a file and one batch per replica.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from verification.vocabulary.verdict import EXAMPLES_MAX, Finding, Verdict, Viol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSummary:
-    """What was seen of one replica; `end` is where its log ends, `tail` what was left out behind it."""
+    """One replica as it was read; `end` is the end of its log, `tail` describes bytes after it that are no batch."""
 
     replica: Replica
     end: int
@@ -46,9 +46,9 @@ class ReplicaSummary:
     damage: str = ""
 
     def notes(self) -> Iterator[str]:
-        """What somebody has to know about it, in clauses; nothing of a replica that is whole and was stopped."""
+        """Its peculiarities, in clauses; none for a complete replica of a broker that was stopped in order."""
         if self.replica.log_start > 0:
-            yield f"begins at {self.replica.log_start}, what lay before was deleted"
+            yield f"begins at {self.replica.log_start}; earlier records were deleted"
         if self.replica.compacted_below is not None:
             yield f"is compacted below {self.replica.compacted_below}"
         if self.replica.high_watermark is None:
@@ -58,11 +58,11 @@ class ReplicaSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaComparison:
-    """One partition: what its replicas were held to, and what came of it.
+    """The comparison of one partition's replicas, with its verdict.
 
     `first` and `end` bound the offsets that at least two replicas vouch for (`end` is exclusive). `finding` is None
-    where nothing differs. Verdicts: FAIL differs; ERROR one is damaged; INCONCLUSIVE no two vouch for anything;
-    NOT_APPLICABLE there is nothing to compare.
+    without a difference. Verdicts: FAIL for a difference; ERROR for a damaged replica; INCONCLUSIVE if no two replicas
+    vouch for the same offset; NOT_APPLICABLE if there is nothing to compare.
     """
 
     topic: str
@@ -77,7 +77,7 @@ class ReplicaComparison:
 
 
 def compare(replicas: Sequence[Replica]) -> ReplicaComparison:
-    """Compare the replicas of one partition; raises nothing for what their files hold, which is in the result."""
+    """Compare the replicas of one partition; damage in their files raises nothing, and is in the result."""
     cursors = [Cursor(each) for each in replicas]
     examples: list[Violation] = []
     count = 0
@@ -86,7 +86,7 @@ def compare(replicas: Sequence[Replica]) -> ReplicaComparison:
         if len(examples) < EXAMPLES_MAX:
             examples.append(_violation(replicas[0], offset, _detail(found)))
     broken = [each.damage for each in cursors if each.broken]
-    # Only now, when every cursor stands at its high watermark: what lies behind is looked at and not compared.
+    # Only now, when every cursor is at its high watermark: records after it are read and not compared.
     held = tuple(_held(each) for each in cursors)
     ended, promised = max(each.end for each in held), max(each.until for each in cursors)
     if not broken and ended < promised:
@@ -99,8 +99,8 @@ def compare(replicas: Sequence[Replica]) -> ReplicaComparison:
     first, end = vouched([(each.replica.log_start, each.until) for each in cursors])
     verdict, reason = _judged(replicas, finding, first, end, broken)
     if verdict is Verdict.PASS and ended > end:
-        # Few offsets that are the same say little about many that nobody vouches for twice.
-        reason += f"; no two of them vouch for what lies above, up to {ended}"
+        # A few equal offsets say little about many that only one replica vouches for.
+        reason += f"; no two of them vouch for the offsets above, up to {ended}"
     return ReplicaComparison(
         topic=replicas[0].topic,
         partition=replicas[0].partition,
@@ -115,14 +115,14 @@ def compare(replicas: Sequence[Replica]) -> ReplicaComparison:
 
 
 def vouched(spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """From the first offset in at least two spans [start, end) to after the last one; (0, 0) where there is none."""
+    """The range from the first to the last offset that is in at least two spans [start, end); (0, 0) if there is none."""
     edges = sorted({edge for span in spans for edge in span})
     inside = [(low, high) for low, high in pairwise(edges) if sum(start <= low < end for start, end in spans) > 1]
     return (inside[0][0], inside[-1][1]) if inside else (0, 0)
 
 
 def differences(cursors: Sequence[Cursor]) -> Iterator[tuple[int, dict[str, Content | None]]]:
-    """Every offset at which replicas that vouch for it do not hold the same: offset, content by holder (None: nothing)."""
+    """Every offset at which replicas that vouch for it differ: offset, content by holder (None: no record)."""
     gaps_prove = all(each.replica.compacted_below is None for each in cursors)
     while live := [each for each in cursors if each.head is not None]:
         foremost = min(live, key=_reached)
@@ -152,7 +152,7 @@ def _reached(cursor: Cursor) -> int:
 
 
 def _detail(found: dict[str, Content | None]) -> str:
-    """Who holds what, those who hold the same together."""
+    """The contents and their holders; holders of the same content are named together."""
     holders: dict[Content | None, list[str]] = {}
     for holder, content in found.items():
         holders.setdefault(content, []).append(holder)
@@ -185,11 +185,11 @@ def _judged(
     if damage:
         return Verdict.ERROR, "; ".join(damage)
     if len(replicas) < 2:
-        return Verdict.NOT_APPLICABLE, f"only {held} holds it here"
+        return Verdict.NOT_APPLICABLE, f"of these directories only {held} has a replica"
     if first < end:
         return Verdict.PASS, f"{held} hold the same in [{first}, {end})"
     if all((each.high_watermark or 0) <= each.log_start for each in replicas) and _all_known(replicas):
-        return Verdict.NOT_APPLICABLE, f"nothing in it is committed on {held}"
+        return Verdict.NOT_APPLICABLE, f"it has no committed record on {held}"
     return Verdict.INCONCLUSIVE, f"no offset is below the high watermarks of two of {held}"
 
 

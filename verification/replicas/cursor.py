@@ -1,8 +1,8 @@
-"""A place in one replica's log that moves on batch by batch, or record by record where batches differ.
+"""A position in one replica's log that moves on batch by batch, or record by record where batches differ.
 
-What a record is for a comparison (`Content`) is everything that a reader, a broker or a transaction depends on: times,
-key, value, headers, producer, epoch, sequence, control and transactional bits, leader epoch. How records are grouped
-and compressed is left out, because the cleaner of each broker regroups them for itself.
+A comparison compares the `Content` of records: everything that a reader, a broker or a transaction depends on. That is
+times, key, value, headers, producer, epoch, sequence, control and transactional bits, and leader epoch. Grouping and
+compression of records are left out, because the cleaner of each broker regroups them for itself.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _said(content: bytes | None) -> str:
 
 
 def contents(batch: Batch) -> Iterator[tuple[int, Content]]:
-    """The records of a batch by offset; raises BatchError when it does not hold what it says."""
-    # The cleaner keeps batches that it emptied: they remember the producer's last sequence.
+    """The records of a batch by offset; raises BatchError when they do not fit its header."""
+    # The cleaner keeps empty batches: they hold the producer's last sequence.
     decision = batch.marker() if batch.count else None
     control = (decision.name.lower() if decision is not None else "other") if batch.control else None
     for record in batch.records():
@@ -73,10 +73,10 @@ def contents(batch: Batch) -> Iterator[tuple[int, Content]]:
 
 @dataclass(slots=True, eq=False)
 class Cursor:
-    """Begins at a replica's log start and ends at its high watermark.
+    """A cursor from a replica's log start to its high watermark.
 
-    `head` is the batch that comes, None behind the last one. The replica vouches for the offsets in
-    [log start, `until`): `until` is its high watermark, or where damage makes the rest unreadable, as `damage` says.
+    `head` is the next batch, None after the last one. The replica vouches for the offsets in [log start, `until`):
+    `until` is its high watermark, or the offset from which `damage` makes the rest unreadable.
     """
 
     replica: Replica
@@ -84,7 +84,7 @@ class Cursor:
     head: Batch | None = None
     until: int = field(init=False)
     damage: str = ""
-    _rest: dict[int, Content] | None = None  # what is left of a head of which some was taken
+    _rest: dict[int, Content] | None = None  # the records of a partly taken head that are left
     _batches: Iterator[Batch] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Cursor:
 
     @property
     def broken(self) -> bool:
-        """Whether damage keeps it from vouching for all that lies below its high watermark."""
+        """Whether damage keeps it from vouching for all offsets below its high watermark."""
         return self.until < (self.replica.high_watermark or 0)
 
     def vouches(self, first: int, end: int) -> bool:
@@ -113,7 +113,7 @@ class Cursor:
             self.head = None
 
     def take(self, stop: int) -> dict[int, Content]:
-        """The records of the head below `stop` that were not taken yet; a head that ends there is left behind."""
+        """The records of the head below `stop` that were not taken yet; moves on after a head that ends there."""
         if self.head is None or self.head.base_offset >= stop:
             return {}
         if self._rest is None:
@@ -129,7 +129,7 @@ class Cursor:
         return taken
 
     def read_to_the_end(self) -> int:
-        """Read on behind the high watermark, for the tail, and return where the log ends."""
+        """Read on after the high watermark, for the tail, and return the end of the log."""
         try:
             for _ in () if self.damage else self._batches:
                 pass

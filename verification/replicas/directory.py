@@ -1,17 +1,17 @@
-"""The data directory of a stopped broker: which replicas it holds, and how far the broker vouched for them.
+"""Reads the data directory of a stopped broker: its replicas, and the offsets that the broker vouched for.
 
-A data directory is what `log.dirs` names. It holds one directory `<topic>-<partition>` per replica and checkpoint files
-that the broker writes every few seconds and when it stops. What they say here:
+`log.dirs` names data directories. One holds a directory `<topic>-<partition>` per replica, and checkpoint files that the
+broker writes every few seconds and when it stops:
 
-    replication-offset-checkpoint   the high watermark: below it everything is committed, so every replica that knows a
+    replication-offset-checkpoint   the high watermark. Everything below it is committed, so every replica that knows a
                                     high watermark holds the same below it. It may be behind, never ahead, except for
                                     seconds after an unclean leader election.
-    log-start-offset-checkpoint     where the log begins after records were deleted on request; retention deletes whole
-                                    segments, so that the first segment's name says the rest
-    cleaner-offset-checkpoint       below this offset the cleaner has compacted: an offset that is missing there proves
-                                    nothing
+    log-start-offset-checkpoint     the log start after records were deleted on request. Retention deletes whole
+                                    segments; after it the name of the first segment is the log start.
+    cleaner-offset-checkpoint       the cleaner has compacted the log below this offset: a missing offset there proves
+                                    nothing.
 
-Directories that end in `-delete`, `-future` or `-stray` are no replicas of anything any more, or not yet.
+Directories that end in `-delete`, `-future` or `-stray` are no replicas any more, or not yet.
 `__cluster_metadata` is left out: its quorum keeps no high watermark in these files.
 
 Source: the names and formats that Kafka 2.4 to 4.4 write (`LogManager`, `OffsetCheckpointFile`, `PartitionMetadataFile`).
@@ -43,7 +43,7 @@ Partition = tuple[str, int]
 class Replica:
     """One replica of one partition on disk. Offsets are Kafka's.
 
-    `holder` is whose it is; `topic_id` is empty before Kafka 2.8. `high_watermark` and `compacted_below` are None where
+    `holder` names its broker; `topic_id` is empty before Kafka 2.8. `high_watermark` and `compacted_below` are None if
     the checkpoint has no entry.
     """
 
@@ -58,14 +58,15 @@ class Replica:
     compacted_below: int | None
 
     def log(self, start: int | None = None, end: int | None = None) -> SegmentLog:
-        """Its log from `start` (default: where it begins) to `end` (default: where it ends)."""
+        """Its log from `start` (default: the log start) to `end` (default: the end of the log)."""
         return SegmentLog(segments=self.segments, start=self.log_start if start is None else start, end=end)
 
 
 def replicas(directory: Path) -> tuple[Replica, ...]:
     """Every replica in a data directory, by topic and partition.
 
-    Raises DataDirectoryError when it is none, when its broker is running, and when a checkpoint cannot be read.
+    Raises DataDirectoryError when it is no data directory, when its broker is running, and when a checkpoint cannot be
+    read.
     """
     _refuse_unfit(directory)
     found = []
@@ -91,8 +92,8 @@ def _replica(directory: Path, path: Path, at: Partition) -> Replica:
         raise DataDirectoryError(f"{path} holds no segment; every replica has one")
     if unfinished := sorted(each.name for each in path.glob("*.swap")):
         raise DataDirectoryError(
-            f"{path} holds {unfinished[0]}: the broker died while it exchanged segments, which it ends when it starts; "
-            "start it once, then stop it"
+            f"{path} holds {unfinished[0]}: the broker died while it exchanged segments, and completes that when it "
+            "starts; start it once, then stop it"
         )
     return Replica(
         holder=_holder(directory),
@@ -112,12 +113,12 @@ def _refuse_unfit(directory: Path) -> None:
         raise DataDirectoryError(f"{directory} is not a broker's data directory: it holds no {PROPERTIES}")
     if _locked(directory / ".lock"):
         raise DataDirectoryError(
-            f"{directory} is in use: stop its broker first, files that are written cannot be judged"
+            f"{directory} is in use: stop its broker first, because files that change cannot be judged"
         )
 
 
 def _locked(path: Path) -> bool:
-    """Whether a broker holds its lock on the directory; it is asked for shared, so that readers may be many."""
+    """Whether a broker holds its lock on the directory; this takes a shared lock, so that there may be many readers."""
     import fcntl
 
     try:
@@ -131,14 +132,14 @@ def _locked(path: Path) -> bool:
 
 
 def _holder(directory: Path) -> str:
-    """The broker by its number, which both modes of Kafka write down under their own name."""
+    """The broker's number, which KRaft calls `node.id` and ZooKeeper mode `broker.id`; else the directory's name."""
     said = _properties(directory / PROPERTIES, separator="=")
     number = said.get("node.id", said.get("broker.id"))
     return directory.name if number is None else f"broker {number}"
 
 
 def _properties(path: Path, *, separator: str) -> Mapping[str, str]:
-    """Lines `name<separator>value` of a file; nothing of one that is not there."""
+    """The lines `name<separator>value` of a file; empty if there is no file."""
     if not path.is_file():
         return {}
     pairs = (line.partition(separator) for line in path.read_text(encoding="utf-8").splitlines())
@@ -146,20 +147,19 @@ def _properties(path: Path, *, separator: str) -> Mapping[str, str]:
 
 
 def _checkpoint(path: Path) -> Mapping[Partition, int]:
-    """The offsets of a checkpoint file: version 0, how many, then `topic partition offset` lines."""
+    """The offsets of a checkpoint file: version 0, the number of entries, then `topic partition offset` lines."""
     if not path.is_file():
         return {}
     status = path.stat()
     return _parsed(path, status.st_mtime_ns, status.st_size)
 
 
-# One file says it for all partitions, and is asked for each of them. 64: the three files of a broker, of more brokers
-# than anybody compares at a time.
+# Each file has all partitions, and is read for each of them. 64: three files per broker, for 21 brokers.
 @lru_cache(maxsize=64)
 def _parsed(path: Path, _written_ns: int, _size: int) -> Mapping[Partition, int]:
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines:
-        # Brokers make the files when they start, and write into each when it first has something to say.
+        # Brokers create the files empty when they start, and write each one when it has its first entry.
         return {}
     try:
         version, count, entries = int(lines[0]), int(lines[1]), [_entry(line) for line in lines[2:]]
@@ -176,7 +176,7 @@ def _entry(line: str) -> tuple[Partition, int]:
 
 
 def by_partition(found: Sequence[Replica]) -> dict[tuple[str, int, str], list[Replica]]:
-    """Replicas by topic, partition and topic id: a topic that was created anew is another one."""
+    """Replicas by topic, partition and topic id: a topic that was deleted and created again has another id."""
     groups: dict[tuple[str, int, str], list[Replica]] = {}
     for each in sorted(found, key=lambda one: (one.topic, one.partition, one.topic_id, one.holder)):
         groups.setdefault((each.topic, each.partition, each.topic_id), []).append(each)

@@ -3,13 +3,13 @@
 Each family is one TOML file next to this module, each requirement one table in it. An id is permanent: a requirement
 that turns out wrong is corrected or emptied, never renumbered, because waivers, reports and issues cite ids.
 
-A range says where the sentence is a contract, not where it holds. A release that breaks it by a bug lies inside the
-range and fails; a release before the feature existed lies outside and the requirement does not apply. So the ranges do
-not shrink when a bug is found, and old releases are not acquitted by the date of their fix.
+A range names the releases for which the sentence is a contract. They need not fulfil it: a release that breaks it by a
+bug lies inside the range and fails. A release before the feature existed lies outside, and the requirement does not
+apply. So a range does not shrink when a bug is found, and old releases fail although a later one has the fix.
 
-A limitation is documented behaviour that a reader has to know. It is shown with its requirement and never counted as
-a failure: either the whole row is a characterisation (level INFO, which forbids nothing), or the sentence marks the
-border behind which the row claims nothing, and the range or the observable draws the same border.
+A limitation is documented behaviour that a reader has to know. It is shown with its requirement and never counts as a
+failure. Either the whole row is a characterisation (level INFO, which forbids nothing), or the sentence limits the claim
+of the row. Then the range or the observable sets the same limit.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A group of requirements: its prefix, a title and one paragraph on what it is about."""
+    """A group of requirements: its prefix, a title and one paragraph about it."""
 
     name: str
     title: str
@@ -144,8 +144,8 @@ def load_families(directory: Path = DIRECTORY) -> tuple[Family, ...]:
 def applies_to(requirement: Requirement, release: str, transaction_version: int | None) -> bool:
     """Whether a requirement speaks about a subject.
 
-    `transaction_version` is the cluster's finalized level, or the one that the client under judgement really spoke
-    when the question is what its run can decide; None means that the subject does not know the feature.
+    `transaction_version` is the cluster's finalized level; for a run of a client it is the version that the client really
+    used. None means that the subject does not know the feature.
 
     Raises ReleaseError when `release` is not a version number.
     """
@@ -162,8 +162,7 @@ def _family(path: Path, name: str) -> Family:
     header = Table(bodies.pop("family", None), file=path.name, entry="family", complain=CatalogueError)
     title, about = header.text("title"), header.text("about")
     header.finish()
-    # The prefix is the file's, so ids are unique across files as soon as they are unique within one, and TOML
-    # itself refuses a table that is declared twice.
+    # Each file has its own prefix, so ids that are unique within a file are unique. TOML refuses a repeated table.
     pattern = re.compile(rf"{name}-[0-9]{{2}}")
     entries = []
     for key, body in bodies.items():
@@ -213,7 +212,7 @@ def _applies(entry: Table) -> Applies:
 
 
 def _check(entry: Table, requirement: Requirement) -> None:
-    """What no single field can say about itself."""
+    """Check rules that concern several fields."""
     foreign = [source for source in requirement.source if not _SOURCE.fullmatch(source)]
     complaints = {
         "source is empty; a requirement cites where it comes from": not requirement.source,

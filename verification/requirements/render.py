@@ -1,7 +1,7 @@
 """Renders the catalogue as docs/semantics.md: `python -m verification.requirements.render`.
 
-The prose that frames the data is a template next to this module; everything that can be derived from the data, the
-anomalies, the outcomes and the verdicts is derived, so that the document cannot drift from what the judge reads.
+The prose around the data is a template next to this module. Everything else is derived from the data, the anomalies, the
+outcomes and the verdicts that the judge reads, so that the document always agrees with the judge.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reading hand-written TOML tables so that every mistake is named by file, entry and field.
+"""Reads hand-written TOML tables, and names file, entry and field of every mistake.
 
-The normative data is edited by hand by people who know Kafka and not this code. A reader takes each field out of its
-table once, checks its type, and at the end refuses what is left over, because a misspelt optional field would
-otherwise be dropped in silence. Sentences may be wrapped over several lines; white space is collapsed.
+The normative data is edited by people who know Kafka and not this code. The reader takes each field out of its table once
+and checks its type. At the end it refuses the fields that are left, because a misspelt optional field would otherwise be
+ignored. Sentences may be wrapped over several lines; white space is collapsed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice", bound=StrEnum)
-#: Makes the error that a mistake is reported with, from its sentence.
+#: Makes the exception for a mistake from its sentence.
 Complaint = Callable[[str], Exception]
 
 
 def read_toml(path: Path, complain: Complaint) -> dict[str, Any]:
-    """The tables of a TOML file; raises what `complain` makes when it is missing or not TOML."""
+    """The tables of a TOML file; raises the exception of `complain` when it is missing or not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -40,7 +40,7 @@ class Table:
         self._body: dict[str, Any] = dict(body)
 
     def error(self, complaint: str) -> Exception:
-        """The error for this entry; `complaint` goes on from the name of the entry."""
+        """The exception for this entry; `complaint` follows the name of the entry."""
         return self._complain(f"{self._file}, {self._entry}: {complaint}")
 
     def optional_text(self, name: str) -> str | None:
@@ -98,7 +98,7 @@ class Table:
         return {each: inner.table(each) for each in tuple(inner._body)}
 
     def alternatives(self) -> dict[str, tuple[str, ...]]:
-        """All that is left, in its order, where every field is a text or a list of texts of which any will do."""
+        """All fields that are left, in their order; each is a text, or a list of alternative texts."""
         return {
             name: self.strings(name) if isinstance(value, list) else (self.text(name),)
             for name, value in tuple(self._body.items())
@@ -112,7 +112,7 @@ class Table:
         return tuple((first, second) for first, second in values)
 
     def finish(self) -> None:
-        """Refuse fields that nobody asked for; call it after the last field."""
+        """Refuse fields that were never read; call it after the last field."""
         if self._body:
             raise self.error(f"has unknown fields: {', '.join(sorted(self._body))}")
 

@@ -1,6 +1,6 @@
-"""Saved scripts of protocol cases judged again: from each file alone, without Spark, in the order of their directories.
+"""Judges saved scripts of protocol cases again: from each file alone, without Spark, in the order of their directories.
 
-One script that cannot be judged says so in a sentence and leaves the others alone.
+A script that cannot be judged becomes an ERROR with a sentence; the others are judged anyway.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from verification.vocabulary.verdict import ExitCode, Verdict, code_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedScript:
-    """A case's directory and what came of its script; `verdict` is None where the script is unfit, as `unfit` says."""
+    """A case's directory and the verdict on its script; None when the script is unfit, for the reason in `unfit`."""
 
     directory: Path
     verdict: ScriptVerdict | None
@@ -25,7 +25,7 @@ class JudgedScript:
 
     @property
     def code(self) -> ExitCode | None:
-        """The exit code that it asks for; None of a case that does not apply, which decides nothing."""
+        """The exit code for this script; None for a case that does not apply, because it decides nothing."""
         if self.verdict is None:
             return ExitCode.ENVIRONMENT
         return None if self.verdict.verdict is Verdict.NOT_APPLICABLE else code_of(self.verdict.verdict)
@@ -37,7 +37,7 @@ class JudgedScript:
 
 
 def judge_scripts(directories: Iterable[Path]) -> Iterator[JudgedScript]:
-    """Judge every case's directory; raises nothing for bad content."""
+    """Judge the script in every directory; an unreadable script raises nothing."""
     for directory in directories:
         try:
             script = scripts.read(directory / SCRIPT)

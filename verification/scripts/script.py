@@ -1,18 +1,18 @@
-"""The script of a protocol case: what was asked of a broker, what it answered, and what was said about it.
+"""The script of a protocol case: its requests, the answers, and its statements about them; and the verdict on it.
 
-A case drives a cluster request by request. Everything it sends and is answered is an *exchange*; everything it says
-about what it saw is a *statement*: the observed value beside the expected one. Two kinds of statement exist. What a
-case *requires* is the ground it stands on (the transaction is open, the record is acknowledged): where it does not hold
-nothing was tested. What it *expects* is the claim: where it does not hold, the requirement is violated.
+A case drives a cluster request by request. Each request with its answer is an *exchange*. Each observation is a
+*statement*: the observed value with the expected one. There are two kinds of statement. A case *requires* a precondition,
+for instance that the transaction is open; where that does not hold, nothing was tested. A case *expects* a claim; where
+that does not hold, the requirement is violated.
 
-The script is on disk before it is judged, and `judge` decides from the file alone. A script that expects nothing
-proves nothing and is an error, as is one that broke off. A case that does not apply to the release leaves a script too,
-which says why, so that whoever judges again finds every case. It may have found that out on the way: what it was
-answered and what it said until then is kept, and a claim that does not hold is violated all the same.
+The script is on disk before it is judged, and `judge` decides from the file alone. A script without a claim proves
+nothing and is an error, as is one that broke off. A case that does not apply to the release leaves a script with the
+reason, so that a later judgement finds every case. A case may find this out after some exchanges: they and their
+statements are kept, and a claim that does not hold is violated in spite of it.
 
-Values are JSON: bytes are hex, shortened, with their true length; uuids are text. The file carries a digest of all of
-its other fields. It protects nobody from a forger, who can compute it anew; it tells a script that was edited by hand,
-or damaged on a disk, from the one that was performed.
+Values are JSON: bytes are hex, shortened, with their true length; uuids are text. The file has a digest of all its other
+fields. The digest detects a script that was edited by hand or damaged on a disk. Limit: it does not protect from a
+forger, who can compute it anew.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from verification.vocabulary.strict_json import Float64, Int64
 from verification.vocabulary.verdict import RequirementVerdict, Verdict
 
 FORMAT = 1
-#: A batch's header is 61 bytes; what follows are records that nobody reads in a script.
+#: A batch's header is 61 bytes; the records after it are of no use in a script.
 BYTES_SHOWN = 64
 
 
@@ -61,9 +61,9 @@ RELATIONS: Mapping[Relation, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One request and its answer, None when there was none; `error` then says why.
+    """One request and its answer. Without an answer `response` is None, and `error` is the reason.
 
-    `to` names the broker, and the connection where it is not the usual one. Times are CLOCK_MONOTONIC nanoseconds.
+    `to` names the broker, and the connection if it is not the usual one. Times are CLOCK_MONOTONIC nanoseconds.
     """
 
     number: Int64
@@ -79,7 +79,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What was said about something that was observed after so many exchanges."""
+    """A statement about a value that was observed after so many exchanges."""
 
     after: Int64
     what: str
@@ -104,9 +104,9 @@ class Statement:
 class Script:
     """One case as it was performed on one cluster.
 
-    `generation` is the transaction protocol whose requests were used (TV1, TV2), empty where there is none in it.
-    `cluster` says what it ran on, `broke` why it could not be performed to its end, empty when it was, `inapplicable`
-    why it was not begun, or not ended, because the release does not have what it is about.
+    `generation` is the version of its transactional requests (TV1 or TV2), empty when it has none. `cluster` describes
+    the cluster. `broke` is the reason why the case broke off, empty when it ended. `inapplicable` is the reason why the
+    case does not apply to the release, empty when it does.
     """
 
     case: str
@@ -130,19 +130,19 @@ class Script:
 
 
 def digest(body: Mapping[str, Any]) -> str:
-    """SHA-256 of a script's fields, however the file is laid out."""
+    """SHA-256 of a script's fields, which does not depend on the layout of the file."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
 
 def read(path: Path) -> Script:
-    """Read script.json; raises UnfitScriptError when it is missing, cut, foreign or not as it was written."""
+    """Read script.json; raises UnfitScriptError when it is missing, truncated, of another program, or changed."""
 
     def unchanged(body: dict[str, Any]) -> dict[str, Any]:
-        # A script without a digest is another harness's, and taken as it is.
+        # A script without a digest comes from another harness, and is taken as it is.
         claimed = body.pop("digest", None)
         if claimed is not None and claimed != digest({"format": FORMAT, **body}):
-            raise UnfitScriptError(f"{path} is not what was written: its digest is that of another script")
+            raise UnfitScriptError(f"{path} was changed after it was written: its digest is that of another script")
         return body
 
     script = strict_json.read(
@@ -162,16 +162,16 @@ def _fits(path: Path, script: Script) -> None:
     """Exchanges are numbered from 1, and every statement comes after one of them."""
     numbers = [each.number for each in script.exchanges]
     if numbers != list(range(1, len(numbers) + 1)):
-        raise UnfitScriptError(f"{path} is not a whole script: its exchanges are not numbered from 1 on")
+        raise UnfitScriptError(f"{path} is not a complete script: its exchanges are not numbered from 1 on")
     if any(not 0 <= each.after <= len(numbers) for each in script.statements):
-        raise UnfitScriptError(f"{path} is not a whole script: a statement comes after an exchange that is not there")
+        raise UnfitScriptError(f"{path} is not a complete script: a statement comes after an exchange that is missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptVerdict:
     """The judgement of one script; `violated` are the claims that do not hold.
 
-    `without_findings` is what the script is worth apart from them, with the reason.
+    `without_findings` is the verdict, with its reason, that the script would have without them.
     """
 
     case: str
@@ -183,7 +183,7 @@ class ScriptVerdict:
 
 
 def judge(script: Script) -> ScriptVerdict:
-    """Decide from the statements alone. A violated claim outweighs whatever else went wrong."""
+    """Decide from the statements alone. A violated claim outweighs everything else that went wrong."""
     violated = tuple(each for each in script.statements if not each.required and not each.holds)
     without_findings = _without_findings(script)
     verdict, reason = (Verdict.FAIL, str(violated[0])) if violated else without_findings
@@ -198,22 +198,22 @@ def judge(script: Script) -> ScriptVerdict:
 
 
 def _without_findings(script: Script) -> tuple[Verdict, str]:
-    """What the script is worth where no claim is violated."""
+    """The verdict, with its reason, when no claim is violated."""
     claims = [each for each in script.statements if not each.required]
     unmet = next((each for each in script.statements if each.required and not each.holds), None)
     if script.inapplicable:
         return Verdict.NOT_APPLICABLE, script.inapplicable
     if unmet is not None:
-        return Verdict.INCONCLUSIVE, f"the ground for the claim was missing: {unmet}"
+        return Verdict.INCONCLUSIVE, f"a precondition does not hold: {unmet}"
     if script.broke:
         return Verdict.ERROR, script.broke
     if not claims:
-        return Verdict.ERROR, "the script says nothing about what it saw"
+        return Verdict.ERROR, "the script has no claim"
     return Verdict.PASS, f"{len(claims)} of {len(claims)} claims hold"
 
 
 def plain(value: Any) -> Any:
-    """A request's or answer's value as JSON shows it."""
+    """A value of a request or answer in the form that JSON can hold."""
     if isinstance(value, Mapping):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, bytes | bytearray | memoryview):

@@ -1,13 +1,14 @@
-"""The model: which answers the specification allows, and the state after each of them.
+"""The model of the coordinator: which answers the specification allows, and the state after each of them.
 
-Written from the requirements (families TXN, TV2, FENCE, IDEMP, GRP), where these are silent from KIP-98, KIP-360, KIP-447
-and KIP-890. `allowed` gives the expected outcome first. An outcome that carries the name of a known defect or
-limitation is what released brokers do although they should not; the walk goes on from it, and it is counted.
+Written from the requirements (families TXN, TV2, FENCE, IDEMP, GRP); where these are silent, from KIP-98, KIP-360,
+KIP-447 and KIP-890. `allowed` gives the expected outcome first. Released brokers also give answers that they should not.
+Such an outcome has the name of a known defect or limitation; the walk goes on from it, and it is counted.
 
-The model covers brokers that verify transactions (3.8 and later). It leaves two things open on purpose. While markers
-are being written every request that needs the coordinator may be told to come back. And a TV2 batch that the leader
-refuses for its sequence has already been added to the transaction, because the leader asks the coordinator first
-(KIP-890): whoever aborts or commits afterwards ends a transaction.
+The model covers brokers that verify transactions (3.8 and later). It leaves two things open on purpose:
+
+* While markers are being written, the coordinator may refuse every request for now (CONCURRENT_TRANSACTIONS).
+* A TV2 batch that the leader refuses for its sequence is already part of the transaction, because the leader asks the
+  coordinator first (KIP-890). So an abort or a commit after it ends a transaction.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from verification.specification.state import (
 from verification.specification.transaction import begun, refused
 from wire.codes import ErrorCode as Code
 
-#: Answers with which a broker asks to come back: CONCURRENT_TRANSACTIONS, which a leader hides from TV1 producers
-#: (ReplicaManager.handleProduceAppend).
+#: Answers after which a producer sends the request again. NOT_ENOUGH_REPLICAS is how a leader passes
+#: CONCURRENT_TRANSACTIONS on to TV1 producers (ReplicaManager.handleProduceAppend).
 BUSY = frozenset({int(Code.CONCURRENT_TRANSACTIONS), int(Code.NOT_ENOUGH_REPLICAS)})
 
 
@@ -69,7 +70,7 @@ def _init(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[Allow
 
 
 def _init_during(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
-    """TXN-03, TXN-05: only the owner, or who takes over, aborts what is open."""
+    """TXN-03, TXN-05: only the owner, or an instance that takes over, aborts the open transaction."""
     aborting = AllowedOutcome(
         answer=ModelAnswer(code=Code.CONCURRENT_TRANSACTIONS), after=aborted_by_coordinator(rules, state), known=""
     )
@@ -82,7 +83,7 @@ def _init_during(rules: Rules, state: ModelState, request: ModelRequest) -> tupl
 
 
 def aborted_by_coordinator(rules: Rules, state: ModelState) -> ModelState:
-    """A timeout, or an initialisation, has aborted what is open and raised the epoch (EXP-01, TXN-03)."""
+    """The state after a timeout or an initialisation has aborted the open transaction (EXP-01, TXN-03)."""
     raised, last = rules.after_abort(state.epoch)
     return ended(state, commit=False, marker=raised, epoch=raised, last=last)
 
@@ -122,7 +123,7 @@ def _end_tv1(state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, 
 
 
 def _end_tv2(state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
-    """TV2-05: the same epoch asks for a decision, the one before repeats a question."""
+    """TV2-05: EndTxn with the current epoch asks for a decision; with the epoch before, it is a repetition."""
     current, repeats = request.epoch == state.epoch, request.epoch == state.epoch - 1
     complete = state.phase in (TransactionPhase.COMMITTED, TransactionPhase.ABORTED)
     if not current and not (repeats and complete):
@@ -139,7 +140,7 @@ def _end_tv2(state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, 
 
 
 def ended(state: ModelState, *, commit: bool, marker: int, epoch: int, last: int) -> ModelState:
-    """A decision: one marker on every partition of the transaction, which then has none."""
+    """The state after a decision: each partition of the transaction has its marker, and the transaction has none."""
     after = replace(
         state,
         phase=TransactionPhase.COMMITTED if commit else TransactionPhase.ABORTED,
@@ -160,7 +161,7 @@ def ended(state: ModelState, *, commit: bool, marker: int, epoch: int, last: int
 
 
 def _marked(place: ModelPartition, marker: int, txn: int) -> ModelPartition:
-    # A marker of the same epoch leaves the batches known (TV1), one of a higher epoch makes them forgotten.
+    # The leader remembers its batches after a marker of the same epoch (TV1), and forgets them after a higher one.
     known = place.batches if place.epoch == marker else ()
     return replace(place, epoch=marker, batches=known, open=False, log=(*place.log, (None, txn)), refused=None)
 
@@ -177,7 +178,7 @@ def _look(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[Allow
 
 
 def visible(state: ModelState) -> dict[str, Any]:
-    """What an observer must see: logs under both isolation levels, their ends, the offset, the coordinator's word."""
+    """The things that an observer must see: logs under both isolation levels, their ends, offset, id's state."""
     told: dict[str, Any] = {"state": str(state.phase), "epoch": state.epoch}
     for index, place in enumerate(state.places):
         undecided = [at for at, (value, txn) in enumerate(place.log) if value is not None and _open(state, place, txn)]

@@ -1,9 +1,10 @@
-"""The leaders' part of the model: transactional batches and the offsets of a group.
+"""The model of partition leaders: transactional batches and the offsets of a group.
 
-A leader that has the transaction open takes batches by their sequence alone; otherwise it asks the coordinator, which in
-TV2 adds the partition (KIP-890). What was to be verified and then not appended stays in the leader's memory: until the
-next append it takes no batch with a higher sequence (VerificationStateEntry.lowestSequence). That is KB-17 and, where the
-batch named an epoch that nobody was given, EX-05; whether it strikes depends on what else the leader forgot meanwhile.
+A leader that has the transaction open takes batches by their sequence alone. Otherwise it asks the coordinator, which in
+TV2 adds the partition (KIP-890). A batch that was verified and not appended stays in the leader's memory: until the next
+append the leader takes no batch with a higher sequence (VerificationStateEntry.lowestSequence). That is KB-17, or EX-05
+where the batch named an epoch that no instance was given. The defect does not always show, because the leader may have
+forgotten the batch meanwhile.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def _unasked(rules: Rules, request: ModelRequest, *, opened: bool, epoch: int) -
 
 
 def _joining(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[AllowedOutcome, ...]:
-    """A higher epoch during a transaction: TXN-11 in spirit, for the coordinator never gave it to anybody.
+    """A higher epoch during a transaction: like TXN-11, because the coordinator never gave this epoch to an instance.
 
-    The leader may look at the sequence first, which appends nothing either.
+    The leader may check the sequence first; that appends nothing either.
     """
     fenced, gap = (refused(code, state) for code in (Code.INVALID_PRODUCER_EPOCH, Code.OUT_OF_ORDER_SEQUENCE_NUMBER))
     if request.sequence != 0:
@@ -63,7 +64,7 @@ def _joining(rules: Rules, state: ModelState, request: ModelRequest) -> tuple[Al
 
 
 def _verified(rules: Rules, state: ModelState, request: ModelRequest, part: int, seen: int) -> Code:
-    """What the leader is told by the coordinator, or says itself; `seen` is the epoch that it knows."""
+    """The code from the coordinator, or from the leader itself; `seen` is the epoch that the leader knows."""
     if state.phase is TransactionPhase.ABSENT or request.foreign:
         return Code.INVALID_PRODUCER_ID_MAPPING
     if request.epoch < seen or request.epoch != state.epoch:

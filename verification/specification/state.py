@@ -1,7 +1,7 @@
-"""What the model knows: one transactional id, the partitions it writes to, and one group's offset.
+"""The state of the model: one transactional id, the partitions that it writes to, and one group's offset.
 
-Producer ids are left out: a walk has one of its own, a request either names it or a foreign one. Partitions begin
-empty, so that an offset is an index of their log.
+Producer ids are left out: a walk has one, and a request names either this one or a foreign one. Partitions begin empty,
+so that an offset is an index of their log.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from wire.transaction_versions import TransactionVersion
 #: The place of the group's offsets among the partitions of a transaction.
 GROUP = -1
 NO_EPOCH = -1
-#: A leader remembers so many batches of a producer (ProducerStateEntry.NUM_BATCHES_TO_RETAIN).
+#: The number of batches that a leader remembers of a producer (ProducerStateEntry.NUM_BATCHES_TO_RETAIN).
 REMEMBERED = 5
 #: The highest sequence number, after which comes 0.
 LAST_SEQUENCE = 0x7FFF_FFFF
 
 
 class TransactionPhase(StrEnum):
-    """The state of a transactional id; the names are DescribeTransactions'."""
+    """The state of a transactional id, named as in DescribeTransactions."""
 
     ABSENT = "absent"
     EMPTY = "Empty"
@@ -33,7 +33,7 @@ class TransactionPhase(StrEnum):
 
 
 class RequestKind(StrEnum):
-    """What can be asked, waited for, or looked at."""
+    """The requests of a walk, by their names in the protocol; also a wait for a timeout, and a look."""
 
     INIT = "InitProducerId"
     ADD = "AddPartitionsToTxn"
@@ -47,7 +47,7 @@ class RequestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What lawfully depends on the brokers: release, finalized `transaction.version`, and the requests of the walk."""
+    """Facts on which correct answers depend: release, finalized `transaction.version`, and TV1 or TV2 requests."""
 
     release: str
     generation: TransactionVersion
@@ -59,11 +59,12 @@ class Rules:
         return self.generation is TransactionVersion.TV2
 
     def after_abort(self, epoch: int) -> tuple[int, int]:
-        """The epoch after the coordinator has aborted a transaction of this one, and the last one that may continue.
+        """The epoch after the coordinator has aborted a transaction of `epoch`, and the last one that may continue.
 
-        At level 2 the abort keeps the epoch before as the last one, so that who lost its transaction may go on. 4.0.0
-        raises the epoch when it fences the owner, and again as at every end of a transaction (KAFKA-19367): the owner is
-        two epochs behind, its EndTxn is fenced instead of repeated, and the last epoch is one that nobody was given.
+        At level 2 the abort keeps the earlier epoch as the last one, so that the instance that lost its transaction may
+        go on. 4.0.0 raises the epoch when it fences the owner, and again at the end of the transaction (KAFKA-19367).
+        The owner is then two epochs behind, and its EndTxn is fenced instead of repeated. The last epoch is one that no
+        instance was given.
         """
         if self.level < 2:
             return epoch + 1, NO_EPOCH
@@ -76,7 +77,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelBatch:
-    """A batch that a leader remembers: its first and last sequence, and where it was appended."""
+    """A batch that a leader remembers: its first and last sequence, and its offset."""
 
     first: int
     last: int
@@ -85,10 +86,10 @@ class ModelBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPartition:
-    """A partition: its log as (value, transaction), markers without a value, and what its leader knows of the producer.
+    """A partition: its log as (value, transaction), markers without a value, and its leader's memory of the producer.
 
-    `refused` is the (epoch, lowest sequence) of batches that the leader verified and did not append: it takes none
-    above that sequence until the verification ends (KB-17).
+    `refused` is the (epoch, lowest sequence) of batches that the leader verified and did not append. Until the
+    verification ends it takes no batch above that sequence (KB-17).
     """
 
     epoch: int = NO_EPOCH
@@ -99,17 +100,17 @@ class ModelPartition:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence that follows; 0 where no batch of the epoch is known."""
+        """The next sequence; 0 where no batch of the epoch is known."""
         return (self.batches[-1].last + 1) & LAST_SEQUENCE if self.batches else 0
 
     def next_for(self, epoch: int) -> int:
-        """The sequence that follows in an epoch."""
+        """The next sequence in an epoch."""
         return self.next_sequence if epoch == self.epoch else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
-    """The group's offset: what is committed, what is pending, and the epoch that its partition knows."""
+    """The group's offset, committed and pending, and the epoch that its partition knows."""
 
     epoch: int = NO_EPOCH
     open: bool = False
@@ -119,10 +120,10 @@ class Offset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """The whole. `last` is the epoch that KIP-360 lets continue besides the current one.
+    """The whole state. `last` is the epoch that KIP-360 lets continue besides the current one.
 
-    `txn` numbers transactions as they begin, `settling` says that markers may not be written yet, `tainted` names what
-    was taken that may keep the transaction from ending, until it has ended all the same.
+    `txn` numbers transactions as they begin. `settling` says that markers may not be written yet. `tainted` names a
+    defect that may keep the transaction from ending, as long as it has not ended.
     """
 
     phase: TransactionPhase = TransactionPhase.ABSENT
@@ -138,11 +139,11 @@ class ModelState:
 
     @property
     def meant(self) -> int:
-        """The transaction that a request made now is about."""
+        """The number of the transaction that a request made now belongs to."""
         return self.txn if self.phase is TransactionPhase.ONGOING else self.txn + 1
 
     def with_place(self, index: int, place: ModelPartition) -> ModelState:
-        """The same with another partition."""
+        """This state with another partition."""
         return replace(self, places=(*self.places[:index], place, *self.places[index + 1 :]))
 
 
@@ -166,10 +167,10 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """What was answered: the code, the epoch and offset where there are any, and what was seen by a look.
+    """An answer: the code, the epoch and offset if there are any, and the things that a look saw.
 
-    `trouble` says why there was no answer, or one about another producer id. A look is several requests: `api` is the
-    one that was refused with the code.
+    `trouble` is the reason why no answer came, or says that it is about another producer id. A look is several requests;
+    `api` is the one that was refused with the code.
     """
 
     code: int = 0

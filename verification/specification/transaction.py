@@ -1,4 +1,4 @@
-"""What the coordinator's and the leaders' part of the model share."""
+"""Functions that the models of the coordinator and of the leaders share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from verification.specification.state import AllowedOutcome, ModelAnswer, ModelS
 
 
 def begun(state: ModelState, part: int) -> ModelState:
-    """A partition is part of the transaction, which begins where none is open; the one before is then complete."""
+    """The state with a partition added to the transaction, which begins, and completes the one before, if none is open."""
     if state.phase is TransactionPhase.ONGOING:
         return replace(state, parts=state.parts | {part})
     following = state.txn + 1
