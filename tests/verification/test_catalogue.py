@@ -37,7 +37,7 @@ def test_applies_to(name: str, release: str, transaction_version: int | None, ex
 
 @pytest.mark.parametrize("release", ["", "latest", "4", "4.3.x", "4.3.1-rc0", "4..1", "1.2.3.4.5", "٤.٣.١"])
 def test_a_release_that_is_none_is_refused(release: str) -> None:
-    """What is not a version number is refused in a sentence that quotes it."""
+    """Text that is no version number is refused in a sentence that quotes it."""
     with pytest.raises(ReleaseError, match="is not a Kafka release"):
         releases.parse(release)
 

@@ -1,4 +1,4 @@
-"""Coverage is counted from the history: windows of faults, what counts as an operation, and what a floor may name."""
+"""Coverage is counted from the history: windows of faults, the operations that count, and the names of floors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = 1_000_000_000
 
 
 def evidence(*entries: Entry, floors: tuple[Floor, ...] = ()) -> RunEvidence:
-    """A run with nothing but a history."""
+    """A run that has only a history."""
     experiment = Experiment(
         run="r",
         scenario="s",
@@ -66,7 +66,7 @@ def initialised(at_s: float, process: int, outcome: Outcome = Outcome.OK) -> Ope
 
 
 def fault(began_s: float, healed_s: float | None, *, confirmed: bool = True) -> FaultRecord:
-    """A fault that stood for a while."""
+    """A fault that held for a while."""
     return FaultRecord(
         step=0,
         fault="CrashBroker",
@@ -79,7 +79,7 @@ def fault(began_s: float, healed_s: float | None, *, confirmed: bool = True) -> 
 
 
 def test_windows_are_before_during_and_after_the_faults() -> None:
-    """Before ends with the first beginning, after begins with the last healing, during is while a fault stands."""
+    """Before ends with the first beginning, after begins with the last healing, during is while a fault holds."""
     run = evidence(*[transaction(at_s) for at_s in (1, 2, 4, 5, 8, 9, 10)], fault(3, 5), fault(7, 8.2))
     counted = (coverage.ok_before(run), coverage.attempted_during(run), coverage.ok_after(run))
     assert counted == (2, 3, 2)
@@ -92,13 +92,13 @@ def test_an_operation_that_reaches_into_a_fault_is_during_it_and_not_before_it()
 
 
 def test_a_fault_that_is_never_healed_has_no_after() -> None:
-    """Operations behind a standing fault are during it, and nothing is after it."""
+    """Operations after the beginning of a fault that is not healed are during it, and none is after it."""
     run = evidence(transaction(1), transaction(9), fault(3, None))
     assert (coverage.ok_before(run), coverage.attempted_during(run), coverage.ok_after(run)) == (1, 1, 0)
 
 
 def test_a_run_without_faults_is_all_before_and_all_after() -> None:
-    """Where nothing is broken there is nothing to be before or after of."""
+    """A run without faults has no during, and every operation is before and after."""
     run = evidence(transaction(1), transaction(2))
     assert (coverage.ok_before(run), coverage.attempted_during(run), coverage.ok_after(run)) == (2, 0, 2)
 
@@ -109,7 +109,7 @@ def test_only_confirmed_faults_count() -> None:
 
 
 def test_a_fault_that_could_not_be_healed_proves_nothing() -> None:
-    """Seen to take hold is not enough: what failed in healing left another world behind than the claim speaks of."""
+    """A confirmed fault is not enough: after a failed healing the cluster is not the one that the claim is about."""
     unhealed = replace(fault(3, None), error="InjectionError: no successor of process 3 was initialised within 30 s")
     run = evidence(transaction(1), unhealed, transaction(9))
     assert (coverage.faults_confirmed(run), coverage.ok_after(run)) == (0, 0)
@@ -155,20 +155,20 @@ def test_fenced_answers_are_an_old_instances_after_its_successor(
 
 
 def test_epoch_bumps_are_successions_or_told_epochs() -> None:
-    """A second instance is a bump, and so is every higher epoch that a client was told."""
+    """A second instance is a bump, and so is every higher epoch that a client received."""
     assert coverage.epoch_bumps(evidence(initialised(1, 0), initialised(2, 1))) == 1
     told = [transaction(at_s, producer_id=7, producer_epoch=epoch) for epoch, at_s in enumerate((1, 2, 3))]
     assert coverage.epoch_bumps(evidence(initialised(0, 0), *told)) == 2
 
 
 def test_an_unknown_floor_is_an_error_that_names_the_known_ones() -> None:
-    """A floor that nobody counts must not pass as reached."""
+    """A floor without a measure must not pass as reached."""
     with pytest.raises(UnknownFloorError, match=r"'ok-before' is unknown; known are ok_before, "):
         coverage.coverage(evidence(floors=(Floor(name="ok-before", need=1),)))
 
 
 def test_floors_are_counted_with_have_and_need() -> None:
-    """Every floor becomes an item that says what was there, what was needed, and of what."""
+    """Every floor becomes an item with the count, the needed count, and the name of the measure."""
     (item,) = coverage.coverage(evidence(transaction(1), floors=(Floor(name="transactions", need=2),)))
     assert (item.have, item.need, item.met) == (1, 2, False)
     assert item.text == "transactions that ended as meant"

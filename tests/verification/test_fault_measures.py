@@ -1,4 +1,4 @@
-"""Exposure is counted from the evidence: each measure sees its own proof and is not content with something like it."""
+"""Fault measures are counted from the evidence: each one counts its own proof, and nothing that only looks like it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TIMEOUT_S = 5.0
 
 
 def sample(at_s: float, high: int = 0, stable: int = 0, *, leader: int = 1, topic: str = "out") -> Sample:
-    """How partition 0 of a topic stood."""
+    """A sample of partition 0 of a topic."""
     return Sample(
         at_ns=int(at_s * S), topic=topic, partition=0, leader=leader, high_watermark=high, last_stable_offset=stable
     )
@@ -77,7 +77,7 @@ def test_transactions_after_are_no_appends_and_not_of_before() -> None:
 
 
 def test_who_was_struck_must_work_again_himself_or_by_his_successor() -> None:
-    """The transactions of clients that nothing had struck prove nothing; of several struck the laziest counts."""
+    """Transactions of clients that no fault struck prove nothing; of several struck clients the slowest one counts."""
     struck = replace(fault(3, 5), processes=(0,))
     own = transaction(8, process=3)
     other = transaction(9, process=1, transactional_id="other")
@@ -85,7 +85,7 @@ def test_who_was_struck_must_work_again_himself_or_by_his_successor() -> None:
     assert fault_measures.struck_after(told(struck, *both, other)) == 0
     assert fault_measures.struck_after(told(struck, *both, own, other)) == 1
     assert fault_measures.struck_after(told(replace(struck, processes=(0, 1)), *both, own, own)) == 0
-    assert fault_measures.struck_after(told(fault(3, 5), *both, own)) == 0, "nobody was struck himself"
+    assert fault_measures.struck_after(told(fault(3, 5), *both, own)) == 0, "the fault struck no client"
 
 
 def copying(at_s: float, end: int, outcome: Outcome = Outcome.OK) -> Operation:
@@ -96,7 +96,7 @@ def copying(at_s: float, end: int, outcome: Outcome = Outcome.OK) -> Operation:
 
 @pytest.mark.parametrize(("offset", "count"), [(10, 0), (20, 0), (21, 1), (-1, 0)])
 def test_inputs_are_copied_past_what_was_taken_up_until_the_heal(offset: int, count: int) -> None:
-    """What was taken up by who failed counts, what was taken up after the heal does not; without either nothing does."""
+    """Inputs of failed copiers count, inputs that were taken up after the heal do not; without either the count is 0."""
     copies = (copying(2, 10), copying(4.5, 20, Outcome.FAIL), copying(6, 30))
     assert fault_measures.copied_past(told(fault(3, 5), *copies, offset=offset)) == count
     assert fault_measures.copied_past(told(fault(3, 5), copies[2], offset=offset)) == 0, (
@@ -110,13 +110,13 @@ def test_inputs_are_copied_past_what_was_taken_up_until_the_heal(offset: int, co
     [(22, "ILLEGAL_GENERATION", 1), (25, "", 1), (-1000, "CommitFailedException", 1), (90, "PRODUCER_FENCED", 0)],
 )
 def test_a_member_is_refused_by_its_group(code: int, name: str, count: int) -> None:
-    """Only the group's own refusal shows that it had gone on without the member."""
+    """Only the group's own refusal shows that the member no longer belonged to it."""
     refused = transaction(4, action=Action.COPY, outcome=Outcome.FAIL, error_code=code, error_name=name)
     assert fault_measures.refused_members(told(refused)) == count
 
 
 def abandoned(*looks: Sample, others_struck: bool = False) -> RunEvidence:
-    """A producer killed at 10 s with an open transaction, and what the looks at its partition said."""
+    """A producer killed at 10 s with an open transaction, and the samples of its partition."""
     left = transaction(9.5, outcome=Outcome.INFO, decided_ns=None)
     struck = replace(fault(9, 12), processes=() if others_struck else (0,))
     return told(left, process(0, 10, end="killed"), struck, sample(9, 20, 20), *looks)
@@ -127,22 +127,22 @@ AFTERWARDS = 1000
 
 
 def standing(until_s: float) -> tuple[Sample, ...]:
-    """Looks twice a second from the client's death on, at an LSO that others write past, until it is released."""
+    """Samples twice a second from the client's death on, of an LSO that others write past, until it is released."""
     held = [sample(half / 2, 10 * half, 20) for half in range(21, int(until_s * 2))]
     return *held, sample(until_s, AFTERWARDS, AFTERWARDS)
 
 
 def test_the_lso_stands_at_what_a_killed_client_left_open() -> None:
-    """It must be seen below what was written by the client's death for half a timeout; a passing lag is not that."""
+    """The LSO must stay below the end at the client's death for half a timeout; a short lag does not count."""
     assert fault_measures.lso_stood(abandoned(*MOVING, sample(15.5, 200, 200))) == 1
     assert fault_measures.lso_stood(abandoned(MOVING[0], sample(11, 140, 140))) == 0
-    assert fault_measures.lso_stood(abandoned(*MOVING[:2], sample(15.5, 200, 200))) == 0, "nobody looked while it stood"
+    assert fault_measures.lso_stood(abandoned(*MOVING[:2], sample(15.5, 200, 200))) == 0, "no sample while it stood"
     assert fault_measures.lso_stood(told(process(0, 10, end="killed"), *MOVING)) == 0, "nothing was left open"
 
 
 @pytest.mark.parametrize(("released_s", "late"), [(15.5, False), (20.5, False), (21, True), (25, True)])
 def test_an_abandoned_transaction_that_is_aborted_too_late_is_stuck(released_s: float, late: bool) -> None:
-    """Timeout, abort interval and 3 s after the second look at what was open, a look must find it over."""
+    """Timeout, abort interval and 3 s after the second sample of an open transaction, a sample must find it ended."""
     run = abandoned(*standing(released_s))
     (settled,) = [*small_rows(run)["settled"], None][:1]
     assert (settled is not None) is late
@@ -152,10 +152,10 @@ def test_an_abandoned_transaction_that_is_aborted_too_late_is_stuck(released_s: 
 
 
 def test_lateness_is_told_by_looks_alone() -> None:
-    """Where nobody looked, where the leader was silent, or where brokers were struck as well, nothing is told."""
-    assert list(lso_samples.overdue(abandoned(*MOVING))) == [], "nobody saw it move"
+    """Without samples, with a silent leader, or with struck brokers as well, no transaction counts as overdue."""
+    assert list(lso_samples.overdue(abandoned(*MOVING))) == [], "no sample saw it move"
     stalled = (*MOVING, sample(25, AFTERWARDS, AFTERWARDS))
-    assert list(lso_samples.overdue(abandoned(*stalled))) == [], "nobody looked from 15 s to 25 s"
+    assert list(lso_samples.overdue(abandoned(*stalled))) == [], "no sample from 15 s to 25 s"
     assert len(list(lso_samples.overdue(abandoned(*MOVING, sample(24, 300, 20), stalled[-1])))) == 1, (
         "a look that tells"
     )
@@ -167,13 +167,13 @@ def test_lateness_is_told_by_looks_alone() -> None:
 
 
 def test_the_bound_does_not_run_before_a_slow_look_was_answered() -> None:
-    """A look that takes seconds may find what was begun while it was asked for; by the next one it was answered."""
+    """A sample that takes seconds may show a transaction that began meanwhile; the next sample shows it answered."""
     slow = (sample(10.2, 130, 20), *(sample(half / 2, 10 * half, 20) for half in range(28, 45)))
     assert list(lso_samples.overdue(abandoned(*slow, sample(23, AFTERWARDS, AFTERWARDS)))) == []
 
 
 def test_a_strike_in_mid_commit_leaves_commits_unanswered() -> None:
-    """Asked for before the blow had fallen and answered after it; what was answered, or not yet asked for, is not."""
+    """An end counts if it was requested before the fault struck and answered after it; no earlier or later one counts."""
     struck = replace(fault(3, 5), applied_ns=int(3.2 * S))
     asked = {"decided_ns": int(3.1 * S)}
     assert fault_measures.undecided_at_strike(told(struck, transaction(3, **asked))) == 1
@@ -191,7 +191,7 @@ def test_a_strike_in_mid_commit_leaves_commits_unanswered() -> None:
     ("decided_s", "count"), [(4.1, 1), (5, 1), (3.9, 0), (6.5, 0)], ids=["proven", "sampled", "before", "unseen"]
 )
 def test_commits_while_leaderless_lie_within_what_was_seen(decided_s: float, count: int) -> None:
-    """From the proof of the fault until the last look that saw no leader; a silent leader is still one."""
+    """From the proof of the fault until the last sample without a leader; a silent leader is still a leader."""
     proven = replace(fault(3, 9), confirmed_ns=4 * S, proof=f"out-0 {LEADERLESS}")
     without = tuple(sample(at_s, -1, -1, leader=-1) for at_s in (4.3, 4.8, 5.3, 6))
     looks = (sample(3.8, 9, 9), *without, sample(8, 9, 9))
@@ -211,7 +211,7 @@ def test_commits_while_leaderless_lie_within_what_was_seen(decided_s: float, cou
 
 
 def test_a_moment_at_which_nobody_could_say_is_not_leaderless() -> None:
-    """All brokers being dead says nothing about leaders, and ends what was known before."""
+    """While all brokers are dead nothing is known about leaders, and earlier knowledge ends."""
     run = told(sample(1), sample(2, -1, -1, leader=UNSEEN), sample(4), sample(5, leader=-1), sample(6, leader=UNSEEN))
     assert lso_samples.leaderless(run, (0, 0)) == [
         lso_samples.Leaderless(first_ns=5 * S, last_ns=5 * S, until_ns=6 * S)
@@ -223,12 +223,12 @@ def test_a_moment_at_which_nobody_could_say_is_not_leaderless() -> None:
 
 
 def test_faults_and_evidence_say_the_same_of_a_partition_without_a_leader() -> None:
-    """What a proof says is what commits are counted by."""
+    """Commits are counted by the proof of the fault."""
     assert fault_measures.LEADERLESS is targets.LEADERLESS
 
 
 def test_held_up_is_what_a_fault_kept_from_ending() -> None:
-    """Under way for the last two seconds of a fault and beyond it; a fault that was never proven held nothing up."""
+    """Under way for the last two seconds of a fault and beyond it; a fault without proof held up no operation."""
     long, short = transaction(4, lasts_s=5), transaction(4, lasts_s=1)
     assert fault_measures.held_up(told(fault(3, 8), long, short, transaction(7, lasts_s=3))) == 1
     assert fault_measures.held_up(told(fault(3, 8, confirmed=False), long)) == 0
@@ -236,7 +236,7 @@ def test_held_up_is_what_a_fault_kept_from_ending() -> None:
 
 
 def test_observers_count_while_a_fault_stands(tmp_path: Path) -> None:
-    """Records that were given before or after it are none of its."""
+    """Records that were received before or after the fault do not count."""
     path = tmp_path / "o.jsonl.gz"
     with gzip.open(path, "wt", encoding="utf-8") as lines:
         for at_s in (1, 4, 6):

@@ -1,4 +1,4 @@
-"""`python -m verification` on saved scripts: the same judgement as the first one, without Spark, and nothing is dropped."""
+"""`python -m verification` on saved scripts gives the same judgement again, without Spark, and for every case."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_judging_again_says_what_was_said_first(tmp_path: Path) -> None:
     ],
 )
 def test_the_exit_code_is_that_of_the_table(tmp_path: Path, scripts: tuple[object, ...], code: ExitCode) -> None:
-    """A violation wins, what could not be decided is inconclusive, and so is a sweep in which nothing applied."""
+    """A violation wins; an undecided case is inconclusive, and so is a protocol run in which no case applied."""
     assert main([str(make_protocol_run(tmp_path / "run", scripts))]) == code  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ def test_a_sweep_is_judged_again_without_spark(tmp_path: Path) -> None:
 def test_an_unfit_script_is_named_and_the_others_are_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    """One sentence with the file, exit code 5, and a line for every other case; a violation beside it is still 1."""
+    """One sentence with the file, exit code 5, and a line for every other case; with a violation the code is still 1."""
     sweep = make_protocol_run(tmp_path / "run", (PASSED, UNDECIDED))
     path = sweep / "runs" / UNDECIDED.case / "script.json"
     path.write_text(text, encoding="utf-8")
@@ -81,7 +81,7 @@ def test_an_unfit_script_is_named_and_the_others_are_judged(
 
 
 def test_an_edited_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An observation that was changed after the sweep does not turn a violation into a pass."""
+    """An observation that was changed after the protocol run does not turn a violation into a pass."""
     case = make_case(tmp_path / VIOLATED.case, VIOLATED)
     path = case / "script.json"
     assert main([str(case)]) == ExitCode.VIOLATION
@@ -92,7 +92,7 @@ def test_an_edited_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_scripts_and_scenarios_are_judged_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run, a sweep and a case in one command; here with the plain judge, who finds the planted run unfit."""
+    """A run, a protocol run and a case in one command; here with the reference judge, which finds the planted run unfit."""
     run = make_run(tmp_path / "run", (SMOKE,))
     sweep = make_protocol_run(tmp_path / "sweep", (PASSED,))
     case = make_case(tmp_path / "mailed", UNDECIDED)
@@ -103,7 +103,7 @@ def test_scripts_and_scenarios_are_judged_together(tmp_path: Path, capsys: pytes
 
 
 def test_a_directory_of_both_kinds_is_read_as_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cases below the same runs/ as scenarios are found, and scenarios beside cases."""
+    """Cases and scenarios in the same runs/ are all found."""
     run = make_run(tmp_path / "run", (SMOKE,))
     make_case(run / "runs" / PASSED.case, PASSED)
     assert main(["--reference", str(run)]) == ExitCode.ENVIRONMENT
@@ -113,6 +113,6 @@ def test_a_directory_of_both_kinds_is_read_as_both(tmp_path: Path, capsys: pytes
 
 
 def test_a_path_that_holds_nothing_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence that says what was looked for."""
+    """One sentence names the files that are missing."""
     assert main([str(tmp_path)]) == ExitCode.USAGE
     assert "no script.json" in capsys.readouterr().err

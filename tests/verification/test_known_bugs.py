@@ -1,4 +1,4 @@
-"""The known bugs: what was seen on which release, how an entry is cited, and how mistakes in the data are named."""
+"""The known bugs: their releases, the citations of entries, and the errors for mistakes in the data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verification.vocabulary.errors import KnownBugsError
 BUGS = load()
 EVERY = pytest.mark.parametrize("bug", BUGS.values(), ids=lambda each: each.id)
 
-# The releases on which each check was run, and what it found there: V violated, . held or not applicable.
+# The releases on which each check was run, and its result: V violated, . held or not applicable.
 RELEASES = (
     "2.4.0",
     "2.4.1",
@@ -80,7 +80,7 @@ def test_ranges_equal_what_was_seen(identity: str) -> None:
 
 @EVERY
 def test_range_ends_were_run(bug: KnownBug) -> None:
-    """Both ends of a range are releases on which something was run, because ranges say what was seen."""
+    """Both ends of a range are releases on which a check was run, because ranges are measured."""
     assert {end for bad in bug.bad for end in (bad.first, bad.last)} <= SWEPT.union(RELEASES)
 
 
@@ -120,7 +120,7 @@ def test_the_marker_bug_is_the_newest_releases_own() -> None:
 
 
 def test_kinds_tell_defects_from_design() -> None:
-    """What TV1 and unclean elections cost is a limitation, what the harness plants is a control."""
+    """Weaknesses of TV1 and of unclean elections are limitations; planted configurations are controls."""
     others = {bug.id: bug.kind for bug in BUGS.values() if bug.kind is not BugKind.BUG}
     assert others == {
         "KB-03": BugKind.LIMITATION,

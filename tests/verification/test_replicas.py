@@ -1,4 +1,4 @@
-"""Replicas that hold the same below their high watermarks are acquitted, and whatever differs there is convicted."""
+"""Replicas that hold the same below their high watermarks pass, and every difference there is found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIDDLE = next(number for number in range(20, 60) if BATCHES[number].count > 2 an
 
 
 class Replicas:
-    """Data directories of some brokers with one partition; all of it as the log is, until a test changes something."""
+    """Data directories of some brokers with one partition; all hold the same log, until a test changes something."""
 
     def __init__(self, root: Path, count: int = 3) -> None:
         self.root = root
@@ -57,7 +57,7 @@ class Replicas:
         return found
 
     def compared(self) -> ReplicaComparison:
-        """The comparison of what was written."""
+        """The comparison of the directories."""
         return compare(read(self.write()))
 
 
@@ -107,7 +107,7 @@ def test_equal_replicas_are_acquitted(brokers: Replicas) -> None:
     ids=lambda header: next(iter(header), "value"),
 )
 def test_another_content_is_found_where_it_is(brokers: Replicas, header: dict[str, int]) -> None:
-    """One byte of one record is one offset; what stands in the batch's header is every record of it."""
+    """One changed byte of a record is one offset; a changed header of a batch is every record of it."""
     brokers.parts[2][MIDDLE] = changed(PARTS[MIDDLE], index=1, header=header)
     found = brokers.compared()
     batch = BATCHES[MIDDLE]
@@ -151,7 +151,7 @@ def test_records_that_one_replica_lacks_are_gone(brokers: Replicas) -> None:
 
 
 def test_above_its_high_watermark_a_replica_may_hold_anything(brokers: Replicas) -> None:
-    """A replica that fell behind with a tail of its own is held to what it vouches for, the others to more."""
+    """A replica that fell behind with another tail is compared up to its high watermark, the others beyond it."""
     mark = BATCHES[MIDDLE].base_offset
     brokers.marks[2] = mark
     brokers.parts[2][MIDDLE:] = [changed(PARTS[MIDDLE])]
@@ -167,7 +167,7 @@ def test_above_its_high_watermark_a_replica_may_hold_anything(brokers: Replicas)
 
 
 def test_a_pass_says_how_much_nobody_vouched_for(brokers: Replicas) -> None:
-    """A few offsets that are the same must not read like a whole log that is."""
+    """A few equal offsets must not look like a whole equal log."""
     brokers.marks = dict.fromkeys(brokers.marks, 1)
     reason = brokers.compared().reason
     assert reason.endswith(f"hold the same in [0, 1); no two of them vouch for the offsets above, up to {END}")
@@ -184,7 +184,7 @@ def test_a_high_watermark_that_no_log_reaches_is_found(brokers: Replicas) -> Non
 
 
 def test_a_deleted_beginning_is_reported_and_not_held_against_anybody(brokers: Replicas) -> None:
-    """Below a log start nothing is asked, whether segments were deleted or records; above it everything is."""
+    """Offsets below a log start are not compared, whether segments or records were deleted; all above are."""
     brokers.parts[1] = brokers.parts[1][MIDDLE:]
     brokers.starts = {2: BATCHES[MIDDLE].base_offset + 1}
     brokers.parts[2][3] = changed(PARTS[3])
@@ -198,7 +198,7 @@ def test_a_deleted_beginning_is_reported_and_not_held_against_anybody(brokers: R
 
 
 def recompacted(parts: Sequence[bytes], seed: int) -> list[bytes]:
-    """What a cleaner leaves: some records missing, every batch written anew; the last ones are not touched."""
+    """A log after a cleaner: some records missing, every batch written anew; the last batches are as before."""
     random, kept = Random(seed), [parts[0]]
     for part in parts[1:-10]:
         batch = next(decode(part))
@@ -241,7 +241,7 @@ def test_compacted_replicas_are_held_to_what_both_still_hold(brokers: Replicas) 
 
 
 def test_damage_is_an_error_and_what_differs_before_it_a_finding(brokers: Replicas) -> None:
-    """A damaged replica vouches for nothing from there on; a difference that stands before it is still one."""
+    """A damaged replica vouches for no offset from the damage on; an earlier difference is still found."""
     part = brokers.parts[2][MIDDLE]
     brokers.parts[2][MIDDLE] = part[:-1] + bytes([part[-1] ^ 1])
     found = brokers.compared()
@@ -254,7 +254,7 @@ def test_damage_is_an_error_and_what_differs_before_it_a_finding(brokers: Replic
 
 
 def test_damage_above_the_high_watermark_is_reported_only(brokers: Replicas) -> None:
-    """What lies behind the high watermark was promised to nobody; a torn tail there is said as well."""
+    """Records after the high watermark are not compared; a torn tail there is reported."""
     mark = BATCHES[MIDDLE].base_offset
     brokers.marks = dict.fromkeys(brokers.marks, mark)
     part = brokers.parts[2][MIDDLE]
@@ -268,7 +268,7 @@ def test_damage_above_the_high_watermark_is_reported_only(brokers: Replicas) -> 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_comparison_finds_exactly_what_was_planted(tmp_path: Path, seed: int) -> None:
-    """After random changes and losses, with random high watermarks and log starts, it finds what a plain table shows."""
+    """After random changes and losses, with random high watermarks and log starts, it agrees with a plain table."""
     random = Random(seed)
     brokers = Replicas(tmp_path)
     for number, parts in brokers.parts.items():
@@ -287,7 +287,7 @@ def test_the_comparison_finds_exactly_what_was_planted(tmp_path: Path, seed: int
     wrong = [offset for offset, held in sorted(table.items()) if len({str(each) for each in held}) > 1]
     finding = brokers.compared().finding
     examples = [] if finding is None else [each.offset for each in finding.examples]
-    # Where nobody holds it, it is no difference between replicas.
+    # An offset that no replica has is no difference between them.
     assert examples == wrong[:EXAMPLES_MAX]
     assert (0 if finding is None else finding.count) == len(wrong)
 
@@ -350,7 +350,7 @@ def test_the_command_ends_with_the_code_of_the_table(
 def test_topics_of_one_name_and_replicas_of_one_broker_are_told_apart(
     brokers: Replicas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A topic that was created anew is not compared with the old one, and two copies of a broker are two replicas."""
+    """A recreated topic is not compared with the old one, and two copies of a broker are two replicas."""
     directories = brokers.write()
     for number, directory in enumerate(directories):
         (directory / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: id{number // 2}\n")

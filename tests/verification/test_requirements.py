@@ -25,7 +25,7 @@ from verification.vocabulary.anomalies import DEFINITIONS, Anomaly, severity
 CATALOGUE = load()
 EVERY = pytest.mark.parametrize("requirement", CATALOGUE.values(), ids=lambda each: each.id)
 
-# Ids are permanent and cited from outside, so a family never shrinks. Whoever adds a requirement raises the number.
+# Ids are permanent and cited from outside, so a family never shrinks. A new requirement raises the number.
 ROWS = {
     "IDEMP": 29,
     "TXN": 31,
@@ -94,7 +94,7 @@ CODES = {
 # Names in the same spelling that are no error codes: operations of an access control list.
 NOT_CODES = {"CLUSTER_ACTION", "IDEMPOTENT_WRITE", "TWO_PHASE_COMMIT"}
 
-# What the scenarios under faults rely on: together, the ids on the left forbid the anomalies on the right.
+# Scenarios under faults rely on this: together, the ids on the left forbid the anomalies on the right.
 COVERED = {
     "IDEMP-28": "lost-write duplicate reordered-write broken-sequence phantom-record",
     "IDEMP-17": "duplicate lost-write",
@@ -190,7 +190,7 @@ def test_scenarios_can_rely_on_what_is_forbidden(ids: str, anomalies: str) -> No
 
 
 def test_no_scenario_relies_on_an_untested_requirement() -> None:
-    """What the fault scenarios claim can be decided, so a report never calls it untested and tried at once."""
+    """The claims of fault scenarios can be decided, so that a report never calls one both untested and tried."""
     undecided = {each.id for each in CATALOGUE.values() if each.decided is Decidability.UNTESTED}
     assert undecided.isdisjoint(name for ids in COVERED for name in ids.split())
 
@@ -217,13 +217,13 @@ def test_an_aborted_read_outranks_an_early_one() -> None:
 
 
 def test_requirements_are_values() -> None:
-    """A loaded requirement cannot be changed by whoever holds it."""
+    """A loaded requirement cannot be changed."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         CATALOGUE["TXN-25"].level = Level.INFO  # type: ignore[misc]
 
 
 def test_the_document_equals_the_data() -> None:
-    """docs/semantics.md is what the data renders to; run `python -m verification.requirements.render`."""
+    """docs/semantics.md is rendered from the data; run `python -m verification.requirements.render`."""
     assert render.DOCUMENT.read_text(encoding="utf-8") == render.render(load_families())
 
 

@@ -53,7 +53,7 @@ GROUND, NO_GROUND = statement(0, 0, required=True), statement(14, 0, required=Tr
     ],
 )
 def test_statements_decide(written: Script, verdict: Verdict) -> None:
-    """A violated claim wins over everything; without ground nothing was tested; a script that claims nothing is broken."""
+    """A violated claim wins over everything; without its precondition nothing was tested; no claim is an error."""
     judged = judge(written)
     assert judged.verdict is verdict
     assert [each.id for each in judged.requirements] == ["TXN-17"]
@@ -80,7 +80,7 @@ def test_relations(observed: object, relation: Relation, expected: object, holds
 
 
 def test_a_script_survives_the_disk(tmp_path: Path) -> None:
-    """What is read is what was written."""
+    """A script is read as it was written."""
     written = script(GROUND, HELD, VIOLATED)
     written.write(tmp_path / "script.json")
     assert read(tmp_path / "script.json") == written
@@ -88,7 +88,7 @@ def test_a_script_survives_the_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}', '{"format": 1, "case": "x"}', '{"format": 1}'])
 def test_a_foreign_file_is_refused(tmp_path: Path, text: str) -> None:
-    """A cut or foreign script is named, never taken for an empty one."""
+    """A truncated or foreign script is an error that names it, never an empty script."""
     path = tmp_path / "script.json"
     path.write_text(text)
     with pytest.raises(UnfitScriptError, match=r"script\.json"):
@@ -96,7 +96,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_values_are_shown_as_json() -> None:
-    """Bytes are shortened with their length, uuids are text, everything else is what it is."""
+    """Bytes are shortened with their length, uuids are text, every other value stays as it is."""
     shown = plain({"Records": b"\x00" * 100, "TopicId": UUID(int=1), "Topics": ({"Name": "a"},), "Flag": None})
     assert shown == {
         "Records": {"bytes": 100, "hex": "00" * 64},

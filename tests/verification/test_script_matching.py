@@ -1,4 +1,4 @@
-"""Which known bug a violated protocol case is: one whose symptoms are all that is wrong, on a release that has it."""
+"""A violated protocol case is a known bug if its symptoms explain every failed statement, on a release that has it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from verification.known_bugs.script_matching import fits, known_as
 from verification.scripts.script import Script, Statement, judge
 
 BUGS = load()
-#: Letters by which a text is told from others.
+#: Letters that distinguish a text from others.
 SAID_LEAST = 8
 LISTED = [(bug.id, case) for bug in BUGS.values() for case in bug.cases]
 PROTOCOL = ROOT / "suites" / "protocol"
@@ -30,12 +30,12 @@ def known(script: Script) -> list[tuple[str, bool]]:
 
 
 def played(case: str, release: str, *statements: Statement) -> Script:
-    """A script of a case in which this was said; the requirement is nobody's, so that only a name can be found."""
+    """A script of a case with these statements; no entry has its requirement, so that only a name can be found."""
     return replace(VIOLATED, case=case, release=release, requirements=("PERF-01",), statements=statements)
 
 
 def shown(bug: KnownBug, case: str) -> Script:
-    """The script of a case in which everything shows that the entry lists, the first alternative of each."""
+    """The script of a case with every symptom of the entry, by its first alternative."""
     wrong = [
         said(3, symptom.what.replace("*", "x"), "something else", symptom.observed[0].replace("*", "x"))
         for symptom in bug.cases[case]
@@ -55,13 +55,13 @@ def _keys() -> set[str]:
 
 
 def _wordings() -> list[re.Pattern[str]]:
-    """What may be said in a case, read from the files: every text, with something in each place that is filled in."""
+    """The statements of a case, read from the files: every text, with a letter for each value that is filled in."""
     found = []
     for path in (*PROTOCOL.glob("*.py"), *TOOLKIT.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = [re.escape(str(each.value)) if isinstance(each, ast.Constant) else ".+" for each in node.values]
-                # A text of nothing but what is filled in would fit everything.
+                # A text that consists of filled-in values alone would fit everything.
                 if sum(len(part) for part in parts if part != ".+") >= SAID_LEAST:
                     found.append(re.compile("".join(parts)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -80,9 +80,9 @@ def test_a_violation_has_a_name_only_as_far_as_it_is_listed(identity: str, case:
     """Everything listed is the bug; with one more statement wrong, or without the first symptom, it has no name."""
     script = shown(BUGS[identity], case)
     assert (identity, True) in known(script)
-    beside = replace(script, statements=(*script.statements, said(4, "the log", ["a"], ["a", "lost"])))
-    assert (identity, True) not in known(beside)
-    assert (identity, True) not in known(replace(script, statements=(*script.statements[1:], beside.statements[-1])))
+    another = replace(script, statements=(*script.statements, said(4, "the log", ["a"], ["a", "lost"])))
+    assert (identity, True) not in known(another)
+    assert (identity, True) not in known(replace(script, statements=(*script.statements[1:], another.statements[-1])))
     assert (identity, True) not in known(replace(script, statements=script.statements[1:]))
 
 
@@ -121,19 +121,19 @@ BOTH_APPENDED = (
         (played(IDLE, "3.6.2", OFFSETS), ["KB-02"]),
         (played(IDLE, "3.6.2", *LATE, OFFSETS), []),
         (played(FORGOTTEN_ZOMBIE, "3.5.2", *BOTH_APPENDED), ["KB-01"]),
-        # What the zombie wrote is hidden by the bug; were it shown, or the successor's record not, that would be more.
+        # The bug hides the zombie's record. A visible one, or a missing record of the successor, would be another bug.
         (played(FORGOTTEN_ZOMBIE, "3.5.2", *BOTH_APPENDED, said(9, "the last stable offset", 2, 4)), []),
         # Leaders of 3.6 and later ask the coordinator.
         (played(FORGOTTEN_ZOMBIE, "3.6.2", *BOTH_APPENDED), []),
     ],
 )
 def test_another_defect_in_the_same_case_has_no_name(script: Script, names: list[str]) -> None:
-    """Which statement fails, and with what, decides; not that the case fails on a release of the range."""
+    """The failed statement and its observed value decide; a failed case on a release of the range is not enough."""
     assert known(script) == [(name, True) for name in names]
 
 
 def test_a_script_that_did_not_come_to_its_end_has_no_name() -> None:
-    """What broke off, or lost its ground for no known reason, might have found more."""
+    """A script that broke off, or whose precondition failed for no known reason, might have found more."""
     script = played(FORGETS, "4.3.1", *FORGOTTEN)
     assert known(script) == [("KB-22", True)]
     assert known(replace(script, broke="broker 1 did not come back")) == []
@@ -156,7 +156,7 @@ def test_a_script_that_did_not_come_to_its_end_has_no_name() -> None:
     ],
 )
 def test_symptoms_are_compared_word_by_word(what: str, observed: str, statement: Any, fitting: bool) -> None:
-    """`*` keeps to what stands between quotation marks, `**` does not, and everything else is meant as it stands."""
+    """`*` does not go past a quotation mark, `**` does, and every other character stands for itself."""
     assert fits(Symptom(what=what, observed=(observed,)), statement) is fitting
 
 
@@ -192,7 +192,7 @@ def test_entries_name_statements_that_are_made() -> None:
 
 
 def test_no_observation_of_a_case_is_of_two_bugs() -> None:
-    """Entries that name one case and share a release differ in what they show there, so that each is told from the other.
+    """Entries that name one case and share a release have different symptoms there, so that each can be recognised.
 
     Of one statement they may let different things be observed.
     """
@@ -203,5 +203,5 @@ def test_no_observation_of_a_case_is_of_two_bugs() -> None:
 
 
 def _shown(bug: KnownBug, case: str) -> set[tuple[str, str]]:
-    """What a bug lets one observe of which statement."""
+    """The observed values of a statement that a bug explains."""
     return {(symptom.what, each) for symptom in bug.cases[case] for each in symptom.observed}

@@ -1,4 +1,4 @@
-"""Segment files are read as Fetch would answer them; what is not a whole batch is cut off by rule or refused by name."""
+"""Segment files are read as Fetch would answer them; other bytes are a tail by rule, or damage with its own error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_part_of_a_log_is_the_batches_that_reach_into_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kept", [1, 11, 16, HEADER.size - 1, HEADER.size, -1])
 def test_a_torn_tail_ends_the_log(tmp_path: Path, kept: int) -> None:
-    """The beginning of a batch at the end of the active segment is left out, and what was left out is said."""
+    """The beginning of a batch at the end of the active segment is left out, and the tail describes it."""
     last = written(tmp_path)[-1]
     whole, torn = last.read_bytes()[: -len(PARTS[-1])], PARTS[-1][:kept]
     last.write_bytes(whole + torn)
@@ -120,13 +120,13 @@ def test_damage_is_refused_by_name_after_what_came_before_it(
     with pytest.raises(error, match=rf"{first.name}.*{said}"):
         found.extend(log)
     kept = 19 if spoil in (cut_off, flipped) else 20
-    # The generator gave them one by one before it raised, and `extend` keeps what it was given.
+    # The generator gave them one by one before it raised, and `extend` keeps them.
     assert found == BATCHES[:kept]
 
 
 @pytest.mark.parametrize("spoil", [flipped, repeated, garbage, lying])
 def test_damage_in_the_active_segment_is_no_torn_tail(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
-    """Only a missing end is lawful there: whole batches that are wrong, and bytes that are none, are damage."""
+    """Only a missing end is allowed there: a wrong batch that is whole, and bytes that are no batch, are damage."""
     last = written(tmp_path)[-1]
     last.write_bytes(spoil(last.read_bytes()))
     with pytest.raises(SegmentDamagedError, match=last.name):

@@ -192,7 +192,7 @@ def late(code: int, offset: int, partition: int = 0) -> str:
     ],
 )
 def test_a_refused_duplicate_is_named(proof: str, tmp_path: Path) -> None:
-    """A producer that is told that it is out of order after its late request was not appended has met KB-17."""
+    """A producer whose late request was not appended, and which is then refused as out of order, has met KB-17."""
     assert name_of(stranded(tmp_path / "run", proof=proof)) == {Anomaly.STRANDED_PRODUCER: "KB-17"}
 
 
@@ -211,12 +211,12 @@ def test_a_refused_duplicate_is_named(proof: str, tmp_path: Path) -> None:
     ],
     ids=[
         "fenced",
-        "nobody knows where",
+        "place unknown",
         "appended",
         "appended elsewhere",
         "never arrived",
-        "told otherwise",
-        "somebody else's",
+        "another answer",
+        "of another client",
         "arrived afterwards",
         "release",
     ],

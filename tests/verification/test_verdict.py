@@ -67,7 +67,7 @@ def judged(
 
 
 def on_the_log(*findings: Finding, **values: object) -> tuple[Verdict, str] | None:
-    """What a run says about COORD-01, None for nothing."""
+    """The verdict of a run on COORD-01; None when it has none."""
     rows = judged(*findings, **values).requirements  # type: ignore[arg-type]
     return next(((each.verdict, each.reason) for each in rows if each.id == "COORD-01"), None)
 
@@ -114,7 +114,7 @@ def test_a_subjects_run_is_decided_by_the_worst_that_was_proven(
 
 
 def test_what_crashed_is_kept_beneath_a_violation() -> None:
-    """Whoever sets the violation aside is left with the crash, or with the floor that was missed."""
+    """Without the violation the verdict is that of the crash, or of the missed floor."""
     assert judged(finding("lost-write"), crashed=CRASH).crashed == CRASH
     assert without_findings(CRASH, (TOO_LITTLE,)) == (Verdict.ERROR, CRASH[0])
     assert without_findings((), (TOO_LITTLE,)) == (
@@ -149,7 +149,7 @@ def test_a_finding_that_nobody_claimed_is_attributed_to_the_catalogue() -> None:
 
 
 def test_every_anomaly_can_be_attributed() -> None:
-    """Whatever is found on the newest release, some row of the catalogue that applies forbids it."""
+    """Every finding on the newest release is forbidden by a requirement that applies."""
     from verification.vocabulary.anomalies import Anomaly
 
     rows = dict(catalogue.load())
@@ -157,7 +157,7 @@ def test_every_anomaly_can_be_attributed() -> None:
 
 
 def test_requirements_share_the_runs_uncertainty() -> None:
-    """What was not refuted is only as good as the run: inconclusive, or in error."""
+    """A requirement that was not refuted has the verdict of the run: inconclusive, or error."""
     (poor,) = judged(coverage=(TOO_LITTLE,)).requirements
     (broken,) = judged(crashed=CRASH).requirements
     assert (poor.verdict, broken.verdict) == (Verdict.INCONCLUSIVE, Verdict.ERROR)

@@ -116,7 +116,7 @@ def data_directory(root: Path, number: int, **checkpoints: dict[tuple[str, int],
     folder = root / f"broker-{number}"
     folder.mkdir(parents=True)
     (folder / "meta.properties").write_text(f"#\nnode.id={number}\nversion=1\ncluster.id=c\n")
-    # A broker makes all of them when it starts, and leaves empty what it has nothing to say about.
+    # A broker creates all of them empty when it starts.
     for name in names.values():
         (folder / name).touch()
     for name, offsets in checkpoints.items():
