@@ -33,9 +33,9 @@ def end_with(main: Callable[[], int], *, program: str, kept: str) -> NoReturn:
     try:
         code = int(main())
     except KeyboardInterrupt:
-        print(f"{program}: interrupted; {kept}.", file=sys.stderr)  # noqa: T201 - the voice of a command
+        print(f"{program}: interrupted; {kept}.", file=sys.stderr)  # noqa: T201 - the output of a command
         code = int(ExitCode.ENVIRONMENT)
-    except Exception:  # noqa: BLE001 - it is shown, as Python would
+    except Exception:  # noqa: BLE001 - it is shown, as by Python
         traceback.print_exc()
         code = int(ExitCode.ENVIRONMENT)
     sys.exit(code)

@@ -51,11 +51,11 @@ def of_exploration(store: Store, *, walks: int) -> ExitCode:
 
     A violation of an earlier call stays one. Without any, the release passes only after enough conclusive walks.
     """
-    passed = bool(walks) and not thin(store) and not doubtful(store)
+    passed = bool(walks) and not too_few_walks(store) and not doubtful(store)
     return _of(store.found, store.release, otherwise=ExitCode.CONFORMANT if passed else ExitCode.INCONCLUSIVE)
 
 
-def thin(store: Store) -> str:
+def too_few_walks(store: Store) -> str:
     """The reason why the walks so far are too few to pass a release; empty when they are enough."""
     conclusive = store.walks - store.slow
     if store.slow > conclusive:

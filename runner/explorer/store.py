@@ -24,7 +24,7 @@ from wire.transaction_versions import TransactionVersion
 
 #: The formats of state.json and of a file of moves.
 FORMAT, PLAN_FORMAT = 2, 1
-#: Modules that only keep and describe findings do not change what a seed shows.
+#: Modules that only keep and describe findings do not change the signatures of a seed.
 _DISPLAY_ONLY = frozenset({"describe", "findings_page", "store"})
 SLUG_MOST = 90
 

@@ -22,7 +22,7 @@ from runner.console import Console
 from runner.environment import prepare
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.explorer.describe import lines
-from runner.explorer.exit_codes import doubtful, is_conclusive, of_exploration, of_walk, thin
+from runner.explorer.exit_codes import doubtful, is_conclusive, of_exploration, of_walk, too_few_walks
 from runner.explorer.explorer import Explorer
 from runner.explorer.known_findings import NAMED, name_of
 from runner.explorer.moves import WalkPlan
@@ -125,7 +125,7 @@ def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
         console.say(f"  {count:5} × {name}: {NAMED.get(signature, signature)}{followed}")
     if not walks:
         console.say("No walk was conclusive.")
-    if too_few := thin(store):
+    if too_few := too_few_walks(store):
         console.say(f"{too_few}.")
     return of_exploration(store, walks=walks)
 

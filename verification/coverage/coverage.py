@@ -116,11 +116,11 @@ def fenced_answers(evidence: RunEvidence) -> int:
 def epoch_bumps(evidence: RunEvidence) -> int:
     """Changes of a transactional id's owner or epoch, by the answers to clients."""
     by_id = {name: len(entries) - 1 for name, entries in _successions(evidence).items()}
-    told: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    received: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for each in evidence.history.of(Operation):
         if each.transactional_id is not None and each.producer_id is not None and each.producer_epoch is not None:
-            told[each.transactional_id].add((each.producer_id, each.producer_epoch))
-    return sum(max(by_id.get(name, 0), len(told[name]) - 1) for name in {*by_id, *told})
+            received[each.transactional_id].add((each.producer_id, each.producer_epoch))
+    return sum(max(by_id.get(name, 0), len(received[name]) - 1) for name in {*by_id, *received})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

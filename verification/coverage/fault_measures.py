@@ -122,7 +122,7 @@ def undecided_at_strike(evidence: RunEvidence) -> int:
 
     A later request may never have reached a broker. Without `struck_ns` (older evidence) it counts as well.
     """
-    blows = [
+    strikes = [
         (each.applied_ns if each.struck_ns is None else each.struck_ns, each.applied_ns)
         for each in evidence.history.of(FaultRecord)
         if each.applied_ns is not None
@@ -133,7 +133,7 @@ def undecided_at_strike(evidence: RunEvidence) -> int:
         if each.decided_ns is not None
         and any(
             each.decided_ns <= struck and (each.completed_ns is None or each.completed_ns > applied)
-            for struck, applied in blows
+            for struck, applied in strikes
         )
     )
 
@@ -220,7 +220,7 @@ def observed_during(evidence: RunEvidence) -> int:
     count, faults = 0, evidence.history.of(FaultRecord)
     for path in evidence.observations.values():
         for at_ns, records in _polls(path):
-            aims = [set(each.partitions) for each in faults if _stood(each, at_ns)]
+            aims = [set(each.partitions) for each in faults if _was_in_force(each, at_ns)]
             if aims and all(aims):
                 struck = set[str]().union(*aims)
                 count += sum(f"{evidence.topic(index)}-{partition}" in struck for index, partition, *_ in records)
@@ -229,7 +229,7 @@ def observed_during(evidence: RunEvidence) -> int:
     return count
 
 
-def _stood(fault: FaultRecord, at_ns: int) -> bool:
+def _was_in_force(fault: FaultRecord, at_ns: int) -> bool:
     """Whether a fault was confirmed and not healed at a time."""
     return (
         fault.confirmed_ns is not None

@@ -18,9 +18,9 @@ leader and lost with it looks the same.
 
 `refused-duplicate` (KB-17) needs two facts: the producer received the answer that its batch is out of order, and one of
 its earlier requests had arrived late, after its transaction. The leader had begun to verify that request and did not
-append it, because the transaction was over, because the coordinator was busy, or because the batch was known. A batch is
-known if its answer names the offset that an earlier operation of the producer received. With any other offset it was
-appended, to another transaction (KB-04).
+append it: either the transaction was over, or the coordinator was busy, or the batch was known. A batch is known if its
+answer names the offset that an earlier operation of the producer received. With any other offset it was appended, to
+another transaction (KB-04).
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ _LATE = re.compile(
 )
 _OUT_OF_ORDER = 45
 #: The broker's text for that code, and librdkafka's for its consequence.
-_SAID = ("out of order sequence", "sequence desynchronization")
+_ERROR_TEXTS = ("out of order sequence", "sequence desynchronization")
 
 
 def refused_duplicate(evidence: RunEvidence, violation: RawViolation) -> bool:
     """KB-17; see the module's docstring."""
-    told = next(
+    refused = next(
         (
             each
             for each in evidence.history.of(Operation)
@@ -135,31 +135,31 @@ def refused_duplicate(evidence: RunEvidence, violation: RawViolation) -> bool:
         ),
         None,
     )
-    if told is None or told.completed_ns is None:
+    if refused is None or refused.completed_ns is None:
         return False
-    reason = (told.error_reason or "").lower()
-    if told.error_code != _OUT_OF_ORDER and not any(words in reason for words in _SAID):
+    reason = (refused.error_reason or "").lower()
+    if refused.error_code != _OUT_OF_ORDER and not any(words in reason for words in _ERROR_TEXTS):
         return False
     return any(
-        each.target == told.transactional_id
+        each.target == refused.transactional_id
         and each.confirmed_ns is not None
-        and each.confirmed_ns < told.completed_ns
-        and _not_appended(evidence, told, each.proof or "")
+        and each.confirmed_ns < refused.completed_ns
+        and _not_appended(evidence, refused, each.proof or "")
         for each in evidence.history.of(FaultRecord)
     )
 
 
-def _not_appended(evidence: RunEvidence, told: Operation, proof: str) -> bool:
+def _not_appended(evidence: RunEvidence, refused: Operation, proof: str) -> bool:
     """Whether a late request was answered without having been appended then."""
     late = _LATE.search(proof)
     if late is None or late["code"] != "0":
         return late is not None and int(late["code"]) in _NOT_APPENDED
-    if late["offset"] is None or told.process not in evidence.acks:
+    if late["offset"] is None or refused.process not in evidence.acks:
         return False
     place = (evidence.topic_index(late["topic"]), int(late["partition"]), int(late["offset"]))
-    with gzip.open(evidence.acks[told.process], "rb") as lines:
+    with gzip.open(evidence.acks[refused.process], "rb") as lines:
         bodies = map(json.loads, lines)
-        earlier = (body["acks"] for body in bodies if body["operation"] < told.operation)
+        earlier = (body["acks"] for body in bodies if body["operation"] < refused.operation)
         return any(tuple(ack[1:4]) == place for acks in earlier for ack in acks)
 
 

@@ -3,8 +3,8 @@
 Each DIR is a data directory, as in `log.dirs`; those of all brokers together have every replica. Nothing is written, and
 Spark is not started. The command prints one line per partition, and examples where replicas differ.
 
-Exit codes are those of `verification.vocabulary.verdict`: 1 where replicas differ, 5 where files are damaged, 2 where no
-two replicas vouch for the same offset, 4 where a directory is no data directory or in use.
+Exit codes are those of `verification.vocabulary.verdict`: 1 if replicas differ, 5 if files are damaged, 2 if no two
+replicas vouch for the same offset. 4 means that a directory is no data directory, or in use.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _detail(found: dict[str, Content | None]) -> str:
     holders: dict[Content | None, list[str]] = {}
     for holder, content in found.items():
         holders.setdefault(content, []).append(holder)
-    return "; ".join(f"{_listed(names)}: {'nothing' if what is None else what}" for what, names in holders.items())
+    return "; ".join(f"{_listed(names)}: {content or 'nothing'}" for content, names in holders.items())
 
 
 def _violation(replica: Replica, offset: int, detail: str) -> Violation:

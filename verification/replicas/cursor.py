@@ -35,16 +35,16 @@ class Content:
 
     def __str__(self) -> str:
         kind = "record" if self.control is None else f"{self.control} marker"
-        said = [f"a {'transactional ' if self.transactional and self.control is None else ''}{kind}"]
+        parts = [f"a {'transactional ' if self.transactional and self.control is None else ''}{kind}"]
         if (self.producer_id, self.producer_epoch, self.sequence) != (-1, -1, -1):
-            said.append(f"of producer {self.producer_id} epoch {self.producer_epoch} sequence {self.sequence}")
+            parts.append(f"of producer {self.producer_id} epoch {self.producer_epoch} sequence {self.sequence}")
         record = self.record
-        said.append(f"(key {_said(record.key)}, value {_said(record.value)}, {len(record.headers)} headers,")
-        said.append(f"leader epoch {self.leader_epoch}, timestamp {record.timestamp_ms})")
-        return " ".join(said)
+        parts.append(f"(key {_described(record.key)}, value {_described(record.value)}, {len(record.headers)} headers,")
+        parts.append(f"leader epoch {self.leader_epoch}, timestamp {record.timestamp_ms})")
+        return " ".join(parts)
 
 
-def _said(content: bytes | None) -> str:
+def _described(content: bytes | None) -> str:
     return "null" if content is None else f"{len(content)} bytes with CRC-32 {zlib.crc32(content):08x}"
 
 

@@ -133,8 +133,8 @@ def _locked(path: Path) -> bool:
 
 def _holder(directory: Path) -> str:
     """The broker's number, which KRaft calls `node.id` and ZooKeeper mode `broker.id`; else the directory's name."""
-    said = _properties(directory / PROPERTIES, separator="=")
-    number = said.get("node.id", said.get("broker.id"))
+    properties = _properties(directory / PROPERTIES, separator="=")
+    number = properties.get("node.id", properties.get("broker.id"))
     return directory.name if number is None else f"broker {number}"
 
 

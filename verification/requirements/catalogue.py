@@ -1,4 +1,4 @@
-"""The catalogue: what must be true for exactly-once to be exactly once, as data.
+"""The catalogue of requirements of exactly-once, as data.
 
 Each family is one TOML file next to this module, each requirement one table in it. An id is permanent: a requirement
 that turns out wrong is corrected or emptied, never renumbered, because waivers, reports and issues cite ids.

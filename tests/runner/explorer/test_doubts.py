@@ -13,7 +13,7 @@ import pytest
 
 from runner.explorer.broker import Broker, WalkConnections
 from runner.explorer.execute import cut, perform
-from runner.explorer.exit_codes import CONCLUSIVE_LEAST, doubtful, of_exploration, of_walk, thin
+from runner.explorer.exit_codes import CONCLUSIVE_LEAST, doubtful, of_exploration, of_walk, too_few_walks
 from runner.explorer.explorer import FOLLOW_MOST, Explorer
 from runner.explorer.finding import Nature, WalkFinding
 from runner.explorer.generate import plan
@@ -248,7 +248,7 @@ def test_few_walks_pass_no_release(walks: int, slow: int, expected: ExitCode, tm
     store = opened(tmp_path, "4.3.1")
     store.walks, store.slow = walks, slow
     assert of_exploration(store, walks=1) is expected
-    assert bool(thin(store)) is (expected is ExitCode.INCONCLUSIVE)
+    assert bool(too_few_walks(store)) is (expected is ExitCode.INCONCLUSIVE)
 
 
 def test_a_call_without_a_walk_passes_no_release_and_forgets_nothing(tmp_path: Path) -> None:
