@@ -1,7 +1,7 @@
 """Runs the walks of an exploration by several walkers at the same time, each with its own connections to the broker.
 
 A walk mostly waits: for new topics, for expiries and for answers. Four walkers made three times as many walks as one
-(6.0 and 2.1 per second, measured on two processors that had other work, before looks took more requests).
+(6.0 and 2.1 per second, measured on two processors that had other work).
 Walks share nothing on the broker. Each has its own transactional id, group and topic, so its model holds whatever the
 others do. The store is written by one walker at a time, and only one walker follows up a signature.
 """
