@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.measuring.errors import BareBrokerError
 from chaos.cluster import BrokerId
 from chaos.routes import Endpoint
-from fixtures.clusters.brokers.jvm import Jvm, JvmOptions
+from fixtures.clusters.brokers.jvm import BrokerJvm, JvmOptions
 from fixtures.clusters.brokers.logs import tail
 from fixtures.clusters.brokers.storage import format_with_tool, new_uuid
 from fixtures.clusters.errors import ObservationError
@@ -60,7 +60,7 @@ class BareBroker:
                 part.mkdir(parents=True)
             undo.callback(shutil.rmtree, directory / "data", ignore_errors=True)
             keeper = undo.enter_context(Keeper(ensure_dir(cache_dir() / "ledgers")))
-            jvm = Jvm.prepare(
+            jvm = BrokerJvm.prepare(
                 self.java, self.files, configuration=directory, scratch=directory / "tmp", options=self.options
             )
             properties = directory / "server.properties"
