@@ -15,7 +15,7 @@ from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 
 Launch = Callable[[ClusterSpec], LocalCluster]
 RELEASE = str(default_release())
-SINGLE_BROKER = ClusterSpec(release=RELEASE, brokers=1, replicas=1, min_in_sync=1)
+SINGLE_BROKER = ClusterSpec.of_one_broker(RELEASE)
 
 
 def launcher(directories: pytest.TempPathFactory) -> Launch:

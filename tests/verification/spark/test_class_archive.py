@@ -1,4 +1,4 @@
-"""The class archive of the judge's JVM: made once, found by every session, and never in anybody's way."""
+"""The class archive of the judge's JVM: made once, found by every session, and never a reason for a failure."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ end(spark)
 """
 
 
-def test_a_session_is_told_of_the_archive_that_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Unless the user has JVM options of his own, which are left as they are."""
+def test_a_session_uses_the_archive_that_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unless the user sets JVM options, which are left as they are."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     key = "spark.driver.extraJavaOptions"
     assert class_archive.sharing_options() == ()
-    told = class_archive.told()
-    told.parent.mkdir(parents=True)
-    told.write_text("-XX:SharedArchiveFile=/a.jsa\n-Xlog:cds=off\n", encoding="utf-8")
+    file = class_archive.options_file()
+    file.parent.mkdir(parents=True)
+    file.write_text("-XX:SharedArchiveFile=/a.jsa\n-Xlog:cds=off\n", encoding="utf-8")
     assert "-XX:SharedArchiveFile=/a.jsa -Xlog:cds=off" in session.settings({})[key]
     assert "SharedArchiveFile" not in session.settings({key: "-Xss4m"})[key]
-    told.write_bytes(b"\xff")
+    file.write_bytes(b"\xff")
     assert class_archive.sharing_options() == ()
 
 
-def test_a_run_rehearses_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not where jars are unpacked for one run, nor with a judge that did not answer; what fails is a sentence."""
+def test_a_run_does_the_training_run_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where jars are unpacked for one run, nor with a judge that did not answer; a failure is one sentence."""
     made: list[object] = []
 
     def keep(java: object, *, say: object) -> None:
@@ -73,7 +73,7 @@ def test_a_run_rehearses_at_its_end_where_it_pays(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.spark
-def test_a_rehearsal_spares_the_next_session_the_loading_of_classes(
+def test_a_training_run_spares_the_next_session_the_loading_of_classes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Most classes of a session come from the archive that was made once, and not from jars."""
@@ -84,7 +84,7 @@ def test_a_rehearsal_spares_the_next_session_the_loading_of_classes(
     for _ in range(2):
         keep_classes(java, say=said.append)
     assert [each.partition(" of ")[0] for each in said] == ["Making the class archive"], "made once"
-    assert class_archive.sharing_options(), "this JVM can make one, and it is told of"
+    assert class_archive.sharing_options(), "this JVM can make one, and sessions find it"
     log = tmp_path / "classes.log"
     command = [sys.executable, "-c", STARTED, str(home), str(log)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=os.environ)
