@@ -4,8 +4,8 @@ Until its first answer a session spends half of its time on loading classes. A J
 in half the time. A run makes the archive at its end (`fixtures.tools.spark_class_archive`). Judging saved evidence on
 the same machine then starts faster too. This package makes no archive; it only looks there.
 
-An archive never changes what a program does: a JVM silently ignores one that does not fit (other jars, other JVM). So it
-is used with any Java.
+An archive never changes the behaviour of a program: a JVM silently ignores one that does not fit (other jars, other
+JVM). So it is used with any Java.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which Java Spark's launcher is given: the first that fits of a given one, JAVA_HOME, PATH, and one that a run fetched.
+"""Finds the Java for Spark's launcher: a given one, JAVA_HOME, PATH, or the runtime that a run has fetched.
 
 A run on a machine without Java fetches a runtime into the per-user cache and makes a home there that Spark's launcher
-can use (`spark-java-home/`). Evidence that was judged on this machine can therefore be judged on it again, by whoever
-has nothing but the run's directory. This room fetches nothing and only looks there.
+can use (`spark-java-home/`). So evidence that was judged on this machine can be judged again from the run directory
+alone. This package fetches nothing; it only looks there.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ JAVA_ANSWER_S = 30.0
 
 
 def spark_java(given: Path | None = None) -> Path | None:
-    """The JAVA_HOME to start Spark with, None for `java` on PATH. One that is given is the only one that is looked at.
+    """The JAVA_HOME for Spark, None for `java` on PATH. A given one is the only candidate.
 
-    Raises JavaUnfitError when none starts and is new enough, with what is wrong with the first.
+    Raises JavaUnfitError, with the problem of the first candidate, when none starts and is new enough.
     """
     unfit: list[JavaUnfitError] = []
     for home in [given] if given is not None else _places():
@@ -45,7 +45,7 @@ def _places() -> Iterator[Path | None]:
 
 
 def user_cache() -> Path:
-    """What runs of this user fetched or made once for all; it need not exist. XDG asks to ignore relative paths."""
+    """The directory of the per-user cache; it need not exist. XDG asks to ignore relative paths."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
     return base / "onceproof"
