@@ -124,7 +124,9 @@ def test_while_fetching(start: Start, slow_repository: LocalServer, tmp_path: Pa
     if what == "a run":
         run.was_interrupted()
     else:
-        assert ended.output.splitlines()[-1].startswith("python -m fixtures.fetch: interrupted; what arrived is kept")
+        assert ended.output.splitlines()[-1].startswith(
+            "python -m fixtures.fetch: interrupted; the received bytes are kept"
+        )
         assert "Traceback" not in ended.output
 
 
