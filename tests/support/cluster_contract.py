@@ -9,11 +9,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer
 
-from chaos.cluster import BrokerId, Link, TopicPartition
+from chaos.cluster import BrokerId, Link
 from fixtures.clusters.errors import BrokerStateError
 from fixtures.clusters.health import problems
 from fixtures.clusters.runtime import RunningCluster
 from tests.support.cluster_client import APP, OBSERVER, PATIENCE_S, await_view, leader_of, producer_at, writing
+from wire.values import TopicPartition
 
 
 class ClusterContract:
