@@ -180,8 +180,8 @@ def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
     from verification.coverage.coverage import coverage
     from verification.evidence.rows import all_rows
     from verification.evidence.run_evidence import read_run
-    from verification.judge.decision import Judged, decide
-    from verification.judge.primary_findings import fold
+    from verification.judge.decision import VerdictInputs, decide
+    from verification.judge.primary_findings import attribute
     from verification.reference import judge_rows, summary
 
     codes = []
@@ -193,13 +193,13 @@ def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
             print(f"{Verdict.ERROR.name:14} {directory.root.name}: {error}")
             codes.append(ExitCode.ENVIRONMENT)
             continue
-        folded = fold(judge_rows(all_rows(evidence)))
-        primary = [violation for violations in folded.primary.values() for violation in violations]
+        attributed = attribute(judge_rows(all_rows(evidence)))
+        primary = [violation for violations in attributed.primary.values() for violation in violations]
         found = tuple(
             Finding(anomaly=str(anomaly), count=len(violations), examples=())
-            for anomaly, violations in folded.primary.items()
+            for anomaly, violations in attributed.primary.items()
         )
-        judged = decide(Judged(experiment=evidence.experiment, findings=found, coverage=covered))
+        judged = decide(VerdictInputs(experiment=evidence.experiment, findings=found, coverage=covered))
         print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {summary(primary)}")
         codes += _codes([judged])
     return codes

@@ -1,102 +1,90 @@
-"""`tox -e bench`: measure what this suite costs, print the ratios, and write `docs/generated/benchmarks.md`.
+"""Measure the cost of this suite, print it as ratios, and write `docs/generated/benchmarks.md`: `tox -e bench`.
 
-The file is written only by a complete run: every part, a million records, three pairs. Anything less is printed.
+Only a complete run writes the file: every part, a million records, three pairs. Any other run only prints.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.harness import judging, report, starting, throughput, wire_client
-from benchmarks.measuring.publishing import publish
+from benchmarks.harness.benchmarks_page import page
+from benchmarks.measuring.command import Bench, Benchmark, BenchmarkResult
 from benchmarks.measuring.ratio import Ratio
-from benchmarks.measuring.table import look, page, render
+from benchmarks.measuring.table import render
 from fixtures.clusters.local.runtime import LocalRuntime
-from fixtures.clusters.locks.releases import default_release, parse_release
-from fixtures.errors import OnceproofError
-from runner.config import OUT, ROOT, RunConfig, Runtime, unreported
-from runner.console import Console
-from runner.environment import Environment, prepare
+from fixtures.clusters.locks.releases import Release, default_release, parse_release
+from runner.config import ROOT, RunConfig
+from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.resources import RunResources
-from verification.command_line import Parser, end_with
-from verification.vocabulary.verdict import ExitCode
 
-PAGE = ROOT / "docs" / "generated" / "benchmarks.md"
 PARTS = ("starting", "speaking", "judging", "throughput", "reporting")
-#: Fewer records are judged in less time than Spark takes to plan, and say nothing about a rate.
+#: Fewer records are judged in less time than Spark needs for planning, so they show no rate.
 RECORDS = 1_000_000
 PAIRS = 5
 PAIRS_LEAST = 3
-#: Spark's own default of 1 GiB does not hold the judgement of 10^6 records; what the user's configuration says wins.
+#: Spark's own default of 1 GiB does not hold the judgement of 10^6 records. The user's own setting takes precedence.
 SPARK_MEMORY = ("SPARK_DRIVER_MEMORY", "3g")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for."""
+class HarnessOptions:
+    """Which parts are measured, on which release, with how many records and pairs."""
 
     parts: tuple[str, ...]
     records: int
     pairs: int
+    release: Release
 
     @property
     def complete(self) -> bool:
-        """Whether the figures may stand in the documentation."""
+        """Whether the figures may be published in the documentation."""
         return self.parts == PARTS and self.records >= RECORDS and self.pairs >= PAIRS_LEAST
 
 
-class Bench:
-    """The parts of one run and what they share; the laboratory opens when the first part needs it."""
+class Parts:
+    """The parts of one run, with the cluster and the Spark session that they share and that the first user starts."""
 
-    def __init__(self, request: Request, config: RunConfig, environment: Environment, console: Console) -> None:
-        self.request = request
+    def __init__(self, options: HarnessOptions, config: RunConfig, environment: Environment, bench: Bench) -> None:
+        self.options = options
         self.config = config
         self.environment = environment
-        self.console = console
+        self.bench = bench
         self.problems: list[str] = []
         self._stack = ExitStack()
-        self._laboratory: RunResources | None = None
+        self._resources: RunResources | None = None
 
     def measure(self) -> list[Ratio]:
-        """Every ratio that could be had; what could not is said and kept in `problems`."""
+        """The ratios of all parts; the error of a part that failed is printed and added to `problems`."""
+        options, bench = self.options, self.bench
         parts: dict[str, Callable[[], tuple[Ratio, ...]]] = {
-            "starting": self._starting,
-            "speaking": self._speaking,
-            "judging": lambda: judging.measure(self._open(), self.console.say),
-            "throughput": lambda: throughput.measure(self._open(), self.console.say, records=self.request.records),
+            "starting": lambda: starting.measure(
+                self._runtime, self.config.directory / "starts", pairs=options.pairs, say=bench.say
+            ),
+            "speaking": lambda: wire_client.measure(
+                self._runtime, self.config.directory / "speaking", pairs=options.pairs, say=bench.say
+            ),
+            "judging": lambda: judging.measure(self._open(), bench.say),
+            "throughput": lambda: throughput.measure(self._open(), bench.say, records=options.records),
             "reporting": lambda: report.measure(
-                self._open(), self.config.directory / "report", pairs=self.request.pairs, say=self.console.say
+                self._open(), self.config.directory / "report", pairs=options.pairs, say=bench.say
             ),
         }
         ratios: list[Ratio] = []
         with self._stack:
-            for name in self.request.parts:
-                self.console.say(f"{name} …")
+            for name in options.parts:
+                bench.say(f"{name} …")
                 try:
                     ratios += parts[name]()
                 except ENVIRONMENT_ERRORS as error:
                     self.problems.append(f"{name}: {error}")
-                    self.console.say(self.problems[-1])
+                    bench.say(self.problems[-1])
         return ratios
-
-    def _starting(self) -> tuple[Ratio, ...]:
-        return starting.measure(
-            self._runtime, self.config.directory / "starts", pairs=self.request.pairs, say=self.console.say
-        )
-
-    def _speaking(self) -> tuple[Ratio, ...]:
-        return wire_client.measure(
-            self._runtime, self.config.directory / "speaking", pairs=self.request.pairs, say=self.console.say
-        )
 
     @property
     def _runtime(self) -> LocalRuntime:
@@ -106,65 +94,59 @@ class Bench:
         return self.environment.brokers
 
     def _open(self) -> RunResources:
-        if self._laboratory is None:
-            self._laboratory = self._stack.enter_context(
-                RunResources(self.config, self.console, environment=self.environment)
+        if self._resources is None:
+            self._resources = self._stack.enter_context(
+                RunResources(self.config, self.bench.console, environment=self.environment)
             )
-        return self._laboratory
+        return self._resources
 
 
-def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="python -m benchmarks.harness", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
-    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part only; repeatable")
-    parser.add_argument(
-        "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
-    )
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})")
-    options = parser.parse_args(arguments)
-    if options.pairs < PAIRS_LEAST:
-        parser.error(f"--pairs {options.pairs} is too few for a median; at least {PAIRS_LEAST}")
-    if options.records < 1:
-        parser.error(f"--records {options.records} leaves nothing to judge")
-    return options
+class HarnessBenchmark(Benchmark[HarnessOptions]):
+    """`python -m benchmarks.harness`."""
+
+    name = "benchmarks.harness"
+    description = "Measure the cost of this suite, as ratios of things that one run measures by turns."
+    page = ROOT / "docs" / "generated" / "benchmarks.md"
+    kept = "nothing is left running, and nothing was written"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options to the command line."""
+        parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
+        parser.add_argument("--only", action="append", choices=PARTS, help="measure this part only; repeatable")
+        parser.add_argument(
+            "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
+        )
+        parser.add_argument(
+            "--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})"
+        )
+
+    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> HarnessOptions:
+        """The options in use; calls `parser.error` for bad ones."""
+        if parsed.pairs < PAIRS_LEAST:
+            parser.error(f"--pairs {parsed.pairs} is too few for a median; use at least {PAIRS_LEAST}")
+        if parsed.records < 1:
+            parser.error(f"--records {parsed.records} leaves no records to judge; use at least 1")
+        return HarnessOptions(
+            parts=tuple(part for part in PARTS if part in (parsed.only or PARTS)),
+            records=parsed.records,
+            pairs=parsed.pairs,
+            release=parse_release(parsed.kafka),
+        )
+
+    def measure(self, options: HarnessOptions, bench: Bench) -> BenchmarkResult:
+        """Measure the chosen parts. Raises the errors of preparing the machine."""
+        os.environ.setdefault(*SPARK_MEMORY)
+        config, environment, machine = bench.prepare(options.release)
+        parts = Parts(options, config, environment, bench)
+        ratios = parts.measure()
+        return BenchmarkResult(
+            tables=(render(ratios) if ratios else "no ratio could be measured",),
+            page=page(ratios, machine),
+            unmeasured=parts.problems,
+        )
 
 
-def run(options: argparse.Namespace, console: Console, directory: Path) -> ExitCode:
-    """Measure in `directory` and print; the exit code. Raises what preparing the machine raises."""
-    chosen = options.only or PARTS
-    request = Request(
-        parts=tuple(part for part in PARTS if part in chosen), records=options.records, pairs=options.pairs
-    )
-    config = unreported(parse_release(options.kafka), directory, runtime=Runtime.LOCAL)
-    environment = prepare(config, console)
-    circumstances = look(release=config.release.version, java=environment.java.major)
-    for line in circumstances.lines():
-        console.say(line)
-    bench = Bench(request, config, environment, console)
-    ratios = bench.measure()
-    console.say("")
-    console.say(render(ratios) if ratios else "no ratio could be measured")
-    for problem in bench.problems:
-        console.say(f"not measured: {problem}")
-    if bench.problems:
-        return ExitCode.ENVIRONMENT
-    publish(PAGE, page(ratios, circumstances) if request.complete else None, console.say)
-    return ExitCode.CONFORMANT
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; exit code 0, 4 for bad options, 5 when something could not be measured."""
-    options = _options(arguments)
-    os.environ.setdefault(*SPARK_MEMORY)
-    console = Console(out=sys.stdout, live=sys.stdout.isatty(), width=shutil.get_terminal_size().columns)
-    OUT.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".bench-", dir=OUT, ignore_cleanup_errors=True) as directory:
-            return run(options, console, Path(directory))
-    except OnceproofError as error:
-        console.say(str(error))
-        return error.exit_code
-
+main = HarnessBenchmark().main
 
 if __name__ == "__main__":
-    end_with(main, program="python -m benchmarks.harness", kept="nothing is left running, and nothing was written")
+    HarnessBenchmark().run_program()

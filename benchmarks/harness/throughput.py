@@ -44,7 +44,7 @@ MARGIN = 1.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class ThroughputRound:
     """Seconds for the same records."""
 
     reading_s: float
@@ -76,8 +76,8 @@ def measure(resources: RunResources, say: Callable[[str], None], *, records: int
     return _ratios(rounds, count)
 
 
-def _ratios(rounds: list[Round], count: int) -> tuple[Ratio, ...]:
-    def ratio(subject: str, seconds: Callable[[Round], float]) -> Ratio:
+def _ratios(rounds: list[ThroughputRound], count: int) -> tuple[Ratio, ...]:
+    def ratio(subject: str, seconds: Callable[[ThroughputRound], float]) -> Ratio:
         return Ratio(
             subject=f"{subject} of {count} records",
             against="a plain consumer that reads them",
@@ -129,7 +129,7 @@ def _fill(scenario_run: ScenarioRun, records: int) -> None:
     scenario_run.recorder.seal()
 
 
-def _round(scenario_run: ScenarioRun) -> tuple[Round, int]:
+def _round(scenario_run: ScenarioRun) -> tuple[ThroughputRound, int]:
     """Read, capture and judge once; the times and the number of records that all of them saw."""
     began = time.monotonic()
     read = read_all(
@@ -141,7 +141,7 @@ def _round(scenario_run: ScenarioRun) -> tuple[Round, int]:
     captured_at = time.monotonic()
     verdict, judging_s = judged(scenario_run.resources, scenario_run.directory)
     require_all(verdict, read)
-    return Round(reading_s=read_at - began, capture_s=captured_at - read_at, judging_s=judging_s), read
+    return ThroughputRound(reading_s=read_at - began, capture_s=captured_at - read_at, judging_s=judging_s), read
 
 
 def require_all(verdict: ScenarioVerdict, read: int) -> None:

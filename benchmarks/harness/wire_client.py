@@ -71,7 +71,7 @@ def measure(runtime: LocalRuntime, directory: Path, *, pairs: int, say: Callable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class ClientRound:
     """Records per second: of the clock for writing, of processor time for reading."""
 
     wire: float
@@ -81,10 +81,10 @@ class Round:
     consuming: float
 
 
-def ratios(rounds: list[Round]) -> tuple[Ratio, ...]:
+def ratios(rounds: list[ClientRound]) -> tuple[Ratio, ...]:
     """The wire client against each library."""
 
-    def ratio(subject: str, against: str, pair: Callable[[Round], tuple[float, float]]) -> Ratio:
+    def ratio(subject: str, against: str, pair: Callable[[ClientRound], tuple[float, float]]) -> Ratio:
         return Ratio(subject=subject, against=against, unit=Unit.RECORDS_PER_S, pairs=tuple(map(pair, rounds)))
 
     writing = f"the wire client's Produce of {RECORDS_PER_BATCH}-record batches"
@@ -99,7 +99,7 @@ def ratios(rounds: list[Round]) -> tuple[Ratio, ...]:
     )
 
 
-def _round(client: Client, bootstrap: str, number: int, say: Callable[[str], None]) -> Round:
+def _round(client: Client, bootstrap: str, number: int, say: Callable[[str], None]) -> ClientRound:
     rates: dict[str, float] = {}
     writers = {"wire": _wire, "kafka_python": _kafka_python, "librdkafka": _librdkafka}
     for name, write in writers.items():
@@ -118,7 +118,7 @@ def _round(client: Client, bootstrap: str, number: int, say: Callable[[str], Non
         if count != RECORDS:
             raise WorthlessRateError(f"{RECORDS} records are in the log, and {name} gave {count}.")
     say(f"round {number}, records/s: " + ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items()))
-    return Round(**rates)
+    return ClientRound(**rates)
 
 
 def _wire(client: Client, _: str, at: TopicPartition) -> None:

@@ -1,19 +1,21 @@
-"""`tox -e bench-verify`: measure the judge beside DuckDB and the textbook, and write `docs/generated/performance.md`.
+"""Compare the judge with DuckDB and a textbook query, and write `docs/generated/performance.md`: `tox -e bench-verify`.
 
-The file is written only by a complete run: every party, 10^5 records in order, 10^6 and 10^7 with plants. Anything less is
-printed. A party that does not find exactly what was planted, and a yardstick that shows other records around it than the
-product, end the run with code 5; a bound that does not hold is printed and written.
+Only a complete run writes the file: every contender, 10^5 records in order, 10^6 and 10^7 with plants. Any other run only
+prints. The run ends with code 5 if a contender does not find exactly the planted violations, or if DuckDB shows other
+records around the examples than the product. A bound that does not hold is printed and written.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 
 from benchmarks.judge import figures
 from benchmarks.judge.contenders import (
@@ -23,8 +25,8 @@ from benchmarks.judge.contenders import (
     PRODUCT,
     SMALL,
     Contender,
-    Judged,
     Setting,
+    Turn,
     compare,
     perform,
     require,
@@ -32,33 +34,27 @@ from benchmarks.judge.contenders import (
 from benchmarks.judge.figures import Size
 from benchmarks.judge.findings import kinds
 from benchmarks.judge.generator.evidence import make
-from benchmarks.judge.generator.plan import Plan
-from benchmarks.measuring.publishing import publish
-from benchmarks.measuring.ratio import Ratio
-from benchmarks.measuring.table import look, render
-from fixtures.errors import OnceproofError
+from benchmarks.judge.generator.plan import EvidencePlan
+from benchmarks.measuring.command import Bench, Benchmark, BenchmarkResult
+from benchmarks.measuring.table import render
 from fixtures.tools.java import find_java
 from fixtures.tools.spark_class_archive import keep_classes
-from runner.config import OUT, ROOT
-from verification.command_line import Parser, end_with
+from runner.config import ROOT
 from verification.evidence.run_directory import RunDirectory
 from verification.spark.java import java_major, spark_java
-from verification.vocabulary.errors import VerificationError
-from verification.vocabulary.verdict import ExitCode
 
-PAGE = ROOT / "docs" / "generated" / "performance.md"
 SIZES = (SMALL, 1_000_000, 10_000_000)
 LARGEST = 100_000_000
 SEED = 1
-#: Below `LARGE` a turn takes seconds; from there on minutes, in which little disturbs the whole.
+#: Below `LARGE` a turn takes seconds. From there on it takes minutes, in which a disturbance matters little.
 TURNS, TURNS_LARGE = 3, 1
-#: More than `LARGE` records are not for the textbook: it would take an hour to say again what it said before.
+#: The contenders for more than `LARGE` records. The textbook would take an hour and show nothing new.
 BEYOND = (PRODUCT, DUCKDB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for; `turns` is None for the usual number."""
+class JudgeOptions:
+    """Sizes, contenders, seed and threads; `turns` is None for the usual number."""
 
     sizes: tuple[int, ...]
     contenders: tuple[Contender, ...]
@@ -68,58 +64,39 @@ class Request:
 
     @property
     def complete(self) -> bool:
-        """Whether the figures may stand in the documentation."""
+        """Whether the figures may be published in the documentation."""
         return set(SIZES) <= set(self.sizes) and self.contenders == CONTENDERS
 
-    def parties_of(self, records: int) -> tuple[Contender, ...]:
-        """Who judges evidence of a size; whoever does not pay for a session is no yardstick for what one costs."""
+    def contenders_of(self, records: int) -> tuple[Contender, ...]:
+        """The contenders for a size. The smallest measures the cost of a Spark session, so only the product takes part."""
         if records == SMALL:
             return tuple(contender for contender in self.contenders if contender is PRODUCT)
         return tuple(contender for contender in self.contenders if records <= LARGE or contender in BEYOND)
 
     def turns_of(self, records: int) -> int:
-        """How often each party judges evidence of a size."""
+        """How often each contender judges evidence of a size."""
         return self.turns or (TURNS_LARGE if records >= LARGE else TURNS)
 
 
-def _options(arguments: list[str] | None) -> Request:
-    parser = Parser(prog="python -m benchmarks.judge", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--large",
-        action="store_true",
-        help=f"also {LARGEST} records, by the product and DuckDB: a quarter of an hour, and 6 GB of disk",
+def plan_of(records: int, seed: int) -> EvidencePlan:
+    """The plan for evidence of a size."""
+    return (
+        EvidencePlan(records=records, seed=seed, rounds=0)
+        if records == SMALL
+        else EvidencePlan(records=records, seed=seed)
     )
-    parser.add_argument("--records", action="append", type=int, metavar="N", help="this size instead; repeatable")
-    names = [contender.name for contender in CONTENDERS]
-    parser.add_argument("--without", action="append", default=[], choices=names, help="leave a party out; repeatable")
-    parser.add_argument("--turns", type=int, metavar="N", help="how often each party judges each size")
-    parser.add_argument("--seed", type=int, default=SEED, help="another seed makes other evidence")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads of each party")
-    options = parser.parse_args(arguments)
-    if any(number is not None and number < 1 for number in (options.turns, options.threads, *(options.records or ()))):
-        parser.error("records, turns and threads are at least 1")
-    sizes = tuple(sorted(set(options.records or (*SIZES, *((LARGEST,) if options.large else ())))))
-    contenders = tuple(contender for contender in CONTENDERS if contender.name not in options.without)
-    if not contenders:
-        parser.error("--without leaves nobody to judge")
-    return Request(sizes=sizes, contenders=contenders, turns=options.turns, seed=options.seed, threads=options.threads)
 
 
-def plan_of(records: int, seed: int) -> Plan:
-    """What is made of a size."""
-    return Plan(records=records, seed=seed, rounds=0) if records == SMALL else Plan(records=records, seed=seed)
-
-
-def measure(request: Request, records: int, place: Path, say: Callable[[str], None]) -> Size:
-    """Make the evidence of one size, let all judge it by turns, and remove it; raises what a party raises."""
+def measure(options: JudgeOptions, records: int, place: Path, say: Callable[[str], None]) -> Size:
+    """Make the evidence of one size, let all contenders judge it by turns, and remove it. Raises BenchError."""
     directory = RunDirectory(place / f"{records}")
     began = time.monotonic()
-    made = make(directory, plan_of(records, request.seed))
+    made = make(directory, plan_of(records, options.seed))
     bytes_ = sum(path.stat().st_size for path in directory.root.rglob("*") if path.is_file())
     say(f"{made.records} records made in {time.monotonic() - began:.0f} s, {bytes_ / 1e6:.0f} MB")
-    setting = Setting(directory=directory, records=records, threads=request.threads)
-    judged: dict[Contender, list[Judged]] = {contender: [] for contender in request.parties_of(records)}
-    for turn in range(request.turns_of(records)):
+    setting = Setting(directory=directory, records=records, threads=options.threads)
+    judged: dict[Contender, list[Turn]] = {contender: [] for contender in options.contenders_of(records)}
+    for turn in range(options.turns_of(records)):
         for contender, turns in judged.items():
             one = perform(contender, setting, made.planted, place)
             turns.append(one)
@@ -136,43 +113,69 @@ def measure(request: Request, records: int, place: Path, say: Callable[[str], No
     )
 
 
-def run(request: Request, place: Path, say: Callable[[str], None]) -> ExitCode:
-    """Measure everything and say it; the exit code. Raises what a party raises."""
-    require(request.contenders)
-    here = look(release="", java=java_major(spark_java()))
-    # As after any run on a machine: what Spark's JVM loads is kept.
-    keep_classes(find_java(), say=say)
-    sizes = [measure(request, records, place, say) for records in request.sizes]
-    ratios: list[Ratio] = figures.ratios(sizes)
-    say("")
-    say(figures.seen(sizes))
-    if ratios:
-        say("")
-        say(render(ratios))
-    for bound in figures.bounds(sizes):
-        say(str(bound))
-    publish(PAGE, figures.page(sizes, figures.machine(here, request.threads)) if request.complete else None, say)
-    return ExitCode.CONFORMANT
+class JudgeBenchmark(Benchmark[JudgeOptions]):
+    """`python -m benchmarks.judge`."""
+
+    name = "benchmarks.judge"
+    description = "Compare the judge with DuckDB and a textbook query, on evidence with planted violations."
+    page = ROOT / "docs" / "generated" / "performance.md"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options to the command line."""
+        parser.add_argument(
+            "--large",
+            action="store_true",
+            help=f"also judge {LARGEST} records, with the product and DuckDB: a quarter of an hour, 6 GB of disk",
+        )
+        parser.add_argument(
+            "--records", action="append", type=int, metavar="N", help="this size instead of the usual ones; repeatable"
+        )
+        names = [contender.name for contender in CONTENDERS]
+        parser.add_argument(
+            "--without", action="append", default=[], choices=names, help="leave a contender out; repeatable"
+        )
+        parser.add_argument("--turns", type=int, metavar="N", help="how often each contender judges each size")
+        parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different evidence")
+        parser.add_argument(
+            "--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads of each contender"
+        )
+
+    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> JudgeOptions:
+        """The options in use; calls `parser.error` for bad ones."""
+        numbers = (parsed.turns, parsed.threads, *(parsed.records or ()))
+        if any(number is not None and number < 1 for number in numbers):
+            parser.error("--records, --turns and --threads must be at least 1")
+        contenders = tuple(contender for contender in CONTENDERS if contender.name not in parsed.without)
+        if not contenders:
+            parser.error("--without leaves no contender")
+        return JudgeOptions(
+            sizes=tuple(sorted(set(parsed.records or (*SIZES, *((LARGEST,) if parsed.large else ()))))),
+            contenders=contenders,
+            turns=parsed.turns,
+            seed=parsed.seed,
+            threads=parsed.threads,
+        )
+
+    def measure(self, options: JudgeOptions, bench: Bench) -> BenchmarkResult:
+        """Measure every size. Raises BenchError."""
+        require(options.contenders)
+        needed = dict.fromkeys(contender.needs for contender in options.contenders)
+        versions = ", ".join(f"{figures.PACKAGES[package]} {version(package)}" for package in needed)
+        machine = bench.describe_machine(
+            software=f"{versions}, Python {python_version()}", java=java_major(spark_java())
+        )
+        # Keep the classes that Spark's JVM loads, as after any run on a machine.
+        keep_classes(find_java(), say=bench.say)
+        sizes = [measure(options, records, bench.directory, bench.say) for records in options.sizes]
+        ratios = figures.ratios(sizes)
+        return BenchmarkResult(
+            tables=(figures.seen(sizes), *((render(ratios),) if ratios else ())),
+            bounds=figures.bounds(sizes),
+            page=figures.page(sizes, (*machine.lines(), f"{options.threads} threads for each contender")),
+        )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; exit code 0, 4 for bad options, 5 when a party failed or was wrong."""
-    request = _options(arguments)
-
-    def say(text: str) -> None:
-        print(text, flush=True)
-
-    OUT.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".bench-verify-", dir=OUT, ignore_cleanup_errors=True) as place:
-            return run(request, Path(place), say)
-    except OnceproofError as error:
-        say(str(error))
-        return error.exit_code
-    except VerificationError as error:
-        say(str(error))
-        return ExitCode.ENVIRONMENT
-
+main = JudgeBenchmark().main
 
 if __name__ == "__main__":
-    end_with(main, program="python -m benchmarks.judge", kept="the page stays as it was")
+    JudgeBenchmark().run_program()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.judge import findings, log_context
-from benchmarks.judge.findings import Found, agree
+from benchmarks.judge.findings import FoundViolation, agree
 from benchmarks.measuring.errors import ContenderError
 from benchmarks.measuring.footprint import Footprint, measured
 from runner.config import ROOT
@@ -90,7 +90,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Turn:
     """How one party fared; `judged_s` is the product's own count of its seconds without its start."""
 
     footprint: Footprint
@@ -127,7 +127,7 @@ def _found(place: Path) -> Path:
     return place / "found.csv"
 
 
-def perform(contender: Contender, setting: Setting, planted: tuple[Found, ...], place: Path) -> Judged:
+def perform(contender: Contender, setting: Setting, planted: tuple[FoundViolation, ...], place: Path) -> Turn:
     """Let a party judge, in a process of its own; raises ContenderError, and DisagreementError when it is wrong."""
     found = _found(place)
     found.unlink(missing_ok=True)
@@ -141,10 +141,10 @@ def perform(contender: Contender, setting: Setting, planted: tuple[Found, ...], 
     )
     if contender is not PRODUCT:
         agree(contender.name, findings.read(found), planted)
-        return Judged(footprint=footprint)
+        return Turn(footprint=footprint)
     experiment = read_experiment(setting.directory.experiment)
     agree(contender.name, findings.of_judgement(setting.directory, experiment), planted)
     verdict = verdict_file.read(setting.directory.verdicts)
     if verdict.crashed:
         raise ContenderError(f"{contender.name}: {'; '.join(verdict.crashed)}")
-    return Judged(footprint=footprint, judged_s=verdict.judged_s)
+    return Turn(footprint=footprint, judged_s=verdict.judged_s)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from benchmarks.judge.findings import Found
+from benchmarks.judge.findings import FoundViolation
 from benchmarks.judge.generator.plan import RUN
 from benchmarks.judge.log_context import beside
 
@@ -31,7 +31,7 @@ def run(directory: Path, threads: int, found: Path) -> None:
         for query in QUERIES:
             for statement in database.extract_statements(query.read_text(encoding="utf-8")):
                 database.execute(statement)
-        names = ", ".join(f'"{name}"' for name in Found._fields)
+        names = ", ".join(f'"{name}"' for name in FoundViolation._fields)
         database.execute(f"COPY (SELECT {names} FROM found) TO '{found}' (HEADER)")  # noqa: S608 - names are ours
         database.execute(f"COPY surroundings TO '{beside(found)}' (FORMAT parquet)")
 

@@ -1,20 +1,16 @@
-"""The measured ratios, the bounds that they must meet, and `docs/generated/performance.md`. Pure, but for `machine`."""
+"""The measured ratios, the bounds that they must meet, and `docs/generated/performance.md`. Pure."""
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 
-from benchmarks.judge.contenders import CONTENDERS, DUCKDB, LARGE, PRODUCT, SMALL, TEXTBOOK, Contender, Judged, Setting
+from benchmarks.judge.contenders import CONTENDERS, DUCKDB, LARGE, PRODUCT, SMALL, TEXTBOOK, Contender, Setting, Turn
 from benchmarks.measuring.bound import Bound, promised
 from benchmarks.measuring.ratio import Ratio, Unit
-from benchmarks.measuring.table import Circumstances, aligned, render
+from benchmarks.measuring.table import aligned, render
 
 _GIB = 1 << 30
 #: The product is at least this much faster than the textbook, and at most this much slower than DuckDB.
@@ -37,7 +33,7 @@ class Size:
     made: int
     planted: int
     kinds: int
-    judged: Mapping[Contender, Sequence[Judged]]
+    judged: Mapping[Contender, Sequence[Turn]]
 
     def seconds(self, contender: Contender) -> float:
         """The median over the turns, whole processes."""
@@ -137,25 +133,8 @@ def seen(sizes: Sequence[Size]) -> str:
     return aligned(rows)
 
 
-def machine(here: Circumstances, threads: int) -> tuple[str, ...]:
-    """One fact per line: the versions, the machine, how busy it was."""
-    names = {"Spark": "pyspark", "DuckDB": "duckdb"}
-    versions = ", ".join(f"{name} {version(package)}" for name, package in names.items())
-    return (
-        f"{versions}, Python {platform.python_version()}, Java {here.java}, commit {here.commit}, {here.date}",
-        f"{here.processors} processors ({_processor()}, {here.system}), {here.memory_gib:.0f} GiB of memory, "
-        f"{os.uname().sysname} {os.uname().release}",
-        f"{threads} threads for each party; load average {here.load:.1f} before the start",
-    )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else "model unknown"
+#: The libraries of the contenders, as the page names them.
+PACKAGES = {"pyspark": "Spark", "duckdb": "DuckDB"}
 
 
 _HEAD = """\

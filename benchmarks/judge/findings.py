@@ -22,7 +22,7 @@ from verification.vocabulary.violations import RawViolation
 NAMED = 5
 
 
-class Found(NamedTuple):
+class FoundViolation(NamedTuple):
     """One violation; what it is not about is None. `record` is the index of a record in its operation."""
 
     anomaly: str
@@ -35,10 +35,10 @@ class Found(NamedTuple):
     observer: str | None = None
 
 
-def of_violations(violations: Iterable[RawViolation]) -> list[Found]:
+def of_violations(violations: Iterable[RawViolation]) -> list[FoundViolation]:
     """The same, of violations as a judge has them in memory."""
     return [
-        Found(
+        FoundViolation(
             str(each.anomaly),
             each.process,
             each.operation,
@@ -52,7 +52,7 @@ def of_violations(violations: Iterable[RawViolation]) -> list[Found]:
     ]
 
 
-def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[Found]:
+def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[FoundViolation]:
     """Everything that `python -m verification` left in `findings/`, consequences included."""
     indexes = {topic.name: index for index, topic in enumerate(experiment.topics)}
     found = []
@@ -61,29 +61,29 @@ def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[Found]
             row: dict[str, Any] = json.loads(line)
             process, operation, index = (row.get(name) for name in ("process", "operation", "index"))
             place = (indexes.get(row.get("topic", "")), row.get("partition"), row.get("offset"))
-            found.append(Found(row["anomaly"], process, operation, index, *place, row.get("observer")))
+            found.append(FoundViolation(row["anomaly"], process, operation, index, *place, row.get("observer")))
     return found
 
 
-def write(path: Path, found: Iterable[Found]) -> None:
+def write(path: Path, found: Iterable[FoundViolation]) -> None:
     """Write as CSV with a header; what is None stays empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(Found._fields)
+        rows.writerow(FoundViolation._fields)
         rows.writerows(found)
 
 
-def read(path: Path) -> list[Found]:
+def read(path: Path) -> list[FoundViolation]:
     """Read what `write` wrote, or a database with the same columns; raises what opening raises."""
     found = []
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            numbers = {name: int(row[name]) if row[name] else None for name in Found._fields[1:-1]}
-            found.append(Found(anomaly=row["anomaly"], observer=row["observer"] or None, **numbers))
+            numbers = {name: int(row[name]) if row[name] else None for name in FoundViolation._fields[1:-1]}
+            found.append(FoundViolation(anomaly=row["anomaly"], observer=row["observer"] or None, **numbers))
     return found
 
 
-def _shown(found: Iterable[Found]) -> str:
+def _shown(found: Iterable[FoundViolation]) -> str:
     texts = [
         " ".join(f"{name}={value}" for name, value in each._asdict().items() if value is not None)
         for each in sorted(found, key=repr)
@@ -91,7 +91,7 @@ def _shown(found: Iterable[Found]) -> str:
     return "; ".join(texts[:NAMED]) + (f" and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
 
 
-def agree(contender: str, found: Iterable[Found], planted: Iterable[Found]) -> None:
+def agree(contender: str, found: Iterable[FoundViolation], planted: Iterable[FoundViolation]) -> None:
     """Raise DisagreementError unless a party found each planted violation, once, and nothing else."""
     theirs, ours = list(found), set(planted)
     missed, invented = ours - set(theirs), set(theirs) - ours
@@ -105,7 +105,7 @@ def agree(contender: str, found: Iterable[Found], planted: Iterable[Found]) -> N
         raise DisagreementError(f"{contender} found {len(theirs) - len(ours)} of the planted violations twice.")
 
 
-def kinds(found: Iterable[Found]) -> tuple[Anomaly, ...]:
+def kinds(found: Iterable[FoundViolation]) -> tuple[Anomaly, ...]:
     """The anomalies among them, the most severe first."""
     there = {each.anomaly for each in found}
     return tuple(each for each in Anomaly if each in there)

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.judge.findings import Found, write
+from benchmarks.judge.findings import FoundViolation, write
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
 from verification.spark.dataframes import Dataframes, load
@@ -27,19 +27,19 @@ def statements() -> Iterator[str]:
     yield from (each.strip() for each in text.split(";") if each.strip())
 
 
-def find(spark: SparkSession, directory: RunDirectory) -> list[Found]:
+def find(spark: SparkSession, directory: RunDirectory) -> list[FoundViolation]:
     """Everything that the queries find in a scenario's directory; one job each, nothing kept between them."""
     frames = load(spark, [read_run(directory)])
     views = [field.name for field in fields(Dataframes)]
     for name in views:
         getattr(frames, name).createOrReplaceTempView(name)
-    found: list[Found] = []
+    found: list[FoundViolation] = []
     for statement in statements():
         frame = spark.sql(statement)
         if defined := _DEFINED.match(statement):
             views.append(defined[1])
         else:
-            found += [Found(*row) for row in frame.collect()]
+            found += [FoundViolation(*row) for row in frame.collect()]
     for name in views:
         spark.catalog.dropTempView(name)
     return found

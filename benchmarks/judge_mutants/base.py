@@ -26,7 +26,7 @@ RUNS = ROOT / "fixtures" / "sample_runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class CleanRecord:
     """One record of a clean run; `row` is the log's."""
 
     place: Place
@@ -46,9 +46,9 @@ def place_of(row: Row) -> Place:
     return (row["topic_index"], row["partition"], row["offset"])
 
 
-def by_partition(records: Iterable[Record]) -> list[list[Record]]:
+def by_partition(records: Iterable[CleanRecord]) -> list[list[CleanRecord]]:
     """Records, those of one partition together."""
-    found: dict[Partition, list[Record]] = {}
+    found: dict[Partition, list[CleanRecord]] = {}
     for record in records:
         found.setdefault(record.partition, []).append(record)
     return list(found.values())
@@ -64,7 +64,7 @@ class Base:
         self.inputs = inputs
         visible = {place_of(row) for row in rows["committed"]}
         self.records = [
-            Record(
+            CleanRecord(
                 place=place_of(row),
                 key=(row["process"], row["operation"]),
                 index=row["index"],
@@ -77,8 +77,8 @@ class Base:
         self.operations: dict[OperationKey, Row] = {
             (row["process"], row["operation"]): row for row in rows["operations"]
         }
-        self.of: dict[OperationKey, list[Record]] = defaultdict(list)
-        self.partitions: dict[Partition, list[Record]] = defaultdict(list)
+        self.of: dict[OperationKey, list[CleanRecord]] = defaultdict(list)
+        self.partitions: dict[Partition, list[CleanRecord]] = defaultdict(list)
         for record in self.records:
             self.of[record.key].append(record)
             self.partitions[record.partition].append(record)
@@ -92,7 +92,7 @@ class Base:
         """Whether the subject promises send order."""
         return bool(self.run["order_claimed"])
 
-    def told(self, record: Record) -> str | None:
+    def told(self, record: CleanRecord) -> str | None:
         """What its client was told about its transaction; None for a record that stands for itself."""
         told: str | None = self.operations[record.key]["told"]
         return told
@@ -105,11 +105,11 @@ class Base:
             if self.operations[key]["told"] == told and (visible is None or records[0].visible is visible)
         ]
 
-    def promised(self) -> list[Record]:
+    def promised(self) -> list[CleanRecord]:
         """Records that stand for themselves and were acknowledged."""
         return [each for each in self.records if self.told(each) is None and (*each.key, each.index) in self.acked]
 
-    def copies(self) -> list[Record]:
+    def copies(self) -> list[CleanRecord]:
         """Visible outputs of copiers."""
         return [each for each in self.records if each.row["source_offset"] >= 0 and each.visible]
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.judge_mutants.base import Base
-from benchmarks.judge_mutants.in_memory_rows import held
+from benchmarks.judge_mutants.in_memory_rows import run_in_memory
 from benchmarks.judge_mutants.mutant import Mutant
 from verification.checks.transaction_log import illegal_transitions
 from verification.evidence.row_types import Row
-from verification.fingerprints.workers.agreement import doubt
+from verification.fingerprints.workers.agreement import disagreement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,8 +97,8 @@ def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Dataframes:
     return Dataframes(**held)
 
 
-def acquitted(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:
-    """The mutants in which nothing is found without a look at their records, as `verification.judge.quick_pass` says it."""
+def passed_unread(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:
+    """The mutants that would pass without any record being read, as `verification.judge.quick_pass` decides it."""
     from verification.checks import CHECKS
     from verification.checks.facts import beside
     from verification.judge.run_checks import collect
@@ -110,7 +110,7 @@ def acquitted(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:
         if each.name not in found
         and each.rows["runs"][0]["has_log"]
         and not any(illegal_transitions(each.rows["transaction_log"]))
-        and doubt(held(each.rows)) is None
+        and disagreement(run_in_memory(each.rows)) is None
     )
 
 

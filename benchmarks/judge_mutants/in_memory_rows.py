@@ -13,10 +13,10 @@ from verification.evidence.columns import TYPES
 from verification.evidence.row_types import Row, Rows
 from verification.fingerprints.in_memory import acks_of, decided_of, told_of
 from verification.fingerprints.workers.aggregate import GIVEN, LOGGED
-from verification.fingerprints.workers.agreement import Held
+from verification.fingerprints.workers.agreement import RunInMemory
 from verification.fingerprints.workers.blocks import copying_of
 from verification.fingerprints.workers.columns import NULL
-from verification.fingerprints.workers.observer_check import Record, polled
+from verification.fingerprints.workers.observer_check import PolledRecord, polled
 
 
 def _capture(rows: Iterable[Row], columns: tuple[str, ...]) -> pa.RecordBatch:
@@ -24,17 +24,17 @@ def _capture(rows: Iterable[Row], columns: tuple[str, ...]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{name: row.get(name) for name in columns} for row in rows], schema)
 
 
-def _records(rows: Iterable[Row]) -> Iterator[Record]:
+def _records(rows: Iterable[Row]) -> Iterator[PolledRecord]:
     for row in sorted(rows, key=lambda row: (row["poll"], row["position"])):
         digest = NULL if row["identity_digest"] is None else row["identity_digest"]
         yield row["topic_index"], row["partition"], row["offset"], digest, row["received_ns"]
 
 
-def held(rows: Rows) -> Held:
+def run_in_memory(rows: Rows) -> RunInMemory:
     """One run, of all its rows by frame."""
     (run,) = rows["runs"]
     observed = {each["observer_index"]: each["committed_reader"] for each in rows["observers"]}
-    return Held(
+    return RunInMemory(
         run=run["run"],
         order_claimed=run["order_claimed"],
         captures={

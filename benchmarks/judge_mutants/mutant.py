@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from benchmarks.judge_mutants.base import Base, Record, by_partition, place_of
+from benchmarks.judge_mutants.base import Base, CleanRecord, by_partition, place_of
 from verification.evidence.row_types import Row, Rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import OperationKey, Partition, Place
@@ -76,7 +76,7 @@ class Draft:
         self.drop("committed", lambda row: place_of(row) in gone)
         self.drop("observations", lambda row: row["committed_reader"] and place_of(row) in gone)
 
-    def show(self, records: Iterable[Record]) -> None:
+    def show(self, records: Iterable[CleanRecord]) -> None:
         """Every read_committed reader is given records that it was not given; observers in their turn, at the end."""
         for record in records:
             (row,) = [row for row in self.base.rows["uncommitted"] if place_of(row) == record.place]
@@ -142,7 +142,7 @@ class Draft:
                 last_stable_offset=lambda row: row["last_stable_offset"] + 1,
             )
 
-    def marker_of(self, records: Sequence[Record]) -> Row:
+    def marker_of(self, records: Sequence[CleanRecord]) -> Row:
         """The control record that decided some records of one transaction in one partition."""
         last = max(records, key=lambda each: each.place)
         return min(
@@ -157,7 +157,7 @@ class Draft:
             key=place_of,
         )
 
-    def decide(self, records: Iterable[Record], decision: str) -> None:
+    def decide(self, records: Iterable[CleanRecord], decision: str) -> None:
         """The control records of some records of one transaction say something else."""
         markers = {place_of(self.marker_of(mine)) for mine in by_partition(records)}
         self.change("log", lambda row: place_of(row) in markers, control=decision)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.judge_mutants.base import Base, Record, place_of
+from benchmarks.judge_mutants.base import Base, CleanRecord, place_of
 from benchmarks.judge_mutants.mutant import MS, Breaks, Draft, mutator
 from benchmarks.judge_mutants.outcomes import superseded
 from benchmarks.judge_mutants.writes import FOREIGN, uncopied
@@ -13,7 +13,7 @@ from verification.vocabulary.identity import NO_SOURCE
 from verification.vocabulary.violations import Partition
 
 
-def _unseen(base: Base, record: Record) -> Breaks:
+def _unseen(base: Base, record: CleanRecord) -> Breaks:
     """What it means that one visible record is visible no more."""
     alone = base.told(record) is None or len(base.of[record.key]) == 1
     return {Anomaly.HIDDEN_COMMITTED if alone else Anomaly.TORN_TRANSACTION}

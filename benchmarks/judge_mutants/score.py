@@ -1,4 +1,4 @@
-"""The score: of every mutator's mutants, how many were judged right, and how the others were judged wrong."""
+"""The score: how many mutants of each mutator were judged right, and how the others were judged wrong."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from enum import StrEnum
 
 from benchmarks.judge_mutants.base import Base
 from benchmarks.judge_mutants.mutant import Mutant, Mutator
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
 
-class Judgement(StrEnum):
+class MutantOutcome(StrEnum):
     """How a mutant was judged. The last three are mistakes."""
 
-    CONVICTED = "convicted"
-    ACQUITTED = "acquitted"
-    ESCAPED = "escaped"
-    FALSELY_CONVICTED = "falsely convicted"
+    KILLED = "killed"
+    PASSED = "passed"
+    SURVIVED = "survived"
+    FALSELY_REPORTED = "falsely reported"
     MISNAMED = "misnamed"
 
 
-RIGHT = (Judgement.CONVICTED, Judgement.ACQUITTED)
+RIGHT = (MutantOutcome.KILLED, MutantOutcome.PASSED)
 
 
-def judgement(breaks: frozenset[Anomaly], found: frozenset[Anomaly]) -> Judgement:
-    """How a mutant that breaks something, or nothing, was judged by what was found in it."""
+def outcome_of(breaks: frozenset[Anomaly], found: frozenset[Anomaly]) -> MutantOutcome:
+    """How a mutant was judged, given the anomalies that it breaks and those that were found in it."""
     if breaks == found:
-        return Judgement.CONVICTED if breaks else Judgement.ACQUITTED
+        return MutantOutcome.KILLED if breaks else MutantOutcome.PASSED
     if not found:
-        return Judgement.ESCAPED
-    return Judgement.MISNAMED if breaks else Judgement.FALSELY_CONVICTED
+        return MutantOutcome.SURVIVED
+    return MutantOutcome.MISNAMED if breaks else MutantOutcome.FALSELY_REPORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Mistake:
 
     mutant: Mutant
     judge: str
-    judgement: Judgement
+    outcome: MutantOutcome
     found: frozenset[Anomaly]
 
     def __str__(self) -> str:
@@ -54,36 +54,38 @@ class Mistake:
 
 @dataclass(slots=True)
 class Score:
-    """What came of all mutants; `judged` counts (mutator, judgement) by the Spark checks.
+    """The outcomes of all mutants; `judged` counts (mutator, outcome) of the Spark checks.
 
-    `unread` counts those that were acquitted without a look at their records, by whether they break something.
+    `unread` counts the mutants that the fingerprints passed without reading records, by whether they break something.
     """
 
-    judged: Counter[tuple[str, Judgement]] = field(default_factory=Counter)
+    judged: Counter[tuple[str, MutantOutcome]] = field(default_factory=Counter)
     broken: dict[str, Counter[frozenset[Anomaly]]] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
     unread: Counter[bool] = field(default_factory=Counter)
 
-    def add(self, mutant: Mutant, by_spark: Iterable[RawViolation], *, acquitted: bool = False) -> None:
-        """Hold a mutant's violations, and those that the reference finds, against what it breaks.
+    def add(self, mutant: Mutant, by_spark: Iterable[RawViolation], *, unread: bool = False) -> None:
+        """Compare the violations that both judges find in a mutant with the anomalies that it breaks.
 
-        `acquitted` says that everything of it agreed, so that nobody would have looked at its records.
+        `unread` says that all its fingerprints agreed, so that no check would have read its records.
         """
         found = {"Spark": list(by_spark), "the reference": judge_rows(mutant.rows)}
         for judge, violations in found.items():
-            primary = frozenset(fold(violations).primary)
-            result = judgement(mutant.breaks, primary)
+            primary = frozenset(attribute(violations).primary)
+            result = outcome_of(mutant.breaks, primary)
             if judge == "Spark":
                 self.judged[mutant.mutator, result] += 1
                 self.broken.setdefault(mutant.mutator, Counter())[mutant.breaks] += 1
             if result not in RIGHT:
-                self.mistakes.append(Mistake(mutant=mutant, judge=judge, judgement=result, found=primary))
-        if acquitted:
+                self.mistakes.append(Mistake(mutant=mutant, judge=judge, outcome=result, found=primary))
+        if unread:
             self.unread[bool(mutant.breaks)] += 1
             if mutant.breaks:
-                escaped = Mistake(mutant=mutant, judge="the folds", judgement=Judgement.ESCAPED, found=frozenset())
-                self.mistakes.append(escaped)
+                survivor = Mistake(
+                    mutant=mutant, judge="the fingerprints", outcome=MutantOutcome.SURVIVED, found=frozenset()
+                )
+                self.mistakes.append(survivor)
         first, second = (_comparable(violations) for violations in found.values())
         if first != second:
             self.disagreements.append(mutant.name)
@@ -93,9 +95,9 @@ class Score:
         """Whether both judges were right about every mutant, and found the same in each."""
         return not self.mistakes and not self.disagreements
 
-    def total(self, result: Judgement) -> int:
-        """How many mutants were judged so."""
-        return sum(count for (_, judged), count in self.judged.items() if judged is result)
+    def total(self, result: MutantOutcome) -> int:
+        """How many mutants had an outcome."""
+        return sum(count for (_, outcome), count in self.judged.items() if outcome is result)
 
 
 def _names(anomalies: Iterable[Anomaly]) -> tuple[str, ...]:
@@ -115,33 +117,33 @@ def _breaks(counts: Mapping[frozenset[Anomaly], int]) -> str:
 
 def lines(score: Score, mutators: Sequence[Mutator]) -> list[str]:
     """The score as a table in Markdown, one row per mutator."""
-    head = ["mutator", "what it does", "breaks", *map(str, Judgement)]
-    rows = [f"| {' | '.join(head)} |", f"|---|---|---|{'--:|' * len(Judgement)}"]
+    head = ["mutator", "what it does", "breaks", *map(str, MutantOutcome)]
+    rows = [f"| {' | '.join(head)} |", f"|---|---|---|{'--:|' * len(MutantOutcome)}"]
     for mutator in mutators:
-        counts = [str(score.judged[mutator.name, each] or "") for each in Judgement]
+        counts = [str(score.judged[mutator.name, each] or "") for each in MutantOutcome]
         cells = [f"`{mutator.name}`", mutator.does, _breaks(score.broken.get(mutator.name, {})), *counts]
         rows.append(f"| {' | '.join(cells)} |")
-    rows.append(f"| **all** | | | {' | '.join(str(score.total(each)) for each in Judgement)} |")
+    rows.append(f"| **all** | | | {' | '.join(str(score.total(each)) for each in MutantOutcome)} |")
     return rows
 
 
 def summary(score: Score) -> str:
     """The score in one line."""
-    counts = ", ".join(f"{score.total(each)} {each}" for each in Judgement)
+    counts = ", ".join(f"{score.total(each)} {each}" for each in MutantOutcome)
     wrong = sum(1 for each in score.mistakes if each.judge == "the reference")
     return (
         f"{counts}; the reference judge was wrong about {wrong} and disagreed about {len(score.disagreements)}; "
-        f"the folds acquitted {score.unread[False]} of those that break nothing, and {score.unread[True]} of the others"
+        f"the fingerprints passed {score.unread[False]} of those that break nothing, and {score.unread[True]} of the others"
     )
 
 
 _PAGE = """# Score of the judge
 
-Evidence of real runs that were found conformant, changed on purpose by mutators that know the
-[definitions](../semantics.md) of the anomalies and nothing of how they are checked. A mutant that breaks something must be
-convicted of exactly that, after folding; one that breaks nothing must be acquitted. Both judges see every mutant, the
-Spark checks and the plain-Python reference; so do the folds, which acquit small runs of which everything agrees before
-anybody looks at their records, and may leave in doubt what they like. This page is written by
+Mutators change evidence of real runs that were found conformant. They know the [definitions](../semantics.md) of the
+anomalies, but not how these are checked. A mutant is killed if the judge finds exactly the anomalies that it breaks, not
+counting consequences. A mutant that breaks nothing must pass. Two judges see every mutant: the Spark checks and the
+plain-Python reference. The fingerprints see it too: they pass small runs in which everything agrees, before any record is
+read. They may suspect any run, but must not pass one that is broken. This page is written by
 
 ```
 {command}
@@ -153,14 +155,14 @@ Seed {seed}, {count} mutants of {bases} runs ({names}).
 
 {table}
 
-*Escaped*: it breaks something and nothing was found. *Falsely convicted*: it breaks nothing. *Misnamed*: something else,
-or something more, was found than it breaks. What a mutator breaks can depend on where it strikes; it is said beforehand
-for every mutant.
+*Survived*: it breaks something, and nothing was found. *Falsely reported*: it breaks nothing, and something was found.
+*Misnamed*: other or more anomalies were found than it breaks. The anomalies that a mutator breaks can depend on the place
+that it changes. They are fixed for every mutant before it is judged.
 """
 
 
 def page(score: Score, mutators: Sequence[Mutator], bases: Sequence[Base], *, seed: int, command: str) -> str:
-    """The whole page of the score."""
+    """The text of the page."""
     count = sum(score.judged.values())
     text = summary(score)
     return _PAGE.format(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import groupby
 
-from benchmarks.judge_mutants.base import Base, Record, place_of
+from benchmarks.judge_mutants.base import Base, CleanRecord, place_of
 from benchmarks.judge_mutants.mutant import Breaks, Draft, mutator
 from verification.evidence.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
@@ -48,16 +48,16 @@ def _numbering(row: Row) -> Numbering:
     return (*place_of(row)[:2], row["producer_id"], row["producer_epoch"])
 
 
-def _epochs(base: Base) -> list[list[Record]]:
+def _epochs(base: Base) -> list[list[CleanRecord]]:
     """The records of each producer and epoch in each partition, three or more of them."""
-    found: dict[Numbering, list[Record]] = defaultdict(list)
+    found: dict[Numbering, list[CleanRecord]] = defaultdict(list)
     for record in base.records:
         if record.row["producer_id"] >= 0:
             found[_numbering(record.row)].append(record)
     return [records for records in found.values() if len(records) > 2]
 
 
-def _renumber(draft: Draft, records: list[Record], ahead: int) -> None:
+def _renumber(draft: Draft, records: list[CleanRecord], ahead: int) -> None:
     places = {each.place for each in records}
     draft.change("log", lambda row: place_of(row) in places, sequence=lambda row: (row["sequence"] + ahead) % TURN)
 
@@ -92,7 +92,7 @@ def _numbers_go_round(base: Base, draft: Draft) -> Breaks:
     return ()
 
 
-def _first(base: Base, record: Record) -> Row:
+def _first(base: Base, record: CleanRecord) -> Row:
     """The first row of a record's producer in its partition."""
     own = (*record.partition, record.row["producer_id"])
     mine = [row for row in base.rows["log"] if (*place_of(row)[:2], row["producer_id"]) == own]

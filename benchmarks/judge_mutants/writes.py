@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.judge_mutants.base import Base, Record, place_of
+from benchmarks.judge_mutants.base import Base, CleanRecord, place_of
 from benchmarks.judge_mutants.mutant import PLACED, Breaks, Draft, mutator
 from benchmarks.judge_mutants.sequences import unfollowed
 from verification.evidence.columns import IDENTITY
@@ -18,7 +18,7 @@ FOREIGN: Row = {**dict.fromkeys(IDENTITY), "valid": False}
 NOBODY: Row = {"producer_id": -1, "producer_epoch": -1, "sequence": -1, "transactional": False}
 
 
-def uncopied(records: list[Record]) -> set[Anomaly]:
+def uncopied(records: list[CleanRecord]) -> set[Anomaly]:
     """What else is broken when these records are not committed any more.
 
     The group's offset covers the inputs of whatever was copied, so an input is left without its output.
@@ -32,7 +32,7 @@ def several(base: Base, told: str) -> list[OperationKey]:
     return [key for key in base.transactions(told, visible=True) if len(base.of[key]) > 1]
 
 
-def part(base: Base, key: OperationKey, draft: Draft) -> list[Record]:
+def part(base: Base, key: OperationKey, draft: Draft) -> list[CleanRecord]:
     """Some but not all of the records of an operation, at random."""
     records = base.of[key]
     return draft.random.sample(records, draft.random.randint(1, len(records) - 1))
@@ -239,7 +239,7 @@ def _misrouted(base: Base, draft: Draft) -> Breaks:
 
 def _reordered(base: Base, draft: Draft) -> Breaks:
     """Two records of one process changed places in their partition; harmless where aborted, or where order is no claim."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
+    groups: dict[tuple[Any, ...], list[CleanRecord]] = {}
     for each in base.records:
         # Records that stand for themselves may also change places with those of another operation.
         own = each.key if base.told(each) is not None else each.key[0]
@@ -260,7 +260,7 @@ def _reordered(base: Base, draft: Draft) -> Breaks:
     return {Anomaly.REORDERED_WRITE} if first.visible and base.order_claimed else ()
 
 
-def _of(content: dict[Any, Record], name: str) -> Any:
+def _of(content: dict[Any, CleanRecord], name: str) -> Any:
     return lambda row: content[place_of(row)].row[name]
 
 

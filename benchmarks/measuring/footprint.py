@@ -57,7 +57,7 @@ def processor_s() -> float:
 
 
 @dataclass(slots=True)
-class _Session:
+class _ProcessSession:
     number: int
     peak_bytes: int = 0
     driver_bytes: int = 0
@@ -119,7 +119,7 @@ def measured(command: Sequence[str], *, cwd: Path, log: Path, codes: Sequence[in
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        session = _Session(process.pid)
+        session = _ProcessSession(process.pid)
         try:
             while process.poll() is None:
                 session.look()

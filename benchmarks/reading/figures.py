@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
 from benchmarks.measuring.bound import Bound, promised
+from benchmarks.measuring.machine import MachineDescription
 from benchmarks.measuring.ratio import Ratio, Unit
-from benchmarks.measuring.table import Circumstances, number, render
+from benchmarks.measuring.table import number, render
 from benchmarks.reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES
 from benchmarks.reading.prebuilt import PREBUILT
 from benchmarks.reading.reading import Took
@@ -58,10 +59,10 @@ def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
     )
 
 
-def page(found: Sequence[Ratio], here: Circumstances) -> str:
+def page(found: Sequence[Ratio], machine: MachineDescription) -> str:
     """`docs/generated/reading.md`."""
     facts = [
-        *here.lines(),
+        *machine.lines(),
         f"pyspark {version('pyspark')}, confluent-kafka {version('confluent-kafka')}; {PARTITIONS} partitions, values of "
         f"{VALUE_BYTES} bytes, transactions of {RECORDS_PER_TRANSACTION} records, no compression",
     ]

@@ -34,7 +34,7 @@ _SUMMED = ("offset", "timestamp_ms", "digest", "identity_digest", "operation", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class PinnedLog:
     """What is read: the broker, where its messages are defined, and the pinned end of each partition."""
 
     bootstrap: str
@@ -73,7 +73,7 @@ class Took:
 
 
 def by_turns(
-    spark: SparkSession, log: Log, *, tasks: int, turns: int, say: Callable[[str], None]
+    spark: SparkSession, log: PinnedLog, *, tasks: int, turns: int, say: Callable[[str], None]
 ) -> dict[str, list[Took]]:
     """What every source and the ceiling took, turn by turn, after one turn that warms everything up; raises UnequalError."""
     options = log.options(tasks)

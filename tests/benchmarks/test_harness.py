@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from benchmarks.harness import report, wire_client
-from benchmarks.harness.__main__ import PAIRS_LEAST, PARTS, RECORDS, Request, main
+from benchmarks.harness.__main__ import PAIRS_LEAST, PARTS, RECORDS, HarnessOptions, main
+from benchmarks.harness.benchmarks_page import page
 from benchmarks.harness.judging import leader_crash
 from benchmarks.harness.throughput import require_all
 from benchmarks.measuring.errors import WorthlessJudgementError, WorthlessReportError
-from benchmarks.measuring.publishing import publish
+from benchmarks.measuring.machine import MachineDescription
 from benchmarks.measuring.ratio import Ratio, Unit
-from benchmarks.measuring.table import Circumstances, number, page, render
+from benchmarks.measuring.table import number, render
+from fixtures.clusters.locks.releases import default_release
 from runner.scenarios.scenario import Scenario
 from suites.atomicity.test_leader_crash import test_leader_crash_while_committing as suites_own
 from tests.support.plans import SMOKE
@@ -26,14 +28,16 @@ STARTS = Ratio(
     subject="three brokers", against="one broker", unit=Unit.SECONDS, pairs=((6.0, 3.0), (9.0, 3.0), (50.0, 5.0))
 )
 RATE = Ratio(subject="capture", against="a consumer", unit=Unit.RECORDS_PER_S, pairs=((50_000.0, 1_234_567.0),))
-HERE = Circumstances(
-    release="4.3.1",
+HERE = MachineDescription(
+    software="Kafka 4.3.1",
     java=17,
     commit="abc1234",
     date="2026-01-02",
     processors=2,
     memory_gib=23.6,
+    model="AMD EPYC",
     system="Linux x86_64",
+    kernel="Linux 6.18",
     load=0.04,
 )
 
@@ -57,16 +61,6 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
     assert STARTS.values == (2.0, 3.0, 10.0)
     assert (STARTS.median, STARTS.least, STARTS.most) == (3.0, 2.0, 10.0)
     assert STARTS.seen == (9.0, 3.0)
-
-
-def test_a_page_is_written_by_a_complete_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there stays as it is otherwise; either is said."""
-    monkeypatch.setattr("benchmarks.measuring.publishing.ROOT", tmp_path)
-    target, said = tmp_path / "figures.md", list[str]()
-    publish(target, "figures", said.append)
-    publish(target, None, said.append)
-    assert target.read_text(encoding="utf-8") == "figures"
-    assert said == ["written: figures.md", "figures.md is only written by a complete run"]
 
 
 @pytest.mark.parametrize("pairs", [(), ((1.0, 0.0),), ((0.0, 1.0),), ((-1.0, 1.0),)])
@@ -119,17 +113,19 @@ def test_the_page_names_release_machine_date_and_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "complete"),
+    ("chosen", "complete"),
     [
-        (Request(parts=PARTS, records=RECORDS, pairs=PAIRS_LEAST), True),
-        (Request(parts=PARTS[:2], records=RECORDS, pairs=PAIRS_LEAST), False),
-        (Request(parts=PARTS, records=RECORDS - 1, pairs=PAIRS_LEAST), False),
-        (Request(parts=PARTS, records=RECORDS, pairs=PAIRS_LEAST - 1), False),
+        ((PARTS, RECORDS, PAIRS_LEAST), True),
+        ((PARTS[:2], RECORDS, PAIRS_LEAST), False),
+        ((PARTS, RECORDS - 1, PAIRS_LEAST), False),
+        ((PARTS, RECORDS, PAIRS_LEAST - 1), False),
     ],
 )
-def test_only_a_complete_run_is_published(request_: Request, complete: bool) -> None:
-    """Figures of a part, or of fewer records, never stand in the documentation."""
-    assert request_.complete is complete
+def test_only_a_complete_run_is_published(chosen: tuple[tuple[str, ...], int, int], complete: bool) -> None:
+    """Figures of a part, or of fewer records, are never published in the documentation."""
+    parts, records, pairs = chosen
+    options = HarnessOptions(parts=parts, records=records, pairs=pairs, release=default_release())
+    assert options.complete is complete
 
 
 def test_a_judge_that_saw_less_than_a_consumer_has_no_time() -> None:
@@ -162,7 +158,9 @@ def test_the_timed_run_is_the_suites_own_scenario() -> None:
 
 def test_clients_are_compared_with_the_party_that_they_are_named_after() -> None:
     """Each ratio divides the wire client's rate by that of the library in its row."""
-    found = wire_client.ratios([wire_client.Round(wire=8, kafka_python=2, librdkafka=16, decoding=9, consuming=3)])
+    found = wire_client.ratios(
+        [wire_client.ClientRound(wire=8, kafka_python=2, librdkafka=16, decoding=9, consuming=3)]
+    )
     assert [(each.against.partition("'")[0], each.median) for each in found] == [
         ("kafka-python", 4),
         ("librdkafka", 0.5),

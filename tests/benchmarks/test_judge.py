@@ -17,8 +17,8 @@ from benchmarks.judge.contenders import (
     SMALL,
     TEXTBOOK,
     Contender,
-    Judged,
     Setting,
+    Turn,
     require,
 )
 from benchmarks.judge.errors import EvidenceSizeError
@@ -27,7 +27,7 @@ from benchmarks.judge.findings import agree, kinds, of_violations, read
 from benchmarks.judge.generator.block import NUMBER_MAX
 from benchmarks.judge.generator.evidence import Made, make
 from benchmarks.judge.generator.operations import TURN_NS
-from benchmarks.judge.generator.plan import FEEDERS, Plan
+from benchmarks.judge.generator.plan import FEEDERS, EvidencePlan
 from benchmarks.measuring.errors import ContenderError
 from benchmarks.measuring.footprint import Footprint, measured
 from benchmarks.measuring.ratio import Unit
@@ -35,7 +35,7 @@ from tests.support.paths import ROOT
 from verification.evidence.rows import FORGOTTEN_NS, all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 
@@ -47,10 +47,10 @@ NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRAN
 NEARLY_ROUND = NUMBER_MAX - 30
 
 
-def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2, numbers_from: int = 0) -> Plan:
+def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2, numbers_from: int = 0) -> EvidencePlan:
     """A plan of three blocks, so that something is carried from one to the next."""
     block = max(1, records * 3 // 8)
-    return Plan(
+    return EvidencePlan(
         records=records,
         seed=seed,
         rounds=rounds,
@@ -60,7 +60,7 @@ def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2, numbers_from:
     )
 
 
-def made(path: Path, plan: Plan) -> tuple[RunDirectory, Made]:
+def made(path: Path, plan: EvidencePlan) -> tuple[RunDirectory, Made]:
     """Evidence of a plan."""
     directory = RunDirectory(path)
     return directory, make(directory, plan)
@@ -105,10 +105,10 @@ def test_the_yardstick_finds_what_is_planted(tmp_path: Path, seed: int, numbers_
 def test_a_broken_sequence_stands_by_itself_and_beside_others(tmp_path: Path) -> None:
     """Each round breaks numbers three times: twice where nothing else is wrong, and once among what writers do."""
     directory, result = made(tmp_path / "run", small())
-    folded = fold(judge_rows(all_rows(read_run(directory))))
+    attributed = attribute(judge_rows(all_rows(read_run(directory))))
     broken = [each for each in result.planted if each.anomaly == Anomaly.BROKEN_SEQUENCE]
     assert len(broken) == 3 * 2
-    alone = of_violations(folded.primary[Anomaly.BROKEN_SEQUENCE])
+    alone = of_violations(attributed.primary[Anomaly.BROKEN_SEQUENCE])
     assert {each for each in broken if each.process in FEEDERS} <= set(alone)
     assert len({each for each in broken if each.process in FEEDERS}) == 2 * 2
 
@@ -127,7 +127,7 @@ def test_where_nothing_is_planted_nothing_is_wrong(tmp_path: Path) -> None:
 def test_blocks_hold_no_more_than_they_may() -> None:
     """However many records are asked for, a block stays what fits into memory, and all slots are in some block."""
     for records in (100_000, 1_000_000, 100_000_000):
-        plan = Plan(records=records, seed=1)
+        plan = EvidencePlan(records=records, seed=1)
         blocks = plan.blocks()
         assert max(slots for slots, _ in blocks) * plan.per_slot < 1.6 * plan.block_records
         assert sum(slots for slots, _ in blocks) * plan.per_slot == pytest.approx(records, rel=0.2)
@@ -143,7 +143,7 @@ def test_no_history_is_so_long_that_brokers_forget() -> None:
 def test_plants_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     """Plants that would meet each other are not planted; nothing is written."""
     with pytest.raises(EvidenceSizeError, match="room for"):
-        make(RunDirectory(tmp_path / "run"), Plan(records=5_000, seed=1, rounds=5))
+        make(RunDirectory(tmp_path / "run"), EvidencePlan(records=5_000, seed=1, rounds=5))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -232,8 +232,7 @@ def size(records: int, *, product: float, duckdb: float, textbook: float, gib: f
         planted=590,
         kinds=15,
         judged={
-            contender: [Judged(footprint=_footprint(taken, int(gib * (1 << 30))))]
-            for contender, taken in seconds.items()
+            contender: [Turn(footprint=_footprint(taken, int(gib * (1 << 30))))] for contender, taken in seconds.items()
         },
     )
 

@@ -8,21 +8,21 @@ import pytest
 
 from benchmarks.judge import log_context
 from benchmarks.judge.errors import DisagreementError
-from benchmarks.judge.findings import Found, agree, read, write
+from benchmarks.judge.findings import FoundViolation, agree, read, write
 
-FOUND = (Found("lost-write", 1, 3, 0, 2, 1, 77), Found("aborted-read", 4, 5, 6, 1, 1, 9, "committed"))
+FOUND = (FoundViolation("lost-write", 1, 3, 0, 2, 1, 77), FoundViolation("aborted-read", 4, 5, 6, 1, 1, 9, "committed"))
 
 
 @pytest.mark.parametrize(
     ("theirs", "said"),
     [
         (FOUND[:1], "missed 1 of 2"),
-        ((*FOUND, Found("stuck-lso", topic_index=1, partition=0, offset=5)), "1 that nobody planted"),
+        ((*FOUND, FoundViolation("stuck-lso", topic_index=1, partition=0, offset=5)), "1 that nobody planted"),
         ((*FOUND, FOUND[0]), "1 of the planted violations twice"),
         ((FOUND[0]._replace(offset=78), FOUND[1]), "missed 1 of 2"),
     ],
 )
-def test_a_party_that_finds_anything_else_is_wrong(theirs: tuple[Found, ...], said: str) -> None:
+def test_a_party_that_finds_anything_else_is_wrong(theirs: tuple[FoundViolation, ...], said: str) -> None:
     """One violation too few, too many, twice or elsewhere is an error."""
     with pytest.raises(DisagreementError, match=said):
         agree("somebody", theirs, FOUND)
@@ -30,7 +30,7 @@ def test_a_party_that_finds_anything_else_is_wrong(theirs: tuple[Found, ...], sa
 
 def test_what_was_found_is_read_as_it_was_written(tmp_path: Path) -> None:
     """A violation survives the file by which parties hand it over, with what it is not about."""
-    found = (*FOUND, Found("torn-transaction", 7, 9))
+    found = (*FOUND, FoundViolation("torn-transaction", 7, 9))
     write(tmp_path / "found.csv", found)
     assert read(tmp_path / "found.csv") == list(found)
     agree("somebody", read(tmp_path / "found.csv"), found)

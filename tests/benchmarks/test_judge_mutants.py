@@ -13,16 +13,16 @@ import pytest
 from benchmarks.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
 from benchmarks.judge_mutants.__main__ import SEED as KEPT_SEED
 from benchmarks.judge_mutants.base import RUNS, Base, bases, place_of
-from benchmarks.judge_mutants.batch import acquitted, judged
-from benchmarks.judge_mutants.in_memory_rows import held
+from benchmarks.judge_mutants.batch import judged, passed_unread
+from benchmarks.judge_mutants.in_memory_rows import run_in_memory
 from benchmarks.judge_mutants.mutant import Mutant
 from benchmarks.judge_mutants.registry import MUTATORS, mutants
-from benchmarks.judge_mutants.score import Judgement, Score, judgement, lines, page, summary
+from benchmarks.judge_mutants.score import MutantOutcome, Score, lines, outcome_of, page, summary
 from benchmarks.judge_mutants.trim_run import cut
 from verification.evidence.rows import all_rows
 from verification.evidence.run_evidence import read_run
-from verification.fingerprints.workers.agreement import doubt
-from verification.judge.primary_findings import fold
+from verification.fingerprints.workers.agreement import disagreement
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import ExitCode
@@ -58,7 +58,7 @@ def test_the_reference_is_right_about_every_mutator(name: str, made: list[Mutant
     mine = [mutant for mutant in made if mutant.mutator == name]
     assert len(mine) == 2
     for mutant in mine:
-        assert frozenset(fold(judge_rows(mutant.rows)).primary) == mutant.breaks, mutant.base.name
+        assert frozenset(attribute(judge_rows(mutant.rows)).primary) == mutant.breaks, mutant.base.name
 
 
 @pytest.mark.parametrize("name", ["copier-killed", "partitioned-zombie"])
@@ -95,17 +95,17 @@ def test_bases_stay_as_they_were(made: list[Mutant]) -> None:
 @pytest.mark.parametrize(
     ("breaks", "found", "expected"),
     [
-        ({Anomaly.DUPLICATE}, {Anomaly.DUPLICATE}, Judgement.CONVICTED),
-        (set(), set(), Judgement.ACQUITTED),
-        ({Anomaly.DUPLICATE}, set(), Judgement.ESCAPED),
-        (set(), {Anomaly.DUPLICATE}, Judgement.FALSELY_CONVICTED),
-        ({Anomaly.DUPLICATE}, {Anomaly.LOST_WRITE}, Judgement.MISNAMED),
-        ({Anomaly.DUPLICATE}, {Anomaly.DUPLICATE, Anomaly.LOST_WRITE}, Judgement.MISNAMED),
+        ({Anomaly.DUPLICATE}, {Anomaly.DUPLICATE}, MutantOutcome.KILLED),
+        (set(), set(), MutantOutcome.PASSED),
+        ({Anomaly.DUPLICATE}, set(), MutantOutcome.SURVIVED),
+        (set(), {Anomaly.DUPLICATE}, MutantOutcome.FALSELY_REPORTED),
+        ({Anomaly.DUPLICATE}, {Anomaly.LOST_WRITE}, MutantOutcome.MISNAMED),
+        ({Anomaly.DUPLICATE}, {Anomaly.DUPLICATE, Anomaly.LOST_WRITE}, MutantOutcome.MISNAMED),
     ],
 )
-def test_judgements(breaks: set[Anomaly], found: set[Anomaly], expected: Judgement) -> None:
+def test_judgements(breaks: set[Anomaly], found: set[Anomaly], expected: MutantOutcome) -> None:
     """Only the exact set of anomalies counts as right."""
-    assert judgement(frozenset(breaks), frozenset(found)) is expected
+    assert outcome_of(frozenset(breaks), frozenset(found)) is expected
 
 
 def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
@@ -114,7 +114,7 @@ def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
     guilty = next(mutant for mutant in made if mutant.breaks)
     score.add(guilty, [])
     assert not score.flawless
-    assert (score.total(Judgement.ESCAPED), score.disagreements) == (1, [guilty.name])
+    assert (score.total(MutantOutcome.SURVIVED), score.disagreements) == (1, [guilty.name])
     assert any(guilty.mutator in line and "| 1 |" in line for line in lines(score, MUTATORS))
 
 
@@ -122,9 +122,9 @@ def test_folds_that_acquit_the_guilty_are_shown_up(made: list[Mutant]) -> None:
     """Who is acquitted without a look at the records and breaks something is a mistake, whatever the judges found."""
     guilty = next(mutant for mutant in made if mutant.breaks)
     score = Score()
-    score.add(guilty, judge_rows(guilty.rows), acquitted=True)
-    assert [(each.judge, each.judgement) for each in score.mistakes] == [("the folds", Judgement.ESCAPED)]
-    assert summary(score).endswith("the folds acquitted 0 of those that break nothing, and 1 of the others")
+    score.add(guilty, judge_rows(guilty.rows), unread=True)
+    assert [(each.judge, each.outcome) for each in score.mistakes] == [("the fingerprints", MutantOutcome.SURVIVED)]
+    assert summary(score).endswith("the fingerprints passed 0 of those that break nothing, and 1 of the others")
 
 
 def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
@@ -132,9 +132,11 @@ def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
     score = Score()
     quiet = 0
     for mutant in mutants(_bases(), each=EACH, seed=KEPT_SEED):
-        score.judged[mutant.mutator, judgement(mutant.breaks, mutant.breaks)] += 1
+        score.judged[mutant.mutator, outcome_of(mutant.breaks, mutant.breaks)] += 1
         score.broken.setdefault(mutant.mutator, Counter())[mutant.breaks] += 1
-        quiet += not mutant.breaks and mutant.rows["runs"][0]["has_log"] and doubt(held(mutant.rows)) is None
+        quiet += (
+            not mutant.breaks and mutant.rows["runs"][0]["has_log"] and disagreement(run_in_memory(mutant.rows)) is None
+        )
     score.unread[False] = quiet
     assert sum(score.judged.values()) >= 1_000
     assert PAGE.read_text(encoding="utf-8") == page(score, MUTATORS, _bases(), seed=KEPT_SEED, command=COMMAND)
@@ -151,9 +153,9 @@ def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.
 def test_spark_is_right_about_every_mutator(spark: SparkSession, made: list[Mutant]) -> None:
     """One job: the checks convict exactly the mutants that break something, of exactly that."""
     score = Score()
-    found, unread = judged(spark, made), acquitted(spark, made)
+    found, unread = judged(spark, made), passed_unread(spark, made)
     for mutant in made:
-        score.add(mutant, found.get(mutant.name, ()), acquitted=mutant.name in unread)
+        score.add(mutant, found.get(mutant.name, ()), unread=mutant.name in unread)
     assert [str(mistake) for mistake in score.mistakes] == []
     assert score.disagreements == []
     assert score.unread[False] > len(made) // 6

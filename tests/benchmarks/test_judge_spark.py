@@ -12,7 +12,7 @@ from benchmarks.judge import log_context
 from benchmarks.judge.contenders import DUCKDB, PRODUCT, TEXTBOOK, Setting
 from benchmarks.judge.findings import agree, of_judgement
 from benchmarks.judge.generator.evidence import Made, make
-from benchmarks.judge.generator.plan import Plan
+from benchmarks.judge.generator.plan import EvidencePlan
 from benchmarks.judge.textbook import find
 from runner.config import ROOT
 from verification.evidence.run_directory import RunDirectory
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.spark
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, Made]:
     """10^4 records with every kind of plant, judged. Feeders' numbers go round: after 2147483647 comes 0."""
     directory = RunDirectory(tmp_path_factory.mktemp("generated") / "run")
-    plan = Plan(records=10_000, seed=3, rounds=2, per_transaction=20, block_records=4_000, numbers_from=(1 << 31) - 30)
+    plan = EvidencePlan(
+        records=10_000, seed=3, rounds=2, per_transaction=20, block_records=4_000, numbers_from=(1 << 31) - 30
+    )
     made = make(directory, plan)
     (verdict,) = judge(spark, [directory])
     assert verdict.crashed == ()

@@ -13,28 +13,30 @@ from unittest.mock import MagicMock
 import pytest
 
 from benchmarks.measuring.footprint import processor_s
+from benchmarks.measuring.machine import MachineDescription
 from benchmarks.measuring.ratio import Unit
-from benchmarks.measuring.table import Circumstances
-from benchmarks.reading.__main__ import RECORDS, TURNS, Request, main
+from benchmarks.reading.__main__ import RECORDS, TURNS, ReadingBenchmark, ReadingOptions, main
 from benchmarks.reading.errors import UnequalError, UnfilledError
 from benchmarks.reading.figures import bounds, page, ratios
 from benchmarks.reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
 from benchmarks.reading.prebuilt import PREBUILT
-from benchmarks.reading.reading import SOURCES, Log, Took, require_equal
+from benchmarks.reading.reading import SOURCES, PinnedLog, Took, require_equal
 from verification.sources.source import SourceName
 from verification.vocabulary.identity import decode
 from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
 from wire.errors import DisconnectedError
 
-HERE = Circumstances(
-    release="4.4.0",
+HERE = MachineDescription(
+    software="Kafka 4.4.0",
     java=17,
     commit="abc1234",
     date="2026-01-02",
     processors=2,
     memory_gib=23.6,
+    model="AMD EPYC",
     system="Linux x86_64",
+    kernel="Linux 6.18",
     load=0.04,
 )
 SECONDS = {
@@ -101,9 +103,9 @@ def ticks_of(pid: int) -> int:
 
 def test_only_a_complete_run_writes_the_page() -> None:
     """Less is for whoever looks after a change."""
-    assert Request(records=RECORDS, turns=TURNS).complete
-    assert not Request(records=RECORDS - 1, turns=TURNS).complete
-    assert not Request(records=RECORDS, turns=TURNS - 1).complete
+    assert ReadingOptions(records=RECORDS, turns=TURNS).complete
+    assert not ReadingOptions(records=RECORDS - 1, turns=TURNS).complete
+    assert not ReadingOptions(records=RECORDS, turns=TURNS - 1).complete
     with pytest.raises(SystemExit) as raised:
         main(["--records", "0"])
     assert raised.value.code == ExitCode.USAGE
@@ -113,7 +115,7 @@ def test_what_was_read_must_be_what_was_written() -> None:
     """Sources that differ give no figure, nor do sources that agree on too little or on no identity at all."""
     turns = 3
     ends = dict.fromkeys(range(PARTITIONS), turns * (RECORDS_PER_TRANSACTION // PARTITIONS + 1))
-    records = Log(bootstrap="", definitions=(), ends=ends).records
+    records = PinnedLog(bootstrap="", definitions=(), ends=ends).records
     assert records == turns * RECORDS_PER_TRANSACTION
     whole = {"records": records, "valid": records, "digest": 1}
     require_equal(dict.fromkeys(SOURCES, whole), records)
@@ -132,9 +134,9 @@ def test_what_keeps_figures_from_coming_about_is_one_sentence(
     def fail(*_: object) -> None:
         raise DisconnectedError("broker 1 hung up")
 
-    monkeypatch.setattr("benchmarks.reading.__main__.run", fail)
+    monkeypatch.setattr(ReadingBenchmark, "measure", fail)
     assert main([]) == ExitCode.ENVIRONMENT
-    assert capsys.readouterr().out == "broker 1 hung up\n"
+    assert capsys.readouterr().err == "broker 1 hung up\n"
 
 
 def test_a_log_that_is_not_written_is_an_error_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from verification.vocabulary.violations import RawViolation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from verification.fingerprints.inputs import Evidence
+    from verification.fingerprints.inputs import FingerprintInputs
     from verification.spark.dataframes import Dataframes
 
 
@@ -33,15 +33,15 @@ def frames(spark: SparkSession, plants: Iterable[Plant]) -> Dataframes:
     return Dataframes(**held)
 
 
-def evidence_of_frames(held: Dataframes) -> Evidence:
+def evidence_of_frames(held: Dataframes) -> FingerprintInputs:
     """The input of fingerprints, from dataframes that need no files."""
     from verification.fingerprints.ack_sums import AckSums
-    from verification.fingerprints.inputs import Evidence
+    from verification.fingerprints.inputs import FingerprintInputs
     from verification.fingerprints.workers.blocks import copying_of
 
     runs = held.runs.toArrow().to_pylist()
     plain = held.operations.where("plain").select("run", "process").distinct()
-    return Evidence(
+    return FingerprintInputs(
         frames=held,
         answers=AckSums(spark=held.acks.sparkSession, frame=lambda *_: held.acks),
         claimed=frozenset(row["run"] for row in runs if row["order_claimed"]),

@@ -14,7 +14,7 @@ from tests.support.planted.files import write
 from tests.support.planted.histories import Planted
 from verification.evidence.rows import all_rows
 from verification.evidence.run_evidence import RunEvidence, read_run
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.known_bugs.signatures import recognise
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
@@ -70,8 +70,8 @@ def told(story: Story, root: Path) -> RunEvidence:
 
 def name_of(evidence: RunEvidence) -> dict[Anomaly, str | None]:
     """Which known bug each finding of a run is named after."""
-    folded = fold(judge_rows(all_rows(evidence)))
-    return {anomaly: recognise(evidence, violations) for anomaly, violations in folded.primary.items()}
+    attributed = attribute(judge_rows(all_rows(evidence)))
+    return {anomaly: recognise(evidence, violations) for anomaly, violations in attributed.primary.items()}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_running_coordinator_is_another_matter(tmp_path: Path) -> None:
 def test_one_violation_without_the_signature_takes_the_name_away(tmp_path: Path) -> None:
     """A finding is named only when every violation in it is explained: one stranger must not hide among them."""
     evidence = told(Story(), tmp_path / "run")
-    (known,) = fold(judge_rows(all_rows(evidence))).primary[Anomaly.HUNG_TRANSACTION]
+    (known,) = attribute(judge_rows(all_rows(evidence))).primary[Anomaly.HUNG_TRANSACTION]
     stranger = RawViolation(anomaly=Anomaly.HUNG_TRANSACTION, topic_index=0, partition=1, offset=0)
     assert recognise(evidence, (known,)) == "KB-16"
     assert recognise(evidence, (known, stranger)) is None

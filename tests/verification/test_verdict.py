@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from verification.judge.decision import Judged, attributed, convicted, decide
+from verification.judge.decision import VerdictInputs, attributed, convicted, decide
 from verification.requirements import catalogue
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.verdict import (
@@ -56,7 +56,7 @@ def judged(
     **values: object,
 ) -> ScenarioVerdict:
     """The verdict on one run."""
-    everything = Judged(
+    everything = VerdictInputs(
         experiment=experiment(**values),
         findings=findings,
         coverage=coverage,

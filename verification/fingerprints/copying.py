@@ -1,6 +1,6 @@
 """Copies against their inputs, by blocks of 64 input offsets (`blocks`): which offsets were copied is one long per block.
 
-A block is doubtful when an output holds an input of it twice, when an input that was delivered lacks outputs, or when
+A block is suspect_blocks when an output holds an input of it twice, when an input that was delivered lacks outputs, or when
 something was copied at or beyond the offset that the group committed.
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.copies import committed_offsets
 from verification.fingerprints.fragment_chains import picked
-from verification.fingerprints.workers.blocks import BLOCKS, DOUBTFUL, SOURCE, CopyBlocks, doubtful
+from verification.fingerprints.workers.blocks import BLOCKS, SOURCE, SUSPECT_BLOCKS, CopyBlocks, suspect_blocks
 from verification.fingerprints.workers.fragments import BLOCK_BITS
 from verification.fingerprints.workers.row_selection import Pick
 from verification.spark.dataframes import Dataframes
@@ -33,10 +33,10 @@ class Blocks:
         """The fragments of copies that are wanted, in the columns of `blocks.BLOCKS` and `key`."""
         return picked(self.packed, wanted, BLOCKS).where("n is not null")
 
-    def doubtful(self, said: CopyBlocks) -> DataFrame:
+    def suspect_blocks(self, said: CopyBlocks) -> DataFrame:
         """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy."""
         together = self.packed.repartition(self.tasks, "bucket")
-        return together.mapInArrow(partial(doubtful, copying=said), from_arrow_schema(DOUBTFUL))
+        return together.mapInArrow(partial(suspect_blocks, copying=said), from_arrow_schema(SUSPECT_BLOCKS))
 
 
 def input_blocks(frames: Dataframes, blocks: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The log folded: one row per fragment, then what follows each fragment in its producer's part of the partition.
+"""The log aggregated: one row per fragment, then what follows each fragment in its producer's part of the partition.
 
 A **fragment** is what the log holds of one operation, by one producer, in one chunk of offsets of a partition. Whatever
 is not surely a record of this run (a control record, a foreign value, a record of another run) is a fragment by itself.
@@ -30,7 +30,7 @@ from verification.checks.places import PARTITION
 from verification.fingerprints.workers.aggregate import STRETCHES
 from verification.fingerprints.workers.fragments import BLOCK_BITS, CHUNK_BITS
 from verification.fingerprints.workers.neighbours import NAMED, STEPS, classified_neighbours
-from verification.fingerprints.workers.packed import KINDS, PACKED, Kind, unpacked
+from verification.fingerprints.workers.packed import KINDS, PACKED, PackKind, unpacked
 from verification.fingerprints.workers.row_selection import Pick, pick
 
 PRODUCER = (*PARTITION, "producer_id")
@@ -95,7 +95,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class FragmentChains:
     """What workers made of the fragments: steps, and packs of what these count for operations, and of copies.
 
     `stretches` are those of the log's writers.
@@ -112,7 +112,7 @@ def few(buckets: int) -> int:
     return max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
 
 
-def of_kind(packs: DataFrame, kind: Kind) -> DataFrame:
+def of_kind(packs: DataFrame, kind: PackKind) -> DataFrame:
     """Those packs among some (`packed.KINDS`)."""
     return packs.where(f"kind = {kind}").select(*PACKED.names)
 
@@ -123,21 +123,21 @@ def _named(packs: DataFrame) -> DataFrame:
     return named.withColumn("key", F.xxhash64(*FRAGMENT)).select(*KEYED)
 
 
-def around(folded: DataFrame, buckets: int) -> Around:
-    """What follows from what stands around the fragments of a folded log, packed in so many buckets, and its stretches."""
+def chain_fragments(aggregated: DataFrame, buckets: int) -> FragmentChains:
+    """The chains of the fragments of an aggregated log, packed in so many buckets, and its stretches."""
     looked = partial(classified_neighbours, buckets=buckets)
-    found = folded.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
+    found = aggregated.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
     (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
     steps = Steps(
         # By themselves, because they are asked often.
-        packed=of_kind(found, Kind.STEPS).coalesce(few(buckets)).localCheckpoint(),
+        packed=of_kind(found, PackKind.STEPS).coalesce(few(buckets)).localCheckpoint(),
         rows=int(held["n"]),
-        raising=_named(of_kind(found, Kind.RAISING)),
-        unjoined=_named(of_kind(found, Kind.UNJOINED)),
+        raising=_named(of_kind(found, PackKind.RAISING)),
+        unjoined=_named(of_kind(found, PackKind.UNJOINED)),
     )
-    return Around(
+    return FragmentChains(
         steps=steps,
-        stretches=of_kind(found, Kind.STRETCHES).coalesce(1).mapInArrow(unpacked, from_arrow_schema(STRETCHES)),
-        operations=of_kind(found, Kind.OPERATIONS),
-        blocks=of_kind(found, Kind.BLOCKS),
+        stretches=of_kind(found, PackKind.STRETCHES).coalesce(1).mapInArrow(unpacked, from_arrow_schema(STRETCHES)),
+        operations=of_kind(found, PackKind.OPERATIONS),
+        blocks=of_kind(found, PackKind.BLOCKS),
     )

@@ -23,7 +23,7 @@ from verification.evidence.row_types import Row, Rows
 from verification.fingerprints.ack_sums import of_file
 from verification.fingerprints.workers import scan
 from verification.fingerprints.workers.aggregate import GIVEN, LOGGED
-from verification.fingerprints.workers.agreement import Held, doubt, one_batch
+from verification.fingerprints.workers.agreement import RunInMemory, disagreement, one_batch
 from verification.fingerprints.workers.blocks import copying_of
 from verification.fingerprints.workers.observer_check import polled, records_of
 from verification.fingerprints.workers.suspects import OPERATION_KEYS, TOLD
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from verification.evidence.run_evidence import RunEvidence
 
 LOG = logging.getLogger(__name__)
-#: What a task says of each run: its first doubt, or what broke; both are null where everything agrees.
-_SAID = pa.schema([("run", pa.string()), ("doubt", pa.string()), ("broke", pa.string())])
+#: What a task says of each run: its first disagreement, or what broke; both are null where everything agrees.
+_SAID = pa.schema([("run", pa.string()), ("disagreement", pa.string()), ("broke", pa.string())])
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(("run", "told", "outcome"), pa.string()),
     **dict.fromkeys(("process", "index", "size"), pa.int32()),
@@ -48,7 +48,7 @@ _ACKS = pa.schema([(name, _TYPES[name]) for name in (*OPERATION_KEYS, "index", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SmallRun:
     """What a worker needs to know of a run to hold it in memory: its small rows, and where the files of the others lie.
 
     `acks` are the files of processes with plain operations, `observers` those of what live observers were given, with
@@ -62,11 +62,11 @@ class Case:
     observers: tuple[tuple[str, bool], ...]
 
 
-def case_of(run: RunEvidence, rows: Rows, captures: Mapping[str, tuple[str, ...]]) -> Case:
+def small_run(run: RunEvidence, rows: Rows, captures: Mapping[str, tuple[str, ...]]) -> SmallRun:
     """The case of a run whose files lie on this machine; `rows` are its small ones (`rows.small_rows`)."""
     plain = {row["process"] for row in rows["operations"] if row["plain"]}
     kept = ("runs", "operations", "group_offsets")
-    return Case(
+    return SmallRun(
         run=run.run,
         rows={name: rows[name] for name in kept},
         captures=captures,
@@ -113,21 +113,21 @@ def decided_of(operations: Sequence[Row]) -> dict[tuple[int, int], int]:
     return {(row["process"], row["operation"]): row["decided_ns"] for row in bound}
 
 
-def _acks(case: Case) -> pa.RecordBatch:
+def _acks(case: SmallRun) -> pa.RecordBatch:
     said = (each for process, path in case.acks.items() for each in of_file(case.run, process, path))
     return one_batch([each.select(_ACKS.names) for each in said], _ACKS)
 
 
-def _capture(case: Case, name: str) -> pa.RecordBatch:
+def _capture(case: SmallRun, name: str) -> pa.RecordBatch:
     columns = LOGGED if name == "log" else GIVEN
     schema = pa.schema([(column, pa.type_for_alias(TYPES[column])) for column in columns])
     return one_batch([each for path in case.captures[name] for each in scan.batches_of(path, columns)], schema)
 
 
-def held(case: Case) -> Held:
+def held(case: SmallRun) -> RunInMemory:
     """A run in memory."""
     operations = case.rows["operations"]
-    return Held(
+    return RunInMemory(
         run=case.run,
         order_claimed=case.rows["runs"][0]["order_claimed"],
         captures={name: _capture(case, name) for name in case.captures},
@@ -139,21 +139,21 @@ def held(case: Case) -> Held:
     )
 
 
-def _said(case: Case) -> dict[str, Any]:
+def _said(case: SmallRun) -> dict[str, Any]:
     try:
-        return {"run": case.run, "doubt": doubt(held(case)), "broke": None}
+        return {"run": case.run, "disagreement": disagreement(held(case)), "broke": None}
     except Exception as error:  # noqa: BLE001 - whatever is wrong with this run, it is not wrong with the others
-        return {"run": case.run, "doubt": None, "broke": repr(error)}
+        return {"run": case.run, "disagreement": None, "broke": repr(error)}
 
 
-def work(batches: Iterable[pa.RecordBatch], cases: Sequence[Case]) -> Iterator[pa.RecordBatch]:
+def work(batches: Iterable[pa.RecordBatch], cases: Sequence[SmallRun]) -> Iterator[pa.RecordBatch]:
     """The worker's side: numbers of cases → what is said of each."""
     for batch in batches:
         for number in batch.column("id").to_pylist():
             yield pa.RecordBatch.from_pylist([_said(cases[number])], _SAID)
 
 
-def agreeing(spark: SparkSession, cases: Sequence[Case]) -> frozenset[str]:
+def agreeing(spark: SparkSession, cases: Sequence[SmallRun]) -> frozenset[str]:
     """The runs among some in which everything agrees."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -162,6 +162,6 @@ def agreeing(spark: SparkSession, cases: Sequence[Case]) -> frozenset[str]:
     for row in said:
         if row["broke"] is not None:
             LOG.warning("%s could not be held in memory (%s); looking at every record", row["run"], row["broke"])
-        elif row["doubt"] is not None:
-            LOG.debug("%s is looked at record by record because of %s", row["run"], row["doubt"])
-    return frozenset(row["run"] for row in said if row["doubt"] is None and row["broke"] is None)
+        elif row["disagreement"] is not None:
+            LOG.debug("%s is looked at record by record because of %s", row["run"], row["disagreement"])
+    return frozenset(row["run"] for row in said if row["disagreement"] is None and row["broke"] is None)

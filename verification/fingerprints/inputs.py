@@ -17,7 +17,7 @@ from verification.evidence.run_evidence import RunEvidence
 from verification.fingerprints.ack_sums import AckSums, Process
 from verification.fingerprints.workers.blocks import CopyBlocks, copying_of
 from verification.fingerprints.workers.row_filter import Sieve
-from verification.fingerprints.workers.scan import Capture, Work, parquet_files, rows_of, scanned
+from verification.fingerprints.workers.scan import CaptureSource, Work, parquet_files, rows_of, scanned
 from verification.spark.dataframes import FRAME_SCHEMAS, Dataframes, acks
 from verification.vocabulary.history import Operation
 
@@ -29,7 +29,7 @@ BUCKETS_MIN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class FingerprintInputs:
     """The frames of runs that the fingerprints fit (`choice.fits`), and what clients were told of their records.
 
     `claimed` are the runs that claim order, `copying` is what is said of those that copy; both are known before any frame
@@ -56,8 +56,8 @@ class Evidence:
         """How many parts the rows that belong together are brought together in: each is held in memory."""
         return max(BUCKETS_MIN, self.rows // BUCKET_ROWS)
 
-    def _capture(self, name: str) -> Capture:
-        return Capture(frame=getattr(self.frames, name), files=self.files.get(name, ()))
+    def _capture(self, name: str) -> CaptureSource:
+        return CaptureSource(frame=getattr(self.frames, name), files=self.files.get(name, ()))
 
     def scanned(self, name: str, columns: tuple[str, ...], work: Work, schema: pa.Schema) -> DataFrame:
         """What some work makes of every row of a capture."""
@@ -69,10 +69,10 @@ class Evidence:
         return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
 
 
-def evidence_of(spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes) -> Evidence:
+def fingerprint_inputs(spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes) -> FingerprintInputs:
     """The evidence of some runs, whose frames these are."""
     said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
-    return Evidence(
+    return FingerprintInputs(
         frames=frames,
         answers=answers_of(spark, runs),
         claimed=frozenset(run.run for run in runs if run.experiment.order_claimed),

@@ -38,7 +38,7 @@ def _after(steps: Steps, keys: DataFrame) -> DataFrame:
     )
 
 
-def doubtful(steps: Steps, disordered: DataFrame | None) -> DataFrame:
+def suspect_fragments(steps: Steps, disordered: DataFrame | None) -> DataFrame:
     """The steps (KEYED) whose records have to be looked at; `disordered` are those in which send orders do not rise."""
     keys = steps.unjoined
     if disordered is not None:

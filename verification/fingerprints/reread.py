@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.places import GIVEN, LOGGED, PARTITION, PLACE
 from verification.fingerprints.fragment_chains import KEYED, OPERATION, SURE, Steps, fragment_key, place_block
-from verification.fingerprints.inputs import Evidence
+from verification.fingerprints.inputs import FingerprintInputs
 from verification.fingerprints.workers.row_filter import By, Sieve, sought
 from verification.fingerprints.workers.row_selection import Reached, overlapping
 from verification.spark.concurrent_jobs import side_by_side
@@ -62,7 +62,7 @@ def reached(steps: Steps, wanted: Sought) -> DataFrame:
     return steps.where(Reached(operations, fragments)).localCheckpoint()
 
 
-def _captured(evidence: Evidence, name: str, wanted: Sought, blocks: DataFrame, sieve: Sieve) -> DataFrame:
+def _captured(evidence: FingerprintInputs, name: str, wanted: Sought, blocks: DataFrame, sieve: Sieve) -> DataFrame:
     """Rows of the sought operations and blocks; `is_own` is null where only the block was sought."""
     operations = wanted.operations.withColumn("is_sought", F.lit(True))
     within = blocks.distinct().withColumn("is_within", F.lit(True))
@@ -77,7 +77,7 @@ def _captured(evidence: Evidence, name: str, wanted: Sought, blocks: DataFrame, 
     )
 
 
-def _logged(evidence: Evidence, these: DataFrame) -> DataFrame:
+def _logged(evidence: FingerprintInputs, these: DataFrame) -> DataFrame:
     """Rows of the log that are of these steps."""
     keys = F.broadcast(these.select("key").distinct())
     fragments = Sieve(LOGGED, {By.FRAGMENT: sought(By.FRAGMENT, these)})
@@ -85,7 +85,7 @@ def _logged(evidence: Evidence, these: DataFrame) -> DataFrame:
     return rows.join(keys, "key", "left_semi").drop("key")
 
 
-def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Dataframes, DataFrame]:
+def _read(evidence: FingerprintInputs, these: DataFrame, wanted: Sought) -> tuple[Dataframes, DataFrame]:
     """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
     blocks = wanted.blocks
     if wanted.beside_markers:
@@ -107,7 +107,7 @@ def _read(evidence: Evidence, these: DataFrame, wanted: Sought) -> tuple[Datafra
     return replace(evidence.frames, log=log, **read), stray
 
 
-def narrowed(evidence: Evidence, steps: Steps, wanted: Sought, these: DataFrame | None = None) -> Narrowed:
+def narrowed(evidence: FingerprintInputs, steps: Steps, wanted: Sought, these: DataFrame | None = None) -> Narrowed:
     """The frames of what is sought; it grows by what stands, or may stand, where something sought was given.
 
     `these` are the steps that it reaches to begin with, where they are known.

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.places import PARTITION
 from verification.fingerprints.fragment_chains import PRODUCER, SURE, Steps, keyed
-from verification.fingerprints.inputs import Evidence
+from verification.fingerprints.inputs import FingerprintInputs
 from verification.fingerprints.workers.fragments import CHUNK_BITS
 from verification.fingerprints.workers.row_filter import By, Sieve, sought
 from verification.fingerprints.workers.row_selection import Named
@@ -62,7 +62,7 @@ def out_of_order(stretches: DataFrame) -> DataFrame:
     return odd.select(*WRITER, "first", "last").unionByName(others).distinct()
 
 
-def sent(evidence: Evidence, stretches: DataFrame) -> DataFrame:
+def sent(evidence: FingerprintInputs, stretches: DataFrame) -> DataFrame:
     """The records of some stretches that order is asked of, or their producer's numbers."""
     chunks = f"explode(sequence(shiftright(first, {CHUNK_BITS}), shiftright(last, {CHUNK_BITS}))) as chunk"
     sieve = Sieve(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})

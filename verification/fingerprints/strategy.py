@@ -18,18 +18,20 @@ class Strategy(StrEnum):
     """
 
     BY_SIZE = "by size"
-    WHOLE = "whole"
-    FOLDED = "folded"
+    EVERY_RECORD = "every record"
+    FINGERPRINTS = "fingerprints"
 
 
-def fits(run: RunEvidence, way: Strategy = Strategy.BY_SIZE) -> bool:
+def fits(run: RunEvidence, strategy: Strategy = Strategy.BY_SIZE) -> bool:
     """Whether a run is judged by fingerprints first.
 
     It needs a log, which outcomes follow from, and no live observers: what they were given, in which order and when, is
     held against single records. A copier's group has one input topic (`checks.copies`). And it must be large enough.
     """
     fitting = _decided_by_log(run) and not run.experiment.observers
-    return fitting and (way is Strategy.FOLDED or (way is Strategy.BY_SIZE and run.captured.count("log") >= ROWS_MIN))
+    return fitting and (
+        strategy is Strategy.FINGERPRINTS or (strategy is Strategy.BY_SIZE and run.captured.count("log") >= ROWS_MIN)
+    )
 
 
 def is_small(run: RunEvidence) -> bool:

@@ -17,14 +17,22 @@ from verification.checks.operations import operations
 from verification.checks.places import PARTITION, places
 from verification.checks.records import records
 from verification.fingerprints.copying import Blocks, about, input_blocks
-from verification.fingerprints.fragment_chains import KEYED, OPERATION, Steps, around, few, of_kind, place_block
-from verification.fingerprints.inputs import Evidence
-from verification.fingerprints.numbering import doubtful, unsequenced
+from verification.fingerprints.fragment_chains import (
+    KEYED,
+    OPERATION,
+    Steps,
+    chain_fragments,
+    few,
+    of_kind,
+    place_block,
+)
+from verification.fingerprints.inputs import FingerprintInputs
+from verification.fingerprints.numbering import suspect_fragments, unsequenced
 from verification.fingerprints.reread import Narrowed, Sought, narrowed, reached
 from verification.fingerprints.sequence import disordered, out_of_order, sent, sequences
 from verification.fingerprints.workers import aggregate
 from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX
-from verification.fingerprints.workers.packed import KINDS, PACKED, Kind
+from verification.fingerprints.workers.packed import KINDS, PACKED, PackKind
 from verification.fingerprints.workers.row_filter import By, sought
 from verification.fingerprints.workers.row_selection import Named, overlapping
 from verification.fingerprints.workers.suspects import SUSPECTS, TOLD, of_acks, of_history, suspicious
@@ -45,27 +53,27 @@ SOUGHT_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspects:
-    """Facts about everything doubtful. `read` of the `held` rows of the log were looked at one by one."""
+    """Facts about everything suspect. `read` of the `held` rows of the log were looked at one by one."""
 
     facts: Facts
     read: int
     held: int
-    evidence: Evidence
+    evidence: FingerprintInputs
     operations: DataFrame
     aggregates: Aggregates
 
-    def around(self, spark: SparkSession, folded: Mapping[str, Attributed]) -> DataFrame:
+    def around(self, spark: SparkSession, attributed: Mapping[str, Attributed]) -> DataFrame:
         """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
-        found = narrowed(self.evidence, self.aggregates.steps, _near(self, wanted(spark, folded)))
+        found = narrowed(self.evidence, self.aggregates.steps, _near(self.aggregates, wanted(spark, attributed)))
         met = _met(found, self.operations)
         with interpreted(spark, found.rows):
             return places(found.frames, met).localCheckpoint()
 
 
-def _near(doubts: Suspects, examples: DataFrame) -> Sought:
+def _near(aggregates: Aggregates, examples: DataFrame) -> Sought:
     """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
     at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
-    copied = doubts.aggregates.blocks
+    copied = aggregates.blocks
     here = copied.copies(overlapping(at.selectExpr(*PARTITION, "at as lowest", "at as highest")))
     alike = copied.copies(Named(By.SOURCE, sought(By.SOURCE, here))).where("process is not null")
     named = examples.where("process is not null and operation is not null").select(*OPERATION)
@@ -74,24 +82,24 @@ def _near(doubts: Suspects, examples: DataFrame) -> Sought:
     spans = at.selectExpr(*PARTITION, f"at - {AROUND} as lowest", f"at + {AROUND} as highest")
     return Sought(
         operations=named.unionByName(alike.select(*OPERATION)).distinct().localCheckpoint(),
-        steps=doubts.aggregates.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
+        steps=aggregates.steps.where(overlapping(spans)).select(*KEYED).localCheckpoint(),
         blocks=at.selectExpr(*PARTITION, blocks).distinct().localCheckpoint(),
         beside_markers=True,
     )
 
 
-def _of_blocks(frames: Dataframes, folded: Aggregates, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _of_blocks(frames: Dataframes, aggregated: Aggregates, blocks: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The steps (KEYED) with copies or inputs of some blocks, and the blocks of the inputs' own places."""
-    copies = folded.blocks.copies(Named(By.SOURCE, sought(By.SOURCE, blocks))).where("output is not null")
+    copies = aggregated.blocks.copies(Named(By.SOURCE, sought(By.SOURCE, blocks))).where("output is not null")
     own = input_blocks(frames, blocks).localCheckpoint()
     lowest = f"shiftleft(block, {BLOCK_BITS})"
     spans = own.selectExpr(*PARTITION, f"{lowest} as lowest", f"{lowest} + {BLOCK_MAX} as highest")
-    return copies.select(*KEYED).unionByName(folded.steps.where(overlapping(spans)).select(*KEYED)), own
+    return copies.select(*KEYED).unionByName(aggregated.steps.where(overlapping(spans)).select(*KEYED)), own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregates:
-    """All evidence folded: steps of the log, what was copied, and stretches of the log's writers.
+    """All evidence aggregated: steps of the log, what was copied, and stretches of the log's writers.
 
     `operations` is what the log and the captures count for operations, packed.
     """
@@ -103,24 +111,26 @@ class Aggregates:
     buckets: int
 
 
-def aggregates(evidence: Evidence) -> Aggregates:
+def aggregates(evidence: FingerprintInputs) -> Aggregates:
     """One look at every row of the evidence."""
     buckets = evidence.buckets
-    work = partial(aggregate.fold_log, claimed=evidence.claimed, buckets=buckets)
+    work = partial(aggregate.aggregate_log, claimed=evidence.claimed, buckets=buckets)
 
-    def folded(name: str, of: str) -> DataFrame:
+    def aggregated_capture(name: str, of: str) -> DataFrame:
         wanted = evidence.copying.inputs if of == "given" else ()
-        each = partial(aggregate.fold_given, of=of, buckets=buckets, inputs=wanted)
+        each = partial(aggregate.aggregate_capture, of=of, buckets=buckets, inputs=wanted)
         return evidence.scanned(name, aggregate.GIVEN, each, KINDS).localCheckpoint()
 
     with side_by_side(evidence.spark) as others:
-        folding = [others.submit(folded, *each) for each in (("uncommitted", "read"), ("committed", "given"))]
-        looked = around(evidence.scanned("log", aggregate.LOGGED, work, KINDS), buckets)
+        running = [
+            others.submit(aggregated_capture, *each) for each in (("uncommitted", "read"), ("committed", "given"))
+        ]
+        looked = chain_fragments(evidence.scanned("log", aggregate.LOGGED, work, KINDS), buckets)
         stretches = others.submit(looked.stretches.localCheckpoint)
-        given = [one.result() for one in folding]
-        copied = looked.blocks.unionByName(of_kind(given[1], Kind.BLOCKS))
+        given = [one.result() for one in running]
+        copied = looked.blocks.unionByName(of_kind(given[1], PackKind.BLOCKS))
         blocks = Blocks(copied.coalesce(few(buckets)).localCheckpoint(), few(buckets))
-    parts = [looked.operations, *(of_kind(frame, Kind.OPERATIONS) for frame in given)]
+    parts = [looked.operations, *(of_kind(frame, PackKind.OPERATIONS) for frame in given)]
     return Aggregates(
         steps=looked.steps,
         blocks=blocks,
@@ -130,16 +140,16 @@ def aggregates(evidence: Evidence) -> Aggregates:
     )
 
 
-def suspects(folded: Aggregates, known: DataFrame, answered: DataFrame) -> DataFrame:
+def suspects(aggregated: Aggregates, known: DataFrame, answered: DataFrame) -> DataFrame:
     """The operations (OPERATION) of which anything does not agree.
 
     `known` is `checks.operations` of the frames, `answered` what was acknowledged, packed (`of_acks`), at least of all
     plain operations.
     """
     kind = from_arrow_schema(PACKED)
-    told = known.select(*TOLD).mapInArrow(partial(of_history, buckets=folded.buckets), kind)
-    every = folded.operations.unionByName(told).unionByName(answered)
-    return every.repartition(folded.buckets, "bucket").mapInArrow(suspicious, from_arrow_schema(SUSPECTS))
+    told = known.select(*TOLD).mapInArrow(partial(of_history, buckets=aggregated.buckets), kind)
+    every = aggregated.operations.unionByName(told).unionByName(answered)
+    return every.repartition(aggregated.buckets, "bucket").mapInArrow(suspicious, from_arrow_schema(SUSPECTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,17 +164,17 @@ class _Looked:
     numbers: DataFrame
 
 
-def _looked(evidence: Evidence, folded: Aggregates) -> _Looked:
+def _looked(evidence: FingerprintInputs, aggregated: Aggregates) -> _Looked:
     with side_by_side(evidence.spark) as others:
-        blocks = others.submit(folded.blocks.doubtful(evidence.copying).localCheckpoint)
-        out = out_of_order(folded.stretches).localCheckpoint()
+        blocks = others.submit(aggregated.blocks.suspect_blocks(evidence.copying).localCheckpoint)
+        out = out_of_order(aggregated.stretches).localCheckpoint()
         rows = None if out.isEmpty() else sent(evidence, out)
-        numbers = doubtful(folded.steps, None if rows is None else disordered(rows)).localCheckpoint()
+        numbers = suspect_fragments(aggregated.steps, None if rows is None else disordered(rows)).localCheckpoint()
         return _Looked(blocks=blocks.result(), sent=rows, numbers=numbers)
 
 
 def derive(
-    evidence: Evidence, *, share_max: float = SHARE_MAX, prepared: Callable[[], None] = lambda: None
+    evidence: FingerprintInputs, *, share_max: float = SHARE_MAX, prepared: Callable[[], None] = lambda: None
 ) -> Suspects | None:
     """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations.
 
@@ -174,34 +184,36 @@ def derive(
     with side_by_side(evidence.spark) as others:
         knowing = others.submit(operations(frames).localCheckpoint)
         prepared()
-        folded = aggregates(evidence)
-        looking = others.submit(_looked, evidence, folded)
+        aggregated = aggregates(evidence)
+        looking = others.submit(_looked, evidence, aggregated)
         known = knowing.result()
         # Whatever the history counts: it need not say how many records an append has.
-        answered = evidence.answers.scanned(sorted(evidence.plain), partial(of_acks, buckets=folded.buckets), PACKED)
-        suspect = suspects(folded, known, answered).distinct().localCheckpoint()
+        answered = evidence.answers.scanned(
+            sorted(evidence.plain), partial(of_acks, buckets=aggregated.buckets), PACKED
+        )
+        suspect = suspects(aggregated, known, answered).distinct().localCheckpoint()
         looked = looking.result()
     if max(each.count() for each in (suspect, looked.blocks, looked.numbers)) > SOUGHT_MAX:
         return None
-    keys, own = _of_blocks(frames, folded, looked.blocks)
-    every = keys.unionByName(folded.steps.raising).unionByName(looked.numbers)
+    keys, own = _of_blocks(frames, aggregated, looked.blocks)
+    every = keys.unionByName(aggregated.steps.raising).unionByName(looked.numbers)
     wanted = Sought(operations=suspect, steps=every.dropDuplicates(["key"]).localCheckpoint(), blocks=own)
-    these = reached(folded.steps, wanted)
+    these = reached(aggregated.steps, wanted)
     (read,) = these.agg(F.expr("coalesce(sum(n), 0L) as n")).toArrow().to_pylist()
-    if read["n"] > folded.steps.rows * share_max:
+    if read["n"] > aggregated.steps.rows * share_max:
         return None
-    found = narrowed(evidence, folded.steps, wanted, these)
+    found = narrowed(evidence, aggregated.steps, wanted, these)
     return Suspects(
-        facts=_facts(evidence, known, found, folded.steps, looked),
+        facts=_facts(evidence, known, found, aggregated.steps, looked),
         read=read["n"],
-        held=folded.steps.rows,
+        held=aggregated.steps.rows,
         evidence=evidence,
         operations=known,
-        aggregates=folded,
+        aggregates=aggregated,
     )
 
 
-def _facts(evidence: Evidence, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> Facts:
+def _facts(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> Facts:
     with side_by_side(evidence.spark) as others:
         held = others.submit(_held, evidence, known, found, looked.blocks)
         numbers = None if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
@@ -222,23 +234,23 @@ def _met(found: Narrowed, known: DataFrame) -> DataFrame:
     return known.join(F.broadcast(every), list(OPERATION), "left_semi").localCheckpoint()
 
 
-def _held(evidence: Evidence, known: DataFrame, found: Narrowed, blocks: DataFrame) -> Facts:
+def _held(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, blocks: DataFrame) -> Facts:
     """Places and records of what was sought; the places of copies and of their inputs."""
     frames = evidence.frames
-    doubtful = F.broadcast(found.sought.operations)
+    suspect = F.broadcast(found.sought.operations)
     theirs = replace(
         frames,
-        operations=frames.operations.join(doubtful, list(OPERATION), "left_semi"),
-        acks=evidence.answers.of(doubtful).join(doubtful, list(OPERATION), "left_semi"),
+        operations=frames.operations.join(suspect, list(OPERATION), "left_semi"),
+        acks=evidence.answers.of(suspect).join(suspect, list(OPERATION), "left_semi"),
     )
     # Of all operations that there are, which are many: compiled.
     met = _met(found, known)
     with interpreted(known.sparkSession, found.rows):
         held = places(found.frames, met).localCheckpoint()
-        whole = held.join(doubtful.withColumn("is_doubtful", F.lit(True)), list(OPERATION), "left").where(
-            "is_doubtful or not genuine or control is not null or process is null or operation is null"
+        whole = held.join(suspect.withColumn("is_suspect", F.lit(True)), list(OPERATION), "left").where(
+            "is_suspect or not genuine or control is not null or process is null or operation is null"
         )
-        by_place = whole.drop("is_doubtful").localCheckpoint()
+        by_place = whole.drop("is_suspect").localCheckpoint()
         return Facts(
             frames=frames,
             places=by_place,

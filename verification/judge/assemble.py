@@ -13,7 +13,7 @@ from verification.coverage.coverage import coverage
 from verification.evidence import transaction_log_rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.judge import finding_files
-from verification.judge.decision import Judged, decide
+from verification.judge.decision import VerdictInputs, decide
 from verification.judge.witness import witness
 from verification.known_bugs import signatures
 from verification.spark.errors import in_a_line
@@ -37,24 +37,24 @@ def tried(what: str, ask: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[
         return None, (f"{what}: {in_a_line(error)}",)
 
 
-def _known(evidence: RunEvidence, folded: Attributed) -> Mapping[Anomaly, str | None]:
+def _known(evidence: RunEvidence, attributed: Attributed) -> Mapping[Anomaly, str | None]:
     """The known bug of each finding that has one; of evidence elsewhere a job may be needed to tell."""
-    return {anomaly: signatures.recognise(evidence, found) for anomaly, found in folded.primary.items()}
+    return {anomaly: signatures.recognise(evidence, found) for anomaly, found in attributed.primary.items()}
 
 
 def _findings(
-    evidence: RunEvidence, folded: Attributed, around: Around, known: Mapping[Anomaly, str | None]
+    evidence: RunEvidence, attributed: Attributed, around: Around, known: Mapping[Anomaly, str | None]
 ) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             anomaly=str(anomaly),
             count=len(violations),
             examples=tuple(finding_files.named(evidence, each) for each in chosen(violations)),
-            consequences=len(folded.consequences.get(anomaly, ())),
+            consequences=len(attributed.consequences.get(anomaly, ())),
             known_bug=known.get(anomaly),
             witness=witness(evidence, chosen(violations)[0], around.get((evidence.run, str(anomaly)), ())),
         )
-        for anomaly, violations in folded.primary.items()
+        for anomaly, violations in attributed.primary.items()
     )
 
 
@@ -69,14 +69,16 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     return tuple(counted)
 
 
-def conclude(evidence: RunEvidence, folded: Attributed, around: Around, crashed: tuple[str, ...]) -> ScenarioVerdict:
+def conclude(
+    evidence: RunEvidence, attributed: Attributed, around: Around, crashed: tuple[str, ...]
+) -> ScenarioVerdict:
     """The verdict on a run, given what was found in it and what broke until then."""
     covered, uncounted = tried("coverage could not be counted", lambda: coverage(evidence))
-    known, unknown = tried("known bugs could not be looked for", lambda: _known(evidence, folded))
+    known, unknown = tried("known bugs could not be looked for", lambda: _known(evidence, attributed))
     return decide(
-        Judged(
+        VerdictInputs(
             experiment=evidence.experiment,
-            findings=_findings(evidence, folded, around, known or {}),
+            findings=_findings(evidence, attributed, around, known or {}),
             coverage=covered or (),
             crashed=(*crashed, *uncounted, *unknown),
             counts=_counts(evidence),

@@ -32,7 +32,7 @@ ALTERNATIVE = "|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class VerdictInputs:
     """Everything that decides a verdict.
 
     `log_unjudged` is why the transaction log was not judged; empty when it was, None when nobody used transactions.
@@ -59,7 +59,7 @@ def _found(findings: tuple[Finding, ...]) -> str:
     )
 
 
-def outcome(judged: Judged) -> tuple[Verdict, str]:
+def outcome(judged: VerdictInputs) -> tuple[Verdict, str]:
     """The verdict on a subject's run, with its reason in one sentence."""
     if judged.findings:
         return Verdict.FAIL, f"found {_found(judged.findings)}"
@@ -69,7 +69,7 @@ def outcome(judged: Judged) -> tuple[Verdict, str]:
     return verdict, reason or "nothing was found and every coverage floor was reached"
 
 
-def _control(judged: Judged) -> ScenarioVerdict:
+def _control(judged: VerdictInputs) -> ScenarioVerdict:
     experiment = judged.experiment
     expected = ", ".join(experiment.control_expects)
     right = not judged.crashed and convicted(experiment.control_expects, [each.anomaly for each in judged.findings])
@@ -102,7 +102,7 @@ def _applies(requirement: Requirement, experiment: Experiment) -> bool:
 
 
 def _requirement(
-    name: str, rows: dict[str, Requirement], judged: Judged, overall: tuple[Verdict, str]
+    name: str, rows: dict[str, Requirement], judged: VerdictInputs, overall: tuple[Verdict, str]
 ) -> RequirementVerdict:
     requirement = rows.get(name)
     if requirement is None:
@@ -117,7 +117,9 @@ def _requirement(
         return RequirementVerdict(id=name, verdict=Verdict.INCONCLUSIVE, reason=f"not judged: {judged.log_unjudged}")
     verdict, reason = overall
     if verdict is Verdict.FAIL:
-        rest = Judged(experiment=judged.experiment, findings=(), coverage=judged.coverage, crashed=judged.crashed)
+        rest = VerdictInputs(
+            experiment=judged.experiment, findings=(), coverage=judged.coverage, crashed=judged.crashed
+        )
         verdict, reason = outcome(rest)
         reason = f"{reason}; what was found is not what this forbids" if verdict is Verdict.PASS else reason
     return RequirementVerdict(id=name, verdict=verdict, reason=reason)
@@ -137,7 +139,7 @@ def attributed(anomaly: str, rows: dict[str, Requirement], experiment: Experimen
     return forbidding[0].id if forbidding else None
 
 
-def decide(judged: Judged) -> ScenarioVerdict:
+def decide(judged: VerdictInputs) -> ScenarioVerdict:
     """The verdict on one run. Any anomaly counts: one that no claimed requirement forbids is attributed to another."""
     experiment = judged.experiment
     if experiment.is_control:

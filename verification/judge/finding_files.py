@@ -66,7 +66,7 @@ def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
 
 
 def surroundings(
-    spark: SparkSession, places: DataFrame, folded: Mapping[str, Attributed]
+    spark: SparkSession, places: DataFrame, attributed: Mapping[str, Attributed]
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The places around the examples of every finding, by (run, anomaly); one job for all runs.
 
@@ -75,9 +75,9 @@ def surroundings(
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    if not any(found.primary for found in folded.values()):
+    if not any(found.primary for found in attributed.values()):
         return {}
-    example = F.broadcast(wanted(spark, folded))
+    example = F.broadcast(wanted(spark, attributed))
     shown = places.select("run", "topic_index", "partition", "offset", *_SHOWN)
     beside = shown.join(example.drop("process", "operation"), ["run", "topic_index", "partition"])
     same = shown.join(
@@ -131,13 +131,15 @@ def _row(evidence: RunEvidence, violation: RawViolation, under: Anomaly | None) 
     return {**{name: getattr(shown, name) for name in names}, "folded_under": None if under is None else str(under)}
 
 
-def write(evidence: RunEvidence, folded: Attributed, records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> None:
+def write(
+    evidence: RunEvidence, attributed: Attributed, records: Mapping[tuple[str, str], list[dict[str, Any]]]
+) -> None:
     """Write `findings/` of one run anew; nothing is written for a run without findings."""
     root = evidence.directory.findings
     if root.exists():
         shutil.rmtree(root)
     for anomaly in Anomaly:
-        own, explained = folded.primary.get(anomaly, ()), folded.consequences.get(anomaly, ())
+        own, explained = attributed.primary.get(anomaly, ()), attributed.consequences.get(anomaly, ())
         if not own:
             continue
         folder = root / str(anomaly)

@@ -26,7 +26,7 @@ from verification.evidence.run_evidence import RunEvidence, check_distinct, read
 from verification.fingerprints.strategy import Strategy, fits
 from verification.judge import finding_files
 from verification.judge.assemble import CAPTURES, Around, conclude, tried
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.judge.quick_pass import in_order
 from verification.judge.run_checks import collect
 from verification.spark.codegen import interpreted
@@ -65,46 +65,46 @@ class Checked:
     rows: int | None = field(default=None, compare=False)
 
 
-def _doubtful(
+def _suspects(
     spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes, prepared: Callable[[], None]
 ) -> Suspects | None:
     """What fingerprints leave in doubt; None when that is too much, and when they break: then everything is looked at."""
-    from verification.fingerprints.inputs import evidence_of
+    from verification.fingerprints.inputs import fingerprint_inputs
     from verification.fingerprints.suspect_facts import derive
 
     try:
-        doubts = derive(evidence_of(spark, runs, frames), prepared=prepared)
+        suspects = derive(fingerprint_inputs(spark, runs, frames), prepared=prepared)
     except Exception:
         LOG.exception("the fingerprints crashed; looking at every record")
         return None
-    if doubts is not None:
-        LOG.debug("looked at %d of %d rows of the log", doubts.read, doubts.held)
-    return doubts
+    if suspects is not None:
+        LOG.debug("looked at %d of %d rows of the log", suspects.read, suspects.held)
+    return suspects
 
 
-def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], folded: bool) -> tuple[Facts, Places]:
+def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], fingerprints: bool) -> tuple[Facts, Places]:
     """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
     from verification.checks.facts import derive
     from verification.fingerprints.warm_up import prepare
     from verification.spark.dataframes import BULK, acks, load
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="workers") as pool:
-        preparing = pool.submit(prepare, spark) if folded else None
-        frames = load(spark, runs, bulk=BULK - {"acks"} if folded else BULK)
-        doubts = _doubtful(spark, runs, frames, preparing.result) if preparing is not None else None
-    if doubts is not None:
-        return doubts.facts, partial(doubts.around, spark)
-    facts = derive(replace(frames, acks=acks(spark, runs)) if folded else frames)
+        preparing = pool.submit(prepare, spark) if fingerprints else None
+        frames = load(spark, runs, bulk=BULK - {"acks"} if fingerprints else BULK)
+        suspects = _suspects(spark, runs, frames, preparing.result) if preparing is not None else None
+    if suspects is not None:
+        return suspects.facts, partial(suspects.around, spark)
+    facts = derive(replace(frames, acks=acks(spark, runs)) if fingerprints else frames)
     return facts, lambda _: facts.places
 
 
-def check(spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool = False) -> Checked:
+def check(spark: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: bool = False) -> Checked:
     """Run every check that the runs' experiments can show, in one job; when that crashes, one by one."""
     from verification.checks import CHECKS
 
     checks = [each for each in CHECKS if any(each.applies(run.experiment) for run in runs)]
     try:
-        facts, places = _looked_at(spark, runs, folded)
+        facts, places = _looked_at(spark, runs, fingerprints)
     except Exception as error:  # noqa: BLE001 - whatever broke, it is not the subject
         reason = f"the evidence could not be loaded: {in_a_line(error)}"
         return Checked(violations={}, loaded=False, crashed=(reason,))
@@ -159,17 +159,17 @@ def _around(spark: SparkSession, checked: Checked, found: Mapping[str, Attribute
 
 
 def _judge_together(
-    spark: SparkSession, runs: Sequence[RunEvidence], *, folded: bool
+    spark: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: bool
 ) -> Iterable[tuple[str, ScenarioVerdict]]:
-    checked = check(spark, runs, folded=folded)
+    checked = check(spark, runs, fingerprints=fingerprints)
     if not checked.loaded and len(runs) > 1:
         # One file that cannot be read says nothing about the other runs: halves find out whose it is.
         middle = len(runs) // 2
-        yield from _judge_together(spark, runs[:middle], folded=folded)
-        yield from _judge_together(spark, runs[middle:], folded=folded)
+        yield from _judge_together(spark, runs[:middle], fingerprints=fingerprints)
+        yield from _judge_together(spark, runs[middle:], fingerprints=fingerprints)
         return
     walked = {run.run: _walk(run, checked) for run in runs}
-    found = {run: fold(violations) for run, (violations, _) in walked.items()}
+    found = {run: attribute(violations) for run, (violations, _) in walked.items()}
     around, unseen = tried("no records could be shown", lambda: _around(spark, checked, found))
     for run in runs:
         finding_files.write(run, found[run.run], around or {})
@@ -177,9 +177,9 @@ def _judge_together(
         yield run.run, conclude(run, found[run.run], around or {}, (*walked[run.run][1], *lacking))
 
 
-def _acquitted(run: RunEvidence) -> tuple[str, ScenarioVerdict]:
+def _passed(run: RunEvidence) -> tuple[str, ScenarioVerdict]:
     """The verdict on a run in which nothing was found."""
-    nothing = fold(())
+    nothing = attribute(())
     finding_files.write(run, nothing, {})
     return run.run, conclude(run, nothing, {}, ())
 
@@ -200,19 +200,19 @@ def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
 
 
 def _judgements(
-    spark: SparkSession, runs: Sequence[RunEvidence], way: Strategy
+    spark: SparkSession, runs: Sequence[RunEvidence], strategy: Strategy
 ) -> Iterator[tuple[list[RunEvidence], Iterable[tuple[str, ScenarioVerdict]]]]:
     """The runs of each job, and their verdicts: what is in order, then the others, then what goes by fingerprints first."""
-    folded = [run for run in runs if fits(run, way)]
-    names = {run.run for run in folded}
+    large = [run for run in runs if fits(run, strategy)]
+    names = {run.run for run in large}
     small = [run for run in runs if run.run not in names]
-    quiet = in_order(spark, small) if way is Strategy.BY_SIZE else frozenset[str]()
+    quiet = in_order(spark, small) if strategy is Strategy.BY_SIZE else frozenset[str]()
     if quiet:
-        yield [run for run in small if run.run in quiet], map(_acquitted, (run for run in small if run.run in quiet))
+        yield [run for run in small if run.run in quiet], map(_passed, (run for run in small if run.run in quiet))
     for some in _batches(run for run in small if run.run not in quiet):
-        yield some, _judge_together(spark, some, folded=False)
-    for some in _batches(folded):
-        yield some, _judge_together(spark, some, folded=True)
+        yield some, _judge_together(spark, some, fingerprints=False)
+    for some in _batches(large):
+        yield some, _judge_together(spark, some, fingerprints=True)
 
 
 def _captured(spark: SparkSession, directory: RunDirectory) -> CaptureReader | None:
@@ -228,7 +228,7 @@ def judge(
     spark: SparkSession,
     directories: Iterable[RunDirectory],
     *,
-    way: Strategy = Strategy.BY_SIZE,
+    strategy: Strategy = Strategy.BY_SIZE,
     ahead: Mapping[Path, RunEvidence] | None = None,
     tell: Callable[[ScenarioVerdict], None] = lambda _: None,
 ) -> list[ScenarioVerdict]:
@@ -236,7 +236,7 @@ def judge(
 
     Those in which everything agrees are acquitted together (`acquitting`). The others are judged in one job, or in several
     where there is more than `ROWS_TOGETHER` of it. Large runs are judged in jobs of their own, by fingerprints first
-    (`verification.fingerprints`); `way` says so of all or of none, for comparison.
+    (`verification.fingerprints`); `strategy` says so of all or of none, for comparison.
     `ahead` is the evidence of those that were read already, by their roots. `tell` is given every verdict once it is
     written.
 
@@ -260,7 +260,7 @@ def judge(
             fit[evidence.run] = number, evidence
         except UnfitEvidenceError as error:
             ended(number, _unfit(directory, error))
-    for runs, judging in _judgements(spark, [evidence for _, evidence in fit.values()], way):
+    for runs, judging in _judgements(spark, [evidence for _, evidence in fit.values()], strategy):
         judged = dict(judging)
         # The runs were judged together: each is charged its share.
         now = time.monotonic()

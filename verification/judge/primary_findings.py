@@ -169,7 +169,7 @@ def _sequence(violation: RawViolation, renumbered: dict[Numbering, Anomaly]) -> 
     return min(under, key=severity, default=None)
 
 
-def fold(violations: Iterable[RawViolation]) -> Attributed:
+def attribute(violations: Iterable[RawViolation]) -> Attributed:
     """Divide the violations of one run into findings of their own and consequences."""
     every = tuple(violations)
     context = _Context(every)

@@ -39,7 +39,7 @@ def _found_beside(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset
 
 
 def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
-    from verification.fingerprints.in_memory import agreeing, case_of
+    from verification.fingerprints.in_memory import agreeing, small_run
     from verification.fingerprints.inputs import files
     from verification.fingerprints.warm_up import prepare
 
@@ -51,7 +51,7 @@ def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
     with side_by_side(spark) as others:
         preparing = others.submit(prepare, spark)
         beside = others.submit(_found_beside, spark, held)
-        cases = [case_of(run, small_rows(run), captures[run.run]) for run in held]
+        cases = [small_run(run, small_rows(run), captures[run.run]) for run in held]
         preparing.result()
         return agreeing(spark, cases) - beside.result()
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 
 from verification.evidence.row_types import Rows
 from verification.reference import reads, sequences, stability, transaction_log, writes
-from verification.reference.run_index import Case
+from verification.reference.run_index import RunIndex
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
 #: Every definition; those that need a log ask for it themselves.
-JUDGES: tuple[Callable[[Case], Iterable[RawViolation]], ...] = (
+JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     writes.lost,
     writes.torn,
     writes.hidden,
@@ -53,8 +53,8 @@ WITHOUT_LOG = (
 
 def judge_rows(rows: Rows) -> list[RawViolation]:
     """Every violation of one run, unfolded, in a fixed order."""
-    case = Case(rows)
-    found = [violation for find in (JUDGES if case.has_log else WITHOUT_LOG) for violation in find(case)]
+    index = RunIndex(rows)
+    found = [violation for find in (JUDGES if index.has_log else WITHOUT_LOG) for violation in find(index)]
     order = list(Anomaly)
     return sorted(found, key=lambda each: (order.index(each.anomaly), repr(each)))
 

@@ -41,7 +41,7 @@ class Spot:
         return [*self.committed, *self.uncommitted, *self.observed]
 
 
-class Case:
+class RunIndex:
     """One run's evidence, indexed."""
 
     def __init__(self, rows: Rows) -> None:

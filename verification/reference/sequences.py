@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from verification.evidence.row_types import Row
-from verification.reference.run_index import Case, violation
+from verification.reference.run_index import RunIndex, violation
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
@@ -50,17 +50,17 @@ def _after(known: _Known | None, row: Row, whole: bool) -> _Known | None:
     return known if epoch == known.epoch else _Known(epoch=epoch, last=None, unsure=False)
 
 
-def broken(case: Case) -> Iterator[RawViolation]:
+def broken(index: RunIndex) -> Iterator[RawViolation]:
     """broken-sequence."""
-    if case.run.get("forgetful"):
+    if index.run.get("forgetful"):
         return
     known: dict[tuple[int, int, int], _Known | None] = defaultdict(lambda: None)
-    for place, spot in sorted(case.spots.items()):
+    for place, spot in sorted(index.spots.items()):
         row = spot.row
         if row is None or row["producer_id"] < 0 or row.get("control") not in (None, "commit", "abort"):
             continue
         producer = (*place[:2], row["producer_id"])
-        end = case.ends.get(place[:2])
+        end = index.ends.get(place[:2])
         due = _next(known[producer], row["producer_epoch"]) if row.get("control") is None else None
         if due is not None and row["sequence"] is not None and 0 <= row["sequence"] != due:
             yield violation(Anomaly.BROKEN_SEQUENCE, row, place)

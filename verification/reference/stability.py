@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from verification.evidence.row_types import Row
-from verification.reference.run_index import Case, violation
+from verification.reference.run_index import RunIndex, violation
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import OperationKey, Partition, Place, RawViolation
 
 RUNNING = {"Ongoing", "PrepareCommit", "PrepareAbort"}
 
 
-def _superseded(case: Case, operation: Row) -> bool:
+def _superseded(index: RunIndex, operation: Row) -> bool:
     if operation["transactional_id"] is None or operation["decided_ns"] is None:
         return False
     inits = [
         row
-        for row in case.operations.values()
+        for row in index.operations.values()
         if row["action"] == "init"
         and row["outcome"] == "ok"
         and row["transactional_id"] == operation["transactional_id"]
@@ -29,15 +29,15 @@ def _superseded(case: Case, operation: Row) -> bool:
     return last is not None and last["process"] != operation["process"]
 
 
-def zombie(case: Case) -> Iterator[RawViolation]:
+def zombie(index: RunIndex) -> Iterator[RawViolation]:
     """zombie-write, by time and by epoch."""
     first: dict[OperationKey, tuple[Place, Row]] = {}
-    for place, spot, row in case.records():
+    for place, spot, row in index.records():
         if spot.outcome != "commit":
             continue
-        operation = case.operation(row)
-        late = operation is not None and _superseded(case, operation)
-        late = late and (case.has_log or case.told(row) == "committed")
+        operation = index.operation(row)
+        late = operation is not None and _superseded(index, operation)
+        late = late and (index.has_log or index.told(row) == "committed")
         epoch = spot.row["producer_epoch"] if spot.row is not None else None
         stale = spot.epoch_before is not None and epoch is not None and epoch < spot.epoch_before
         key = (row["process"], row["operation"])
@@ -47,35 +47,35 @@ def zombie(case: Case) -> Iterator[RawViolation]:
         yield violation(Anomaly.ZOMBIE_WRITE, row, place)
 
 
-def _open_by_producer(case: Case) -> dict[tuple[int, int, int], list[tuple[int, Row | None]]]:
-    running = {row["producer_id"] for row in case.rows["coordinator_states"] if row["state"] in RUNNING}
+def _open_by_producer(index: RunIndex) -> dict[tuple[int, int, int], list[tuple[int, Row | None]]]:
+    running = {row["producer_id"] for row in index.rows["coordinator_states"] if row["state"] in RUNNING}
     opened: dict[tuple[int, int, int], list[tuple[int, Row | None]]] = defaultdict(list)
-    for place, spot in case.spots.items():
+    for place, spot in index.spots.items():
         if spot.outcome == "open" and spot.row is not None and spot.row["producer_id"] not in running:
             opened[(*place[:2], spot.row["producer_id"])].append((place[2], spot.row if spot.row["valid"] else None))
-    for row in case.rows["open_producers"]:
+    for row in index.rows["open_producers"]:
         if row["producer_id"] not in running:
             opened[(row["topic_index"], row["partition"], row["producer_id"])].append((row["offset"], None))
     return opened
 
 
-def hung(case: Case) -> Iterator[RawViolation]:
+def hung(index: RunIndex) -> Iterator[RawViolation]:
     """hung-transaction: open at nobody, or adopted by the next transaction."""
-    for (topic_index, partition, _), entries in _open_by_producer(case).items():
+    for (topic_index, partition, _), entries in _open_by_producer(index).items():
         first = min((entry for entry in entries if entry[1] is not None), key=lambda entry: entry[0], default=None)
         place = (topic_index, partition, min(offset for offset, _ in entries))
         yield violation(Anomaly.HUNG_TRANSACTION, None if first is None else first[1], place)
-    for place, spot, row in case.records():
+    for place, spot, row in index.records():
         if spot.adopted and spot.outcome != "open":
             yield violation(Anomaly.HUNG_TRANSACTION, row, place)
 
 
-def stuck(case: Case) -> Iterator[RawViolation]:
+def stuck(index: RunIndex) -> Iterator[RawViolation]:
     """stuck-lso."""
-    hung = {key[:2] for key in _open_by_producer(case)}
-    settled = [row for row in case.rows["settled"] if row["before_fencing"]]
+    hung = {key[:2] for key in _open_by_producer(index)}
+    settled = [row for row in index.rows["settled"] if row["before_fencing"]]
     lowest: dict[Partition, int] = {}
-    for row in [*settled, *case.rows["ends"]]:
+    for row in [*settled, *index.rows["ends"]]:
         partition = (row["topic_index"], row["partition"])
         if row["last_stable_offset"] < row["high_watermark"] and partition not in hung:
             lowest[partition] = min(row["last_stable_offset"], lowest.get(partition, row["last_stable_offset"]))
@@ -83,16 +83,16 @@ def stuck(case: Case) -> Iterator[RawViolation]:
         yield violation(Anomaly.STUCK_LSO, None, (*partition, offset))
 
 
-def copied(case: Case) -> Iterator[RawViolation]:
+def copied(index: RunIndex) -> Iterator[RawViolation]:
     """offset-without-output and output-without-offset."""
-    fan_out = case.run["fan_out"]
+    fan_out = index.run["fan_out"]
     if fan_out is None:
         return
-    offsets = {(row["topic_index"], row["partition"]): max(0, row["offset"]) for row in case.rows["group_offsets"]}
+    offsets = {(row["topic_index"], row["partition"]): max(0, row["offset"]) for row in index.rows["group_offsets"]}
     by_partition = {partition: offset for (_, partition), offset in offsets.items()}
     kept: dict[tuple[int, int], set[int]] = defaultdict(set)
     written: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for place, spot, row in case.records():
+    for place, spot, row in index.records():
         if row["source_offset"] == -1 or spot.outcome not in ("commit", "open"):
             continue
         source = (row["source_partition"], row["source_offset"])
@@ -101,19 +101,19 @@ def copied(case: Case) -> Iterator[RawViolation]:
             kept[source].add(row["intended_topic_index"])
             if source[1] >= by_partition.get(source[0], 0):
                 yield violation(Anomaly.OUTPUT_WITHOUT_OFFSET, row, place)
-    for place, spot in case.spots.items():
+    for place, spot in index.spots.items():
         covered = place[:2] in offsets and place[2] < offsets[place[:2]]
         if spot.outcome == "commit" and spot.committed and covered and len(kept[place[1:]]) < fan_out:
             cause = "lso" if len(written[place[1:]]) >= fan_out else None
-            yield violation(Anomaly.OFFSET_WITHOUT_OUTPUT, case.record(spot), place, cause=cause)
+            yield violation(Anomaly.OFFSET_WITHOUT_OUTPUT, index.record(spot), place, cause=cause)
 
 
-def stranded(case: Case) -> Iterator[RawViolation]:
+def stranded(index: RunIndex) -> Iterator[RawViolation]:
     """stranded-producer."""
-    if not case.run["survival_claimed"]:
+    if not index.run["survival_claimed"]:
         return
-    inits = [row for row in case.operations.values() if row["action"] == "init" and row["outcome"] == "ok"]
-    for (process, operation), row in case.operations.items():
+    inits = [row for row in index.operations.values() if row["action"] == "init" and row["outcome"] == "ok"]
+    for (process, operation), row in index.operations.items():
         if not row["fatal"] or row["transactional_id"] is None or row["completed_ns"] is None:
             continue
         later = [

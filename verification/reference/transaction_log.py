@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from verification.evidence.transaction_log_file import TransactionLog
-from verification.reference.run_index import Case
+from verification.reference.run_index import RunIndex
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
 from verification.vocabulary.violations import RawViolation
@@ -34,9 +34,9 @@ _EPOCH_LAST = (1 << 15) - 1
 _FAILED_MAX = 63
 
 
-def transitions(case: Case) -> Iterator[RawViolation]:
+def transitions(index: RunIndex) -> Iterator[RawViolation]:
     """illegal-transition."""
-    for row in case.rows.get("transaction_log", ()):
+    for row in index.rows.get("transaction_log", ()):
         log: TransactionLog = row["log"]
         keys = {(each.partition, each.transactional_id) for each in log.entries}
         for key in sorted(keys):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verification.evidence.row_types import Row
-from verification.reference.run_index import Case, RecordKey, violation, who
+from verification.reference.run_index import RecordKey, RunIndex, violation, who
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
@@ -23,49 +23,49 @@ class Transaction:
     any_open: bool = False
 
 
-def transaction(case: Case, key: OperationKey, operation: Row) -> Transaction:
+def transaction(index: RunIndex, key: OperationKey, operation: Row) -> Transaction:
     """What became of one transaction."""
-    mine = case.by_operation[key]
+    mine = index.by_operation[key]
     size = operation["records"] or max((row["count"] for _, _, row in mine), default=0)
     found = Transaction(size=size)
     for place, spot, row in mine:
         if spot.outcome == "commit" and spot.committed:
             found.visible.add(row["index"])
-        if spot.outcome in ("commit", "open") and case.above_lso(place):
+        if spot.outcome in ("commit", "open") and index.above_lso(place):
             found.waiting.add(row["index"])
         found.any_open |= spot.outcome == "open"
     return found
 
 
-def lost(case: Case) -> Iterator[RawViolation]:
+def lost(index: RunIndex) -> Iterator[RawViolation]:
     """lost-write."""
     promised: set[RecordKey] = set()
-    for key, operation in case.operations.items():
+    for key, operation in index.operations.items():
         if operation["told"] == "committed":
-            found = transaction(case, key, operation)
+            found = transaction(index, key, operation)
             if not (found.visible or found.any_open):
-                promised |= {(*key, index) for index in range(operation["records"])}
-    for ack in case.rows["acks"]:
-        operation_of = case.operation(ack)
+                promised |= {(*key, number) for number in range(operation["records"])}
+    for ack in index.rows["acks"]:
+        operation_of = index.operation(ack)
         if ack["outcome"] == "ok" and operation_of is not None and operation_of["plain"]:
             promised.add(who(ack))
-    present = {who(row) for _, spot, row in case.records() if spot.outcome == "commit"}
-    for process, operation_number, index in promised - present:
-        record = {"process": process, "operation": operation_number, "index": index}
-        yield violation(Anomaly.LOST_WRITE, record, case.acked.get((process, operation_number, index)))
+    present = {who(row) for _, spot, row in index.records() if spot.outcome == "commit"}
+    for process, operation_number, number in promised - present:
+        record = {"process": process, "operation": operation_number, "index": number}
+        yield violation(Anomaly.LOST_WRITE, record, index.acked.get((process, operation_number, number)))
 
 
-def torn(case: Case) -> Iterator[RawViolation]:
+def torn(index: RunIndex) -> Iterator[RawViolation]:
     """torn-transaction."""
-    for key, operation in case.operations.items():
+    for key, operation in index.operations.items():
         if operation["told"] not in ("committed", "unknown"):
             continue
-        found = transaction(case, key, operation)
+        found = transaction(index, key, operation)
         if not 0 < len(found.visible) < found.size:
             continue
-        expected = set(range(operation["records"])) | {row["index"] for _, _, row in case.by_operation[key]}
-        expected |= {row["index"] for row in case.rows["acks"] if (row["process"], row["operation"]) == key}
-        places = [case.acked.get((*key, index)) for index in expected - found.visible]
+        expected = set(range(operation["records"])) | {row["index"] for _, _, row in index.by_operation[key]}
+        expected |= {row["index"] for row in index.rows["acks"] if (row["process"], row["operation"]) == key}
+        places = [index.acked.get((*key, number)) for number in expected - found.visible]
         yield RawViolation(
             anomaly=Anomaly.TORN_TRANSACTION,
             process=key[0],
@@ -75,29 +75,29 @@ def torn(case: Case) -> Iterator[RawViolation]:
         )
 
 
-def hidden(case: Case) -> Iterator[RawViolation]:
+def hidden(index: RunIndex) -> Iterator[RawViolation]:
     """hidden-committed."""
-    for place, spot, row in case.records():
+    for place, spot, row in index.records():
         if spot.row is None or spot.outcome != "commit" or spot.committed:
             continue
-        operation = case.operation(row)
+        operation = index.operation(row)
         if operation is not None and operation["told"] is not None:
             key = (row["process"], row["operation"])
-            if transaction(case, key, operation).visible:
+            if transaction(index, key, operation).visible:
                 continue
-        cause = "lso" if case.above_lso(place) else None
+        cause = "lso" if index.above_lso(place) else None
         yield violation(Anomaly.HIDDEN_COMMITTED, row, place, cause=cause)
 
 
-def duplicate(case: Case) -> Iterator[RawViolation]:
+def duplicate(index: RunIndex) -> Iterator[RawViolation]:
     """duplicate, of written records and of copies."""
     groups: dict[tuple[Any, ...], list[tuple[Place, Row]]] = defaultdict(list)
-    for place, spot, row in case.records():
+    for place, spot, row in index.records():
         if spot.outcome != "commit":
             continue
-        if row["source_offset"] == -1 and case.operation(row) is not None:
+        if row["source_offset"] == -1 and index.operation(row) is not None:
             groups["written", *who(row)].append((place, row))
-        elif row["source_offset"] != -1 and case.run["fan_out"] is not None:
+        elif row["source_offset"] != -1 and index.run["fan_out"] is not None:
             source = (row["source_partition"], row["source_offset"], row["intended_topic_index"])
             groups["copied", *source].append((place, row))
     for copies in groups.values():
@@ -106,14 +106,14 @@ def duplicate(case: Case) -> Iterator[RawViolation]:
             yield violation(Anomaly.DUPLICATE, row, place)
 
 
-def reordered(case: Case) -> Iterator[RawViolation]:
+def reordered(index: RunIndex) -> Iterator[RawViolation]:
     """reordered-write."""
-    if not (case.has_log and case.run["order_claimed"]):
+    if not (index.has_log and index.run["order_claimed"]):
         return
     highest: dict[tuple[Any, ...], int] = {}
     seen: set[tuple[Any, ...]] = set()
-    for place, spot in sorted(case.spots.items()):
-        row = case.genuine(spot)
+    for place, spot in sorted(index.spots.items()):
+        row = index.genuine(spot)
         if spot.row is None or row is None or spot.outcome != "commit":
             continue
         if place[:2] != (row["intended_topic_index"], row["intended_partition"]):
@@ -126,14 +126,14 @@ def reordered(case: Case) -> Iterator[RawViolation]:
         highest[writer] = max(row["send_order"], highest.get(writer, -1))
 
 
-def phantom(case: Case) -> Iterator[RawViolation]:
+def phantom(index: RunIndex) -> Iterator[RawViolation]:
     """phantom-record."""
-    for place, spot in case.spots.items():
+    for place, spot in index.spots.items():
         row = spot.row
         if row is None or row.get("control") is not None:
             continue
-        operation = case.operation(row) if row["valid"] else None
-        wrong = not row["valid"] or row["identity_run"] != case.name or operation is None
+        operation = index.operation(row) if row["valid"] else None
+        wrong = not row["valid"] or row["identity_run"] != index.name or operation is None
         if not wrong and operation is not None:
             size = operation["records"] or row["count"]
             intended = (row["intended_topic_index"], row["intended_partition"])

@@ -26,8 +26,8 @@ from benchmarks.judge.generator.plan import (
     PROCESSES_MAX,
     TOPICS,
     WRITERS,
+    EvidencePlan,
     Fate,
-    Plan,
 )
 
 Column = NDArray[Any]
@@ -131,7 +131,7 @@ def spread(
     )
 
 
-def copies(random: np.random.Generator, plan: Plan, partition: Column, offset: Column) -> Rows:
+def copies(random: np.random.Generator, plan: EvidencePlan, partition: Column, offset: Column) -> Rows:
     """Copies of inputs, which stand in the order of their offsets, by the copiers of their partitions."""
     rank = _numbered(partition)
     slot, index = rank // plan.per_transaction, rank % plan.per_transaction
@@ -166,7 +166,7 @@ def left_open(slot: int) -> Rows:
     )
 
 
-def written(random: np.random.Generator, plan: Plan, slots: int) -> Rows:
+def written(random: np.random.Generator, plan: EvidencePlan, slots: int) -> Rows:
     """What writers, feeders and appenders write in so many slots."""
     clients = (
         (WRITERS, plan.per_transaction, OUTPUTS),

@@ -18,7 +18,7 @@ from verification.spark.capture import ROW_GROUP_ROWS
 Place = tuple[int, int]
 
 
-class Capture:
+class CaptureWriter:
     """The folder of a capture, which blocks are appended to."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.judge.findings import Found
+from benchmarks.judge.findings import FoundViolation
 from benchmarks.judge.generator import columns
 from benchmarks.judge.generator.block import (
     DATA,
@@ -32,9 +32,9 @@ from benchmarks.judge.generator.block import (
     taken,
     written,
 )
-from benchmarks.judge.generator.capture import Capture
+from benchmarks.judge.generator.capture import CaptureWriter
 from benchmarks.judge.generator.operations import initialised, operations
-from benchmarks.judge.generator.plan import COPIERS, INPUT, LEAVER, OUTPUTS, PARTITIONS, RUN, TOPICS, Plan
+from benchmarks.judge.generator.plan import COPIERS, INPUT, LEAVER, OUTPUTS, PARTITIONS, RUN, TOPICS, EvidencePlan
 from benchmarks.judge.generator.planting import LAG, LAGGING, CopyFault, Planting
 from benchmarks.judge.generator.plants import at
 from verification.evidence.columns import CAPTURED
@@ -60,7 +60,7 @@ class Made:
     """What was made: how many data records the log holds, and every violation that must be found."""
 
     records: int
-    planted: tuple[Found, ...]
+    planted: tuple[FoundViolation, ...]
 
 
 class Writing:
@@ -72,7 +72,7 @@ class Writing:
         self._directory = directory
         self._stack = stack
         self._entries = 0
-        self._captures = {name: Capture(directory.root / name, stack) for name in CAPTURED}
+        self._captures = {name: CaptureWriter(directory.root / name, stack) for name in CAPTURED}
         self._history = stack.enter_context(directory.history.open("w", encoding="utf-8"))
         self._history.write(header_line(run=RUN, wall_clock_anchor=STARTED, anchor_ns=0) + "\n")
         self._acks: dict[int, gzip.GzipFile] = {}
@@ -119,7 +119,7 @@ def acknowledgements(rows: Rows) -> Iterator[tuple[int, str]]:
         yield process, "".join(several)
 
 
-def experiment(plan: Plan) -> Experiment:
+def experiment(plan: EvidencePlan) -> Experiment:
     """What is claimed of the evidence: everything that it can show."""
     topics = tuple(
         Topic(name=name, partitions=PARTITIONS, replication=3, min_in_sync=2, role=role) for name, role in TOPICS
@@ -201,13 +201,13 @@ STUCK = (OUTPUTS[-1], PARTITIONS - 2)
 class Maker:
     """Makes block after block."""
 
-    def __init__(self, plan: Plan, writing: Writing) -> None:
+    def __init__(self, plan: EvidencePlan, writing: Writing) -> None:
         self.plan = plan
         self.writing = writing
         self.random = np.random.default_rng(plan.seed)
         self.carried = beginning(plan.numbers_from)
         self.copying = CopyFault(self.random, [])
-        self.planted: list[Found] = []
+        self.planted: list[FoundViolation] = []
         self.records = 0
 
     def block(self, slots: int, rounds: int) -> None:
@@ -237,7 +237,7 @@ class Maker:
         topic, partition = STUCK
         stands = int(self.carried.ends[STUCK]) - 1
         self.planted.append(
-            Found(str(Anomaly.STUCK_LSO), topic_index=topic, partition=partition, offset=stands),
+            FoundViolation(str(Anomaly.STUCK_LSO), topic_index=topic, partition=partition, offset=stands),
         )
         behind = np.flatnonzero((rows["process"] == COPIERS[LAGGING]) & (rows["control"] == DATA))
         behind = behind[np.argsort(rows["source_offset"][behind])][-LAG:]
@@ -257,11 +257,11 @@ class Maker:
         self.records += int(((rows["control"] == DATA) * rows["logged"]).sum())
 
 
-def make(directory: RunDirectory, plan: Plan) -> Made:
+def make(directory: RunDirectory, plan: EvidencePlan) -> Made:
     """Write the evidence of a plan into a directory that does not exist yet.
 
-    Memory is bounded by `Plan.block_records`, whatever the number of records. Equal plans make equal evidence. Raises
-    EvidenceSizeError before anything is written, and what writing raises.
+    `EvidencePlan.block_records` bounds the memory, for any number of records. Equal plans make equal evidence.
+    Raises EvidenceSizeError before anything is written, and OSError.
     """
     blocks = plan.blocks()
     with ExitStack() as stack:

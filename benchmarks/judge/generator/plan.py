@@ -50,7 +50,7 @@ class Fate(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class EvidencePlan:
     """What is made: about `records` data records, with `rounds` plants of each kind, the same for the same `seed`.
 
     Without any round everything is in order, the end included.

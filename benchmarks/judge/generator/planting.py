@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.judge.findings import Found
+from benchmarks.judge.findings import FoundViolation
 from benchmarks.judge.generator.block import DATA, LATE, Carried, Rows, joined, table, taken
 from benchmarks.judge.generator.plan import (
     APPENDERS,
@@ -57,7 +57,7 @@ from verification.vocabulary.anomalies import Anomaly
 LAGGING = 1
 #: By how many copies.
 LAG = 3
-Plant = Callable[[Victim], list[Found]]
+Plant = Callable[[Victim], list[FoundViolation]]
 #: What happens to pairs of transactions: plant, and how the first of the two ends.
 TO_WRITERS: tuple[tuple[Plant, Fate], ...] = (
     (lost_transaction, Fate.COMMITTED),
@@ -107,7 +107,7 @@ class Planting:
             added += [second, foreign]
         return joined(added)
 
-    def spoil(self, rows: Rows) -> list[Found]:
+    def spoil(self, rows: Rows) -> list[FoundViolation]:
         """Change the rows of the log; what must be found."""
         foreign = np.flatnonzero(rows["genuine"] == 0)
         found = [
@@ -135,7 +135,7 @@ class CopyFault:
     random: np.random.Generator
     twice: list[tuple[int, int]]
 
-    def spoil(self, carried: Carried, rows: Rows, rounds: int) -> list[Found]:
+    def spoil(self, carried: Carried, rows: Rows, rounds: int) -> list[FoundViolation]:
         """Take `rounds` of the inputs that are to be copied next away, and put as many in twice."""
         eligible = np.flatnonzero(carried.fed_partition != LAGGING)
         chosen = self.random.choice(eligible, size=2 * rounds, replace=False)
@@ -153,7 +153,7 @@ class CopyFault:
         carried.fed_offset = np.repeat(carried.fed_offset, times)
         return found
 
-    def found(self, rows: Rows) -> list[Found]:
+    def found(self, rows: Rows) -> list[FoundViolation]:
         """The second copies of what was put in twice, once they are laid out."""
         found = []
         for partition, offset in self.twice:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.judge.findings import Found
+from benchmarks.judge.findings import FoundViolation
 from benchmarks.judge.generator.block import ABORT, COMMIT, DATA, EPOCH, Column, Rows
 from benchmarks.judge.generator.plan import PARTITIONS
 from verification.vocabulary.anomalies import Anomaly
@@ -18,15 +18,15 @@ from verification.vocabulary.anomalies import Anomaly
 MISSING = 3
 
 
-def at(rows: Rows, row: int, anomaly: Anomaly, observer: str | None = None) -> Found:
+def at(rows: Rows, row: int, anomaly: Anomaly, observer: str | None = None) -> FoundViolation:
     """A violation that names a row's record and place."""
     names = ("process", "operation", "index", "topic", "partition", "offset")
     process, operation, index, topic, partition, offset = (int(rows[name][row]) for name in names)
-    return Found(str(anomaly), process, operation, index, topic, partition, offset, observer)
+    return FoundViolation(str(anomaly), process, operation, index, topic, partition, offset, observer)
 
 
-def _of_operation(rows: Rows, row: int, anomaly: Anomaly) -> Found:
-    return Found(str(anomaly), int(rows["process"][row]), int(rows["operation"][row]))
+def _of_operation(rows: Rows, row: int, anomaly: Anomaly) -> FoundViolation:
+    return FoundViolation(str(anomaly), int(rows["process"][row]), int(rows["operation"][row]))
 
 
 @dataclass(slots=True)
@@ -64,27 +64,27 @@ def _gone(victim: Victim, chosen: Column | int) -> None:
         victim.rows[name][chosen] = 0
 
 
-def lost_transaction(victim: Victim) -> list[Found]:
+def lost_transaction(victim: Victim) -> list[FoundViolation]:
     """Told committed, with its control records, and no record of it is there."""
     _gone(victim, victim.own)
     return [at(victim.rows, int(row), Anomaly.LOST_WRITE) for row in victim.own]
 
 
-def lost_append(victim: Victim) -> list[Found]:
+def lost_append(victim: Victim) -> list[FoundViolation]:
     """One acknowledged record is not there."""
     row = victim.one()
     _gone(victim, row)
     return [at(victim.rows, row, Anomaly.LOST_WRITE)]
 
 
-def torn_by_reader(victim: Victim) -> list[Found]:
+def torn_by_reader(victim: Victim) -> list[FoundViolation]:
     """One record of a committed transaction is not delivered."""
     row = victim.one()
     victim.rows["committed"][row] = 0
     return [_of_operation(victim.rows, row, Anomaly.TORN_TRANSACTION)]
 
 
-def torn_by_marker(victim: Victim) -> list[Found]:
+def torn_by_marker(victim: Victim) -> list[FoundViolation]:
     """One partition of a committed transaction was told abort."""
     rows, row = victim.rows, victim.one()
     rows["committed"][victim.alongside(row)] = 0
@@ -98,14 +98,14 @@ def _marker(victim: Victim, row: int) -> Column:
     return victim.in_partition(row, slot=slot, process=process, control=COMMIT)
 
 
-def aborted_read(victim: Victim) -> list[Found]:
+def aborted_read(victim: Victim) -> list[FoundViolation]:
     """A record of an aborted transaction is delivered."""
     row = victim.one()
     victim.rows["committed"][row] = 1
     return [at(victim.rows, row, Anomaly.ABORTED_READ, "committed")]
 
 
-def stale_epoch(victim: Victim) -> list[Found]:
+def stale_epoch(victim: Victim) -> list[FoundViolation]:
     """In one partition the transaction has an epoch that was already superseded there."""
     rows = victim.rows
     before: list[int] = []
@@ -118,12 +118,12 @@ def stale_epoch(victim: Victim) -> list[Found]:
     return [at(rows, int(chosen[0]), Anomaly.ZOMBIE_WRITE)]
 
 
-def superseded(victim: Victim) -> list[Found]:
+def superseded(victim: Victim) -> list[FoundViolation]:
     """Another client had initialised its id before it decided; `evidence` writes that into the history."""
     return [at(victim.rows, int(victim.own[0]), Anomaly.ZOMBIE_WRITE)]
 
 
-def reordered(victim: Victim) -> list[Found]:
+def reordered(victim: Victim) -> list[FoundViolation]:
     """Two records in a row stand in the wrong order."""
     rows = victim.rows
     first, second = next(each[:2] for row in victim.own if len(each := victim.alongside(int(row))) > 1)
@@ -132,7 +132,7 @@ def reordered(victim: Victim) -> list[Found]:
     return [at(rows, int(second), Anomaly.REORDERED_WRITE)]
 
 
-def adopted(victim: Victim) -> list[Found]:
+def adopted(victim: Victim) -> list[FoundViolation]:
     """No control record of its own in one partition: the next transaction's decided it."""
     rows = victim.rows
     for row in victim.own:
@@ -143,42 +143,42 @@ def adopted(victim: Victim) -> list[Found]:
     raise AssertionError("a writer's next transaction meets none of the partitions of this one")
 
 
-def hidden(victim: Victim) -> list[Found]:
+def hidden(victim: Victim) -> list[FoundViolation]:
     """A record of the log is not delivered."""
     row = victim.one()
     victim.rows["committed"][row] = 0
     return [at(victim.rows, row, Anomaly.HIDDEN_COMMITTED)]
 
 
-def unread(victim: Victim) -> list[Found]:
+def unread(victim: Victim) -> list[FoundViolation]:
     """A record of the log is not given to a reader who sees everything."""
     row = victim.one()
     victim.rows["uncommitted"][row] = 0
     return [at(victim.rows, row, Anomaly.POLL_SKIP, "uncommitted")]
 
 
-def given_twice(victim: Victim) -> list[Found]:
+def given_twice(victim: Victim) -> list[FoundViolation]:
     """A record is given twice."""
     row = victim.one()
     victim.rows["committed"][row] = 2
     return [at(victim.rows, row, Anomaly.NONMONOTONIC_POLL, "committed")]
 
 
-def changed(victim: Victim) -> list[Found]:
+def changed(victim: Victim) -> list[FoundViolation]:
     """A record is delivered with another content than the log's."""
     row = victim.one()
     victim.rows["shift"][row] = 1
     return [at(victim.rows, row, Anomaly.INCONSISTENT_OFFSET)]
 
 
-def misrouted(victim: Victim) -> list[Found]:
+def misrouted(victim: Victim) -> list[FoundViolation]:
     """A record stands in another partition than it was written to."""
     row = victim.one()
     victim.rows["intended_partition"][row] = (victim.rows["partition"][row] + 1) % PARTITIONS
     return [at(victim.rows, row, Anomaly.PHANTOM_RECORD)]
 
 
-def again(victim: Victim) -> list[Found]:
+def again(victim: Victim) -> list[FoundViolation]:
     """A record stands there twice; `Planting.before` has added the second one."""
     rows = victim.rows
     (second,) = victim.own[rows["again"][victim.own] == 1]
@@ -197,14 +197,14 @@ def _continued(victim: Victim) -> int:
     raise AssertionError("a client has written to none of the partitions of this transaction before")
 
 
-def number_left_out(victim: Victim) -> list[Found]:
+def number_left_out(victim: Victim) -> list[FoundViolation]:
     """From the first record of a transaction in a partition on its client's numbers are higher by some."""
     row = _continued(victim)
     victim.rows["step"][row] = 1 + MISSING
     return [at(victim.rows, row, Anomaly.BROKEN_SEQUENCE)]
 
 
-def number_again(victim: Victim) -> list[Found]:
+def number_again(victim: Victim) -> list[FoundViolation]:
     """Within a transaction a record has the number of the one before it in its partition, and all later ones go on."""
     second = next(int(each[1]) for row in victim.own if len(each := victim.alongside(int(row))) > 1)
     victim.rows["step"][second] = 0

@@ -26,7 +26,7 @@ from verification.evidence.run_directory import CONTENTS, RunDirectory
 from verification.evidence.run_evidence import RunEvidence, check_distinct, read_run
 from verification.evidence.transaction_log_rows import EVER, failing_ms, rows, unjudged
 from verification.judge import finding_files
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows, summary
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.history import Action, Entry, FaultRecord, Operation, Outcome, Phase
@@ -261,7 +261,7 @@ def test_an_illegal_transition_is_shown_among_the_states_around_it(tmp_path: Pat
     """The finding's files have the records of the same id, and a report shows them with the wrong one marked."""
     plant, expected = CASES["decided_twice"]("twice")
     run = read_run(write(plant, tmp_path / "run"))
-    finding_files.write(run, fold(judge_rows(all_rows(run))), {})
+    finding_files.write(run, attribute(judge_rows(all_rows(run))), {})
     folder = run.directory.findings / "illegal-transition"
     (line,) = (folder / "violations.jsonl").read_text(encoding="utf-8").splitlines()
     told = json.loads(line)

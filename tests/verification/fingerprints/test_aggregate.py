@@ -13,14 +13,14 @@ import pytest
 
 from verification.evidence.columns import TYPES
 from verification.fingerprints.workers import aggregate, neighbours
-from verification.fingerprints.workers.columns import NULL, Columns
+from verification.fingerprints.workers.columns import NULL, NumpyColumns
 from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, COPIED, FRAGMENT_KEYS
 from verification.fingerprints.workers.groups import Groups
 from verification.fingerprints.workers.hashing import hash_int, hash_long, hash_longs
-from verification.fingerprints.workers.packed import Kind, buckets_of, packs, packs_of_kind, unpack
+from verification.fingerprints.workers.packed import PackKind, buckets_of, packs, packs_of_kind, unpack
 from verification.fingerprints.workers.row_filter import By, wanted
 from verification.fingerprints.workers.row_selection import Overlapping, Reached
-from verification.fingerprints.workers.scan import Capture, scanned
+from verification.fingerprints.workers.scan import CaptureSource, scanned
 from verification.fingerprints.workers.suspects import OPERATIONS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _folded(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def _packed(batches: Iterable[pa.RecordBatch]) -> list[Row]:
-    whole = unpack(packs_of_kind(batch, Kind.FRAGMENTS) for batch in batches)
+    whole = unpack(packs_of_kind(batch, PackKind.FRAGMENTS) for batch in batches)
     assert whole is not None
     held: list[Row] = whole.to_pylist()
     return held
@@ -110,7 +110,7 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
     rows = _log(seed)
     expected = _folded(rows)
     (whole,) = [_batch(rows)]
-    found = _packed(aggregate.fold_log([whole], frozenset(), 3))
+    found = _packed(aggregate.aggregate_log([whole], frozenset(), 3))
     assert len(found) == len(expected)
     for each in found:
         key = {name: each[name] for name in (*FRAGMENT_KEYS, *COPIED)}
@@ -125,7 +125,9 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
             bits = {row["source_offset"] & BLOCK_MAX for row in mine}
             assert each["sources"] & ((1 << 64) - 1) == sum(1 << bit for bit in bits)
     assert any(each["sources"] == NULL for each in found if each["source_block"] is not None)
-    parts = _packed(aggregate.fold_log([_batch(rows[at : at + 50]) for at in range(0, len(rows), 50)], frozenset(), 3))
+    parts = _packed(
+        aggregate.aggregate_log([_batch(rows[at : at + 50]) for at in range(0, len(rows), 50)], frozenset(), 3)
+    )
     assert sum(each["n"] for each in parts) == len(rows)
 
 
@@ -134,7 +136,7 @@ def test_a_record_changes_its_fragment_s_sums() -> None:
     rows = [row for row in _log(1) if row["control"] is None and row["valid"] and row["identity_run"] == row["run"]][:2]
     rows = [{**row, "offset": at, "digest": 10 + at, "identity_digest": 1} for at, row in enumerate(rows)]
     exchanged = [{**row, "digest": 11 - at} for at, row in enumerate(rows)]
-    one, other = (np.bitwise_xor.reduce(aggregate.content_of(Columns(_batch(each)))) for each in (rows, exchanged))
+    one, other = (np.bitwise_xor.reduce(aggregate.content_of(NumpyColumns(_batch(each)))) for each in (rows, exchanged))
     assert one != other
 
 
@@ -160,12 +162,12 @@ def test_groups_are_what_a_dictionary_makes_of_rows(seed: int) -> None:
 def test_packs_hold_the_rows_of_their_bucket() -> None:
     """Nothing is lost, and what belongs together is in one pack."""
     batch = _batch(_log(2))
-    buckets = buckets_of([Columns(batch)["producer_id"]], 2)
+    buckets = buckets_of([NumpyColumns(batch)["producer_id"]], 2)
     found = dict(packs(batch, buckets))
     rows = [row for held in found.values() for row in pa.ipc.open_stream(held).read_all().to_pylist()]
     assert sorted(rows, key=str) == sorted(batch.to_pylist(), key=str)
     for bucket, held in found.items():
-        assert {int(each) for each in buckets_of([Columns(_whole(held))["producer_id"]], 2)} == {bucket}
+        assert {int(each) for each in buckets_of([NumpyColumns(_whole(held))["producer_id"]], 2)} == {bucket}
     assert unpack([]) is None
 
 
@@ -177,13 +179,13 @@ def _whole(held: bytes) -> pa.RecordBatch:
 
 def _looked_around(seed: int) -> dict[int, pa.RecordBatch]:
     """What a worker makes of the fragments of a log, by kind."""
-    around = list(neighbours.classified_neighbours(aggregate.fold_log([_batch(_log(seed))], frozenset(), 1), 1))
+    around = list(neighbours.classified_neighbours(aggregate.aggregate_log([_batch(_log(seed))], frozenset(), 1), 1))
     return {row["kind"]: _whole(row["packed"]) for each in around for row in each.to_pylist()}
 
 
 def _steps(seed: int) -> tuple[pa.RecordBatch, list[Row]]:
     """Steps as a worker lays them out, of a log."""
-    steps = _looked_around(seed)[Kind.STEPS]
+    steps = _looked_around(seed)[PackKind.STEPS]
     return steps, steps.to_pylist()
 
 
@@ -215,12 +217,12 @@ def test_who_raised_an_epoch_that_went_back_is_named(seed: int) -> None:
     }
     highest: dict[tuple[Any, ...], int] = {}
     expected = []
-    for row in found[Kind.STEPS].to_pylist():
+    for row in found[PackKind.STEPS].to_pylist():
         producer = tuple(row[name] for name in _PRODUCER)
         if producer in stale and row["epoch_max"] > highest.get(producer, -1):
             expected.append({name: row[name] for name in neighbours.NAMED.names})
         highest[producer] = max(highest.get(producer, -1), row["epoch_max"])
-    assert found[Kind.RAISING].to_pylist() == expected
+    assert found[PackKind.RAISING].to_pylist() == expected
     assert expected
 
 
@@ -229,7 +231,7 @@ def test_what_is_reached_lies_between_what_is_sought_and_what_decided_it(seed: i
     """Of the same producer; with nothing sought only what is not surely of this run is."""
     batch, rows = _steps(seed)
     nothing = wanted(By.OPERATION, None)
-    found = Reached(nothing, nothing)(Columns(batch))
+    found = Reached(nothing, nothing)(NumpyColumns(batch))
     names = ("run", "topic_index", "partition", "producer_id")
     for row, reached in zip(rows, found, strict=True):
         seeds = (
@@ -245,7 +247,7 @@ def test_what_is_reached_lies_between_what_is_sought_and_what_decided_it(seed: i
 def test_steps_overlap_spans_by_their_own_offsets() -> None:
     """Neither those that end before, nor those that begin after, nor those of another partition."""
     batch, rows = _steps(0)
-    held = Columns(batch)
+    held = NumpyColumns(batch)
     places = hash_longs(held.stable("run"), held["topic_index"], held["partition"]).view(np.int64)
     spans = {int(places[0]): (np.array([10, 400]), np.array([20, 450]))}
     found = Overlapping(spans)(held)
@@ -258,8 +260,8 @@ def test_steps_overlap_spans_by_their_own_offsets() -> None:
 
 def test_operations_are_counted_in_one_schema() -> None:
     """What the log counts for operations is complete: a null would be taken for bits."""
-    around = list(neighbours.classified_neighbours(aggregate.fold_log([_batch(_log(3))], frozenset(), 1), 1))
-    packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == Kind.OPERATIONS]
+    around = list(neighbours.classified_neighbours(aggregate.aggregate_log([_batch(_log(3))], frozenset(), 1), 1))
+    packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == PackKind.OPERATIONS]
     for held in packed:
         whole = _whole(held)
         assert whole.schema == OPERATIONS
@@ -284,7 +286,7 @@ def test_hashes_are_those_of_spark(spark: SparkSession) -> None:
 
 def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = Columns(batch)
+        rows = NumpyColumns(batch)
         texts = [rows.values("run")[number] for number in rows["run"]]
         yield pa.RecordBatch.from_arrays([pa.array(texts), pa.array(rows["offset"])], names=["run", "offset"])
 
@@ -304,6 +306,6 @@ def test_files_give_the_rows_that_spark_gives(spark: SparkSession, tmp_path: Pat
             (row["run"], row["offset"])
             for row in scanned(each, ("run", "offset"), _counted, given).toArrow().to_pylist()
         )
-        for each in (Capture(frame=frame), Capture(frame=frame, files=files))
+        for each in (CaptureSource(frame=frame), CaptureSource(frame=frame, files=files))
     ]
     assert found[0] == found[1] == sorted((row["run"], row["offset"]) for row in rows)

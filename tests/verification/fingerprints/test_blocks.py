@@ -12,7 +12,7 @@ import pytest
 from verification.evidence.columns import TYPES
 from verification.fingerprints.workers import aggregate, blocks
 from verification.fingerprints.workers.blocks import BLOCKS, CopyBlocks, Input
-from verification.fingerprints.workers.columns import Columns
+from verification.fingerprints.workers.columns import NumpyColumns
 from verification.fingerprints.workers.fragments import BLOCK_BITS, FRAGMENTS
 from verification.fingerprints.workers.packed import PACKED, packed_rows
 
@@ -83,12 +83,12 @@ def _packs(copies: list[tuple[Row, bool]], chosen: random.Random, buckets: int) 
     parts: list[pa.RecordBatch] = []
     chosen.shuffle(copies)
     for some in (copies[::2], copies[1::2]):
-        held = Columns(pa.RecordBatch.from_pylist([_fragment(row) for row, _ in some], schema=FRAGMENTS))
+        held = NumpyColumns(pa.RecordBatch.from_pylist([_fragment(row) for row, _ in some], schema=FRAGMENTS))
         texts = {"run": held.encoded("run").dictionary}
         parts += blocks.of_copies(held, np.array([committed for _, committed in some]), texts)
     for delivered in (_inputs()[::2], _inputs()[1::2]):
         rows = [row | {"digest": 1, "identity_digest": 1} for row in delivered]
-        parts += blocks.of_inputs(Columns(pa.RecordBatch.from_pylist(rows, schema=_GIVEN)), _copying().inputs)
+        parts += blocks.of_inputs(NumpyColumns(pa.RecordBatch.from_pylist(rows, schema=_GIVEN)), _copying().inputs)
     found: dict[int, list[pa.RecordBatch]] = {}
     for part in parts:
         assert part.schema == BLOCKS
@@ -105,7 +105,7 @@ def test_a_block_is_doubtful_when_an_input_of_it_is_not_copied_once(seed: int) -
     found = [
         tuple(row.values())
         for packs in _packs(list(copies), chosen, 3).values()
-        for batch in blocks.doubtful(packs, _copying())
+        for batch in blocks.suspect_blocks(packs, _copying())
         for row in batch.to_pylist()
     ]
     assert sorted(found) == sorted(_expected(copies))
@@ -117,29 +117,29 @@ def test_the_last_offset_of_a_block_is_an_offset() -> None:
     said = CopyBlocks(fan_out={"b": 1}, inputs=(Input(run="b", topic_index=0, partition=0, committed_offset=64),))
     row = {"run": "b", "partition": 0, "offset": 63, "output": 5}
     wanted = [{"run": "b", "topic_index": 0, "partition": 0, "offset": 63, "digest": 1, "identity_digest": 1}]
-    given = Columns(pa.RecordBatch.from_pylist(wanted, schema=_GIVEN))
-    held = Columns(pa.RecordBatch.from_pylist([_fragment(row)], schema=FRAGMENTS))
+    given = NumpyColumns(pa.RecordBatch.from_pylist(wanted, schema=_GIVEN))
+    held = NumpyColumns(pa.RecordBatch.from_pylist([_fragment(row)], schema=FRAGMENTS))
     texts = {"run": held.encoded("run").dictionary}
     copied = list(blocks.of_copies(held, np.array([True]), texts))
     delivered = list(blocks.of_inputs(given, said.inputs))
-    for parts, doubtful in ((copied + delivered, 0), (delivered, 1), (copied * 2 + delivered, 1)):
+    for parts, suspect_blocks in ((copied + delivered, 0), (delivered, 1), (copied * 2 + delivered, 1)):
         packs = list(packed_rows(PACKED, blocks.packed(parts, 1)))
-        assert sum(batch.num_rows for batch in blocks.doubtful(packs, said)) == doubtful
+        assert sum(batch.num_rows for batch in blocks.suspect_blocks(packs, said)) == suspect_blocks
 
 
 def test_what_was_not_delivered_need_not_be_copied() -> None:
     """Nor a second time, where one of two outputs holds it; that nobody was given it is another check's to say."""
-    held = Columns(
+    held = NumpyColumns(
         pa.RecordBatch.from_pylist([_fragment({"run": "a", "partition": 0, "offset": 5, "output": 5})], FRAGMENTS)
     )
     copied = list(blocks.of_copies(held, np.array([True]), {"run": held.encoded("run").dictionary}))
-    assert [batch.num_rows for batch in blocks.doubtful(packed_rows(PACKED, blocks.packed(copied, 1)), _copying())] == [
-        0
-    ]
+    assert [
+        batch.num_rows for batch in blocks.suspect_blocks(packed_rows(PACKED, blocks.packed(copied, 1)), _copying())
+    ] == [0]
 
 
 def test_nothing_packed_is_nothing_doubtful() -> None:
     """Runs that copy nothing, and captures without the input."""
-    assert list(blocks.doubtful([], _copying())) == []
-    rows = Columns(pa.RecordBatch.from_pylist([{"run": "c", "topic_index": 0}], schema=_GIVEN))
+    assert list(blocks.suspect_blocks([], _copying())) == []
+    rows = NumpyColumns(pa.RecordBatch.from_pylist([{"run": "c", "topic_index": 0}], schema=_GIVEN))
     assert list(blocks.of_inputs(rows, _copying().inputs)) == []

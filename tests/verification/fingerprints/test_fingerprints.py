@@ -24,7 +24,7 @@ from tests.support.planted.programs import build
 from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import read_run
 from verification.fingerprints.strategy import Strategy, fits
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.vocabulary.history import Action, Intent, Operation, Outcome
 from verification.vocabulary.violations import RawViolation
 
@@ -85,12 +85,15 @@ def both(spark: SparkSession, evidence: Dataframes) -> tuple[Answer, Answer]:
 
     whole = derive(evidence)
     found = collect(whole, CHECKS)
-    folded = {run: fold(violations) for run, violations in found.items()}
-    doubts = fingerprints.derive(evidence_of_frames(evidence), share_max=1.0)
-    assert doubts is not None
-    left = (_found(found), _shown(finding_files.surroundings(spark, whole.places, folded)))
-    places = doubts.around(spark, folded)
-    return left, (_found(collect(doubts.facts, CHECKS)), _shown(finding_files.surroundings(spark, places, folded)))
+    attributed = {run: attribute(violations) for run, violations in found.items()}
+    suspects = fingerprints.derive(evidence_of_frames(evidence), share_max=1.0)
+    assert suspects is not None
+    left = (_found(found), _shown(finding_files.surroundings(spark, whole.places, attributed)))
+    places = suspects.around(spark, attributed)
+    return left, (
+        _found(collect(suspects.facts, CHECKS)),
+        _shown(finding_files.surroundings(spark, places, attributed)),
+    )
 
 
 def _generated() -> list[Plant]:
@@ -212,9 +215,9 @@ def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> Non
         plants.append(busy(str(number), observers=()).finish())
         change(plants[-1])
     evidence = frames(spark, plants)
-    folding = evidence_of_frames(evidence)
-    every = aggregates(folding)
-    answered = folding.answers.scanned((), partial(of_acks, buckets=every.buckets), PACKED)
+    inputs = evidence_of_frames(evidence)
+    every = aggregates(inputs)
+    answered = inputs.answers.scanned((), partial(of_acks, buckets=every.buckets), PACKED)
     found = suspects(every, operations(evidence), answered)
     seen = {row["run"] for row in found.select("run").distinct().toArrow().to_pylist()}
     assert {name for number, name in enumerate(changes) if str(number) in seen} == set(DIFFERENCES)
@@ -243,9 +246,9 @@ def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
 
     plants = [many("clean").finish(), torn("torn")]
     evidence = frames(spark, plants)
-    doubts = derive(evidence_of_frames(evidence))
-    assert doubts is not None
-    assert (doubts.read, doubts.held) == (2 * len(ALL), sum(len(plant.rows["log"]) for plant in plants))
+    suspects = derive(evidence_of_frames(evidence))
+    assert suspects is not None
+    assert (suspects.read, suspects.held) == (2 * len(ALL), sum(len(plant.rows["log"]) for plant in plants))
 
 
 def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -253,16 +256,16 @@ def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[d
     from verification.judge.judge import judge
 
     said = {}
-    for way in (Strategy.WHOLE, Strategy.FOLDED):
-        directory = planted_files.write(plant, place / way)
-        assert fits(read_run(directory), way) is (way is Strategy.FOLDED)
-        (verdict,) = judge(spark, [directory], way=way)
+    for strategy in (Strategy.EVERY_RECORD, Strategy.FINGERPRINTS):
+        directory = planted_files.write(plant, place / strategy)
+        assert fits(read_run(directory), strategy) is (strategy is Strategy.FINGERPRINTS)
+        (verdict,) = judge(spark, [directory], strategy=strategy)
         assert verdict.judged_s
         verdicts = {**json.loads(directory.verdicts.read_text()), "judged_s": None}
         found = sorted(directory.findings.rglob("*.jsonl"))
-        said[way] = (verdicts, {str(path.relative_to(directory.findings)): path.read_text() for path in found})
-    assert said[Strategy.WHOLE] == said[Strategy.FOLDED]
-    return said[Strategy.FOLDED]
+        said[strategy] = (verdicts, {str(path.relative_to(directory.findings)): path.read_text() for path in found})
+    assert said[Strategy.EVERY_RECORD] == said[Strategy.FINGERPRINTS]
+    return said[Strategy.FINGERPRINTS]
 
 
 def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -307,8 +310,8 @@ def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
         plant.rows["group_offsets"] = [{**offsets, "topic_index": topic_index} for topic_index in (0, 1)]
     evidence = read_run(planted_files.write(plant, tmp_path / "run"))
     assert not fits(evidence)
-    assert fits(evidence, Strategy.FOLDED) is (but == "size")
-    assert not fits(evidence, Strategy.WHOLE)
+    assert fits(evidence, Strategy.FINGERPRINTS) is (but == "size")
+    assert not fits(evidence, Strategy.EVERY_RECORD)
 
 
 def test_files_are_read_past_spark_only_when_they_are_all(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Small runs in which everything agrees are acquitted unread; whatever is wrong with one leaves it in doubt."""
+"""Small runs in which everything agrees are acquitted unread; whatever is wrong with one leaves it in disagreement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.judge_mutants.base import RUNS
-from benchmarks.judge_mutants.in_memory_rows import held
+from benchmarks.judge_mutants.in_memory_rows import run_in_memory
 from tests.support.generated import generated
 from tests.support.planted.busy import A0, A1, B0, busy
 from tests.support.planted.cases import planted_all
@@ -21,11 +21,11 @@ from tests.support.planted.programs import build
 from verification.evidence.rows import small_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.fingerprints.in_memory import case_of, work
 from verification.fingerprints.in_memory import held as held_of_files
+from verification.fingerprints.in_memory import small_run, work
 from verification.fingerprints.inputs import files
 from verification.fingerprints.strategy import is_small
-from verification.fingerprints.workers.agreement import doubt
+from verification.fingerprints.workers.agreement import disagreement
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Outcome
@@ -46,12 +46,12 @@ def _of_records(found: list[RawViolation]) -> list[RawViolation]:
 def test_real_runs_with_faults_are_acquitted(name: str) -> None:
     """Crashed leaders, zombies and killed copiers included, with what their live observers were given."""
     run = read_run(RunDirectory(RUNS / name))
-    case = case_of(run, small_rows(run), files([run]))
+    case = small_run(run, small_rows(run), files([run]))
     mine = held_of_files(case)
     assert sum(len(each.offset) for each in mine.polled) > mine.captures["log"].num_rows
-    assert doubt(mine) is None
+    assert disagreement(mine) is None
     (said,) = [row for batch in work([_numbers(0)], [case]) for row in batch.to_pylist()]
-    assert said == {"run": run.run, "doubt": None, "broke": None}
+    assert said == {"run": run.run, "disagreement": None, "broke": None}
 
 
 def _numbers(*numbers: int) -> pa.RecordBatch:
@@ -61,11 +61,11 @@ def _numbers(*numbers: int) -> pa.RecordBatch:
 def test_what_cannot_be_read_is_in_doubt_and_harms_nobody_else() -> None:
     """A file that is gone by the time that a worker looks is left to whoever looks at every record."""
     runs = [read_run(RunDirectory(RUNS / name)) for name in REAL[:2]]
-    cases = [case_of(run, small_rows(run), files([run])) for run in runs]
-    gone = case_of(runs[0], small_rows(runs[0]), {**files([runs[0]]), "committed": ("/nowhere/part-0.parquet",)})
+    cases = [small_run(run, small_rows(run), files([run])) for run in runs]
+    gone = small_run(runs[0], small_rows(runs[0]), {**files([runs[0]]), "committed": ("/nowhere/part-0.parquet",)})
     said = [row for batch in work([_numbers(0, 1)], [gone, cases[1]]) for row in batch.to_pylist()]
     assert said[0]["broke"].startswith("FileNotFoundError")
-    assert (said[1]["doubt"], said[1]["broke"]) == (None, None)
+    assert (said[1]["disagreement"], said[1]["broke"]) == (None, None)
 
 
 def test_who_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,9 +137,9 @@ def _of_no_log(plant: Plant) -> None:
 def test_what_observers_were_given_is_held_against_the_log(tamper: Callable[[Plant], None]) -> None:
     """Each record of the log for their isolation level, once, in its order, as it is there, and not too early."""
     plant = busy("observed").finish()
-    assert doubt(held(plant.rows)) is None
+    assert disagreement(run_in_memory(plant.rows)) is None
     tamper(plant)
-    assert doubt(held(plant.rows)) in ("what an observer was given", "an observer of an empty log")
+    assert disagreement(run_in_memory(plant.rows)) in ("what an observer was given", "an observer of an empty log")
 
 
 def test_an_observer_may_have_stopped_anywhere() -> None:
@@ -148,9 +148,9 @@ def test_an_observer_may_have_stopped_anywhere() -> None:
     last = max(row["offset"] for row in plant.rows["observations"] if (row["topic_index"], row["partition"]) == A0)
     for observer in (0, 1):
         _dropped(plant, *A0, last, observer=observer)
-    assert doubt(held(plant.rows)) is None
+    assert disagreement(run_in_memory(plant.rows)) is None
     plant.rows["observations"] = []
-    assert doubt(held(plant.rows)) is None
+    assert disagreement(run_in_memory(plant.rows)) is None
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_what_is_in_doubt_is_said(wrong: str, said: str) -> None:
         row["sequence"] += 5
     elif wrong == "acknowledgement":
         plant.rows["acks"].pop()
-    assert doubt(held(plant.rows)) == said
+    assert disagreement(run_in_memory(plant.rows)) == said
 
 
 def test_nothing_planted_or_generated_is_acquitted_of_what_its_records_show() -> None:
@@ -190,7 +190,7 @@ def test_nothing_planted_or_generated_is_acquitted_of_what_its_records_show() ->
     plants += [build(program, f"g{number:06d}") for number, program in enumerate(generated(GENERATED, 23))]
     quiet = 0
     for plant in (each for each in plants if each.experiment.has_log):
-        if doubt(held(plant.rows)) is None:
+        if disagreement(run_in_memory(plant.rows)) is None:
             quiet += 1
             assert _of_records(judge_rows(plant.rows)) == [], plant.experiment.run
     assert quiet > GENERATED // 8
@@ -208,10 +208,10 @@ def test_equal_times_count_for_the_operation() -> None:
     for at, expected in ((told.decided_ns, None), (told.decided_ns - 1, "1 operations")):
         (mine,) = [each for each in plant.operations if each.process == init.process]
         plant.retell(mine, invoked_ns=at - 1, completed_ns=at)
-        assert doubt(held(plant.rows)) == expected
+        assert disagreement(run_in_memory(plant.rows)) == expected
     (mine,) = [each for each in plant.operations if each.process == init.process]
     plant.retell(mine, outcome=Outcome.FAIL)
-    assert doubt(held(plant.rows)) is None
+    assert disagreement(run_in_memory(plant.rows)) is None
 
 
 def test_a_capture_may_lie_in_several_files(tmp_path: Path) -> None:
@@ -226,5 +226,5 @@ def test_a_capture_may_lie_in_several_files(tmp_path: Path) -> None:
     for part, each in zip(parts, paths, strict=True):
         pq.write_table(part, each)
     assert first
-    assert doubt(held_of_files(case_of(run, small_rows(run), {**found, "log": tuple(paths)}))) is None
-    assert doubt(held_of_files(case_of(run, small_rows(run), {**found, "log": tuple(paths[1:])})))
+    assert disagreement(held_of_files(small_run(run, small_rows(run), {**found, "log": tuple(paths)}))) is None
+    assert disagreement(held_of_files(small_run(run, small_rows(run), {**found, "log": tuple(paths[1:])})))

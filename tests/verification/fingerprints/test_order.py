@@ -94,8 +94,8 @@ def looked_at(spark: SparkSession, evidence: Dataframes) -> DataFrame:
     from verification.fingerprints.sequence import out_of_order
     from verification.fingerprints.suspect_facts import aggregates
 
-    folded = aggregates(evidence_of_frames(evidence))
-    return out_of_order(folded.stretches)
+    aggregated = aggregates(evidence_of_frames(evidence))
+    return out_of_order(aggregated.stretches)
 
 
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
@@ -112,9 +112,9 @@ def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None
     acquitted = {"within what was aborted", "into what was aborted", *[name for name in CHANGES if "again" in name]}
     assert convicted == set(list(CHANGES)[3:]) - acquitted
     whole = evidence_of_frames(evidence)
-    folded = aggregates(whole)
-    rows = sent(whole, out_of_order(folded.stretches))
-    kept = sequences(rows, whole.claimed, folded.steps).groupBy("run").count().toArrow().to_pylist()
+    aggregated = aggregates(whole)
+    rows = sent(whole, out_of_order(aggregated.stretches))
+    kept = sequences(rows, whole.claimed, aggregated.steps).groupBy("run").count().toArrow().to_pylist()
     assert {row["run"]: row["count"] for row in kept}[plants[3].experiment.run] == 2
 
 

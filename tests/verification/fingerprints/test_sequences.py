@@ -103,14 +103,14 @@ def _plants() -> list[Plant]:
     ]
 
 
-def _doubtful_runs(evidence: Dataframes) -> set[str]:
-    from verification.fingerprints.numbering import doubtful
+def _suspect_runs(evidence: Dataframes) -> set[str]:
+    from verification.fingerprints.numbering import suspect_fragments
     from verification.fingerprints.sequence import disordered, out_of_order, sent
     from verification.fingerprints.suspect_facts import aggregates
 
     whole = evidence_of_frames(evidence)
-    folded = aggregates(whole)
-    keys = doubtful(folded.steps, disordered(sent(whole, out_of_order(folded.stretches))))
+    aggregated = aggregates(whole)
+    keys = suspect_fragments(aggregated.steps, disordered(sent(whole, out_of_order(aggregated.stretches))))
     rows = keys.select("run").distinct().toArrow().to_pylist()
     return {row["run"] for row in rows}
 
@@ -129,7 +129,7 @@ def test_both_ways_find_the_same_numbers_broken(spark: SparkSession) -> None:
 def test_every_broken_history_is_looked_at_and_no_honest_one(spark: SparkSession) -> None:
     """Numbers that are far from 0, and that go round between operations, are no reason to look."""
     names = list(CHANGES)
-    looked = {names[int(run[1:3])] for run in _doubtful_runs(frames(spark, _plants()))}
+    looked = {names[int(run[1:3])] for run in _suspect_runs(frames(spark, _plants()))}
     assert looked >= {name for name, change in CHANGES.items() if change.breaks}
     assert looked.isdisjoint([*names[:3], "none at all"])
 
@@ -137,4 +137,4 @@ def test_every_broken_history_is_looked_at_and_no_honest_one(spark: SparkSession
 def test_nothing_of_a_real_run_is_looked_at(spark: SparkSession) -> None:
     """Clients of two libraries, with and without faults: their numbers follow, and keep step with send orders."""
     clean = [Mutant(name=base.name, mutator="", base=base, rows=base.rows, breaks=frozenset()) for base in bases()]
-    assert _doubtful_runs(mutant_frames(spark, clean)) == set()
+    assert _suspect_runs(mutant_frames(spark, clean)) == set()

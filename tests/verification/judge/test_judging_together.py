@@ -36,12 +36,12 @@ class Jobs:
         monkeypatch.setattr(judging, "check", self.check)
         monkeypatch.setattr(judging, "in_order", lambda *_: frozenset[str]())
 
-    def check(self, _: SparkSession, runs: Sequence[RunEvidence], *, folded: bool) -> Checked:
-        self.asked.append((folded, [run.run for run in runs]))
+    def check(self, _: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: bool) -> Checked:
+        self.asked.append((fingerprints, [run.run for run in runs]))
         return Checked(violations={})
 
-    def judge(self, runs: Sequence[RunDirectory], way: Strategy) -> list[Verdict]:
-        return [each.verdict for each in judge(cast("SparkSession", None), runs, way=way)]
+    def judge(self, runs: Sequence[RunDirectory], strategy: Strategy) -> list[Verdict]:
+        return [each.verdict for each in judge(cast("SparkSession", None), runs, strategy=strategy)]
 
 
 def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -50,11 +50,11 @@ def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, t
     runs = mixed(tmp_path)
     cut = write(busy("cut").finish(), tmp_path / "cut")
     cut.history.unlink()
-    assert jobs.judge([cut, *runs], Strategy.WHOLE) == [Verdict.ERROR, *[Verdict.PASS] * len(runs)]
+    assert jobs.judge([cut, *runs], Strategy.EVERY_RECORD) == [Verdict.ERROR, *[Verdict.PASS] * len(runs)]
     assert jobs.asked == [(False, [name[:12] for name in MIXED])]
     large = [write(busy(name, observers=()).finish(), tmp_path / name) for name in ("large-1", "large-2")]
     jobs.asked.clear()
-    jobs.judge([*large, *runs], Strategy.FOLDED)
+    jobs.judge([*large, *runs], Strategy.FINGERPRINTS)
     assert jobs.asked == [(False, [name[:12] for name in MIXED]), (True, ["large-1", "large-2"])]
 
 
@@ -66,9 +66,9 @@ def test_more_than_one_job_holds_is_judged_in_several(monkeypatch: pytest.Monkey
     known: list[int] = []
     asked = jobs.check
 
-    def check(spark: SparkSession, of: Sequence[RunEvidence], *, folded: bool) -> Checked:
+    def check(spark: SparkSession, of: Sequence[RunEvidence], *, fingerprints: bool) -> Checked:
         known.append(len(told))
-        return asked(spark, of, folded=folded)
+        return asked(spark, of, fingerprints=fingerprints)
 
     monkeypatch.setattr(judging, "check", check)
     monkeypatch.setattr(judging, "ROWS_TOGETHER", 0)
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_read_is_that_run_s_error(spark: SparkSession, tmp
     content = part.read_bytes()
     # Between the magic and the footer, so that only who reads the rows sees it.
     part.write_bytes(content[:200] + bytes(60) + content[260:])
-    guilty, rotten, innocent = judge(spark, runs, way=Strategy.WHOLE)
+    guilty, rotten, innocent = judge(spark, runs, strategy=Strategy.EVERY_RECORD)
     assert [each.verdict for each in (guilty, rotten, innocent)] == [Verdict.FAIL, Verdict.ERROR, Verdict.PASS]
     assert str(part) in rotten.reason
     assert (guilty.crashed, innocent.crashed) == ((), ())

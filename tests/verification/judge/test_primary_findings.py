@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
@@ -29,7 +29,7 @@ HUNG = at(Anomaly.HUNG_TRANSACTION, 5, operation=7)
 BROKEN = at(Anomaly.BROKEN_SEQUENCE, 13, operation=2)
 STUCK = RawViolation(anomaly=Anomaly.STUCK_LSO, topic_index=0, partition=0, offset=5)
 
-#: name → (violation, other violations, the anomaly that it is folded under or None)
+#: name → (violation, other violations, the anomaly that it is attributed under or None)
 TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] = {
     "torn above a hung transaction's LSO": (torn("", cause="lso"), (HUNG,), Anomaly.HUNG_TRANSACTION),
     "hidden above a stuck LSO": (
@@ -123,28 +123,28 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
 def test_what_is_folded_under_what(name: str) -> None:
     """Each rule folds what it says, and a near miss of it stays a finding of its own."""
     violation, others, under = TABLE[name]
-    folded = fold((violation, *others))
+    attributed = attribute((violation, *others))
     if under is None:
-        assert violation in folded.primary[violation.anomaly]
+        assert violation in attributed.primary[violation.anomaly]
     else:
-        assert folded.consequences == {under: (violation,)}
-        assert violation.anomaly not in folded.primary
+        assert attributed.consequences == {under: (violation,)}
+        assert violation.anomaly not in attributed.primary
 
 
 def test_what_explains_a_number_may_be_explained_itself() -> None:
     """A record was lost where a phantom stands: both the loss and the number that is missing are told under the phantom."""
-    folded = fold((BROKEN, LOST, PHANTOM))
-    assert folded.primary == {Anomaly.PHANTOM_RECORD: (PHANTOM,)}
-    assert folded.consequences == {Anomaly.PHANTOM_RECORD: (LOST, BROKEN)}
+    attributed = attribute((BROKEN, LOST, PHANTOM))
+    assert attributed.primary == {Anomaly.PHANTOM_RECORD: (PHANTOM,)}
+    assert attributed.consequences == {Anomaly.PHANTOM_RECORD: (LOST, BROKEN)}
 
 
 def test_the_worst_of_several_explains_a_number() -> None:
     """A number is told once, under what matters most."""
-    folded = fold((BROKEN, at(Anomaly.REORDERED_WRITE, 12), at(Anomaly.DUPLICATE, 11), torn("")))
-    assert folded.consequences == {Anomaly.TORN_TRANSACTION: (BROKEN,)}
+    attributed = attribute((BROKEN, at(Anomaly.REORDERED_WRITE, 12), at(Anomaly.DUPLICATE, 11), torn("")))
+    assert attributed.consequences == {Anomaly.TORN_TRANSACTION: (BROKEN,)}
 
 
 def test_findings_are_in_order_of_severity() -> None:
     """The worst anomaly comes first, whatever was found first."""
     found = (STUCK, at(Anomaly.DUPLICATE, 1), LOST)
-    assert list(fold(found).primary) == [Anomaly.LOST_WRITE, Anomaly.DUPLICATE, Anomaly.STUCK_LSO]
+    assert list(attribute(found).primary) == [Anomaly.LOST_WRITE, Anomaly.DUPLICATE, Anomaly.STUCK_LSO]

@@ -111,18 +111,18 @@ def test_the_verdicts_are_the_same_files(
     asked: list[str] = []
     check = judging.check
 
-    def noting(session: SparkSession, runs: Sequence[RunEvidence], *, folded: bool) -> judging.Checked:
+    def noting(session: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: bool) -> judging.Checked:
         asked.extend(run.run for run in runs)
-        return check(session, runs, folded=folded)
+        return check(session, runs, fingerprints=fingerprints)
 
     said = {}
-    for way in (Strategy.WHOLE, Strategy.BY_SIZE):
+    for strategy in (Strategy.EVERY_RECORD, Strategy.BY_SIZE):
         asked.clear()
         monkeypatch.setattr(judging, "check", noting)
-        directories = _directories(tmp_path / way)
+        directories = _directories(tmp_path / strategy)
         with caplog.at_level(logging.DEBUG, logger="verification.fingerprints.in_memory"):
-            said[way] = _said(judge(spark, directories.values(), way=way), directories)
-    assert said[Strategy.WHOLE] == said[Strategy.BY_SIZE]
+            said[strategy] = _said(judge(spark, directories.values(), strategy=strategy), directories)
+    assert said[Strategy.EVERY_RECORD] == said[Strategy.BY_SIZE]
     assert set(directories) - set(asked) == {"innocent", "unobserved"}
     assert [record.getMessage() for record in caplog.records] == [
         "hidden is looked at record by record because of 1 operations"

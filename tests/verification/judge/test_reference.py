@@ -13,7 +13,7 @@ from tests.support.planted.busy import Found
 from tests.support.planted.cases import CASES
 from tests.support.planted.histories import Plant
 from tests.support.planted.programs import BYSTANDER, Program, build, honest_programs, programs
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.violations import RawViolation
 
@@ -105,8 +105,8 @@ def test_nothing_committed_can_vanish(program: Program, number: int) -> None:
 def test_folding_keeps_every_violation(program: Program) -> None:
     """A violation is a finding of its own or a consequence of one, and what is wrong never becomes nothing."""
     violations = _findings(build(program, "folded"))
-    folded = fold(violations)
-    kept = [each for group in (folded.primary, folded.consequences) for each in group.values()]
+    attributed = attribute(violations)
+    kept = [each for group in (attributed.primary, attributed.consequences) for each in group.values()]
     assert sum(map(len, kept)) == len(violations)
-    assert bool(violations) == bool(folded.primary)
-    assert set(folded.consequences) <= set(folded.primary)
+    assert bool(violations) == bool(attributed.primary)
+    assert set(attributed.consequences) <= set(attributed.primary)

@@ -18,7 +18,7 @@ from tests.support.planted import log as planted_log
 from tests.support.servers.log_broker import LogBroker, log_broker
 from tests.support.wire_definitions import definition_jars
 from verification.evidence.row_types import Row
-from verification.reference.run_index import Case
+from verification.reference.run_index import RunIndex
 from verification.vocabulary.errors import CaptureError
 from wire.records import decode
 
@@ -83,7 +83,7 @@ def outcomes(rows: Sequence[Row]) -> dict[int, str | None]:
     nothing: dict[str, list[Row]] = {
         name: [] for name in ("operations", "ends", "observers", "committed", "uncommitted", "observations", "acks")
     }
-    case = Case({**nothing, "runs": [{"run": planted_log.RUN, "has_log": True}], "log": list(rows)})
+    case = RunIndex({**nothing, "runs": [{"run": planted_log.RUN, "has_log": True}], "log": list(rows)})
     return {at[2]: spot.outcome for at, spot in case.spots.items() if spot.row and spot.row["control"] is None}
 
 

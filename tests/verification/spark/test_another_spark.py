@@ -29,7 +29,7 @@ from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
 from verification.fingerprints.strategy import Strategy, fits
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.spark.capture import spoken
 from verification.vocabulary.verdict import ExitCode
@@ -60,7 +60,7 @@ directory = RunDirectory(Path(large))
 if where == "remote":
     copy = copy_small_files(spark, directory.root.as_uri(), directory.root.parent / "copied")
     directory = RunDirectory(copy.root, source=copy.source)
-(verdict,) = judge(spark, [directory], way=Strategy.FOLDED)
+(verdict,) = judge(spark, [directory], strategy=Strategy.FINGERPRINTS)
 said = {"code": code, "large": {each.anomaly: each.count for each in verdict.findings}}
 for source in ("segments", "wire"):
     read = spark.read.format("onceproof").option("source", source).options(**json.loads(asked)).load()
@@ -83,7 +83,7 @@ def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def by_the_reference(run: RunDirectory) -> dict[str, int]:
     """How many violations of each anomaly the judge in plain Python finds."""
-    primary = fold(judge_rows(all_rows(read_run(run)))).primary
+    primary = attribute(judge_rows(all_rows(read_run(run)))).primary
     return {str(anomaly): len(violations) for anomaly, violations in primary.items()}
 
 
@@ -120,7 +120,7 @@ def test_evidence_is_judged_and_logs_are_read_alike(
         judged = [RunDirectory(tmp_path / "into" / run.root.name) for run in runs]
         places = ["--output", str(tmp_path / "into"), *(run.root.as_uri() for run in runs)]
     large = planted_files.write(torn("large"), tmp_path / "large")
-    assert fits(read_run(large), Strategy.FOLDED)
+    assert fits(read_run(large), Strategy.FINGERPRINTS)
     arguments = [sys.executable, "-c", PROGRAM, *elsewhere, asked, str(large.root), *QUICK, *places]
     variables = {**os.environ, **temporary(tmp_path)}
     done = subprocess.run(

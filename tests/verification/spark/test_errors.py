@@ -13,7 +13,7 @@ from verification.command_line import end_with
 from verification.evidence.rows import all_rows
 from verification.evidence.run_evidence import read_run
 from verification.judge.assemble import conclude
-from verification.judge.primary_findings import fold
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.spark.errors import in_a_line
 from verification.spark.remote_evidence import _told
@@ -109,7 +109,7 @@ def test_what_was_found_stays_found_when_its_known_bug_cannot_be_told(
 
     monkeypatch.setattr("verification.known_bugs.signatures.recognise", vanished)
     evidence = read_run(write(CASES["lost_append"]("lost_append")[0], tmp_path / "run"))
-    verdict = conclude(evidence, fold(judge_rows(all_rows(evidence))), {}, ("before",))
+    verdict = conclude(evidence, attribute(judge_rows(all_rows(evidence))), {}, ("before",))
     assert verdict.verdict is Verdict.FAIL
     assert [each.anomaly for each in verdict.findings] == ["lost-write"]
     assert verdict.crashed == ("before", "known bugs could not be looked for: the evidence has gone")

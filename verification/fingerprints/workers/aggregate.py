@@ -1,14 +1,14 @@
-"""Captured rows folded where they are read: the worker's side, batch by batch, in numpy columns.
+"""Aggregates captured rows in the workers that read them, batch by batch, in numpy columns.
 
-The log is folded to one row per **fragment** and block of inputs that it was copied from (`fold_log`, see `steps`), and to
-one per **stretch**, what the batch holds of one writer in one partition (`sequence`). A capture is folded to one row per
-operation and, where a group's inputs are in it, one per block of them (`fold_given`, see `suspects` and `blocks`). A
-batch's rows are partial: whoever needs one row for each merges them by the same keys, with sum, XOR, lowest and highest.
+`aggregate_log` makes one row per **fragment** and block of inputs that it was copied from (see `fragment_chains`), and one
+row per **stretch**: the records of one writer in one partition within the batch (see `sequence`). `aggregate_capture` makes
+one row per operation (see `suspects`) and, if the capture holds inputs of a group, one per block of inputs (see `blocks`).
+The rows of a batch are partial. To get one row per key, merge them by the same keys, with sum, XOR, minimum and maximum.
 
-A record's hash is chained over its place and digests, so two values that change places change it. Sums take half a hash,
-because a sum of longs that overflows is an error in Spark.
+A record's hash is chained over its place and its digests, so swapping two values changes both hashes. Sums take half a
+hash, because Spark raises an error when a sum of longs overflows.
 
-Everything here runs in workers, free of pyspark, and is given whatever rows there are in whatever order.
+Everything here runs in workers, without pyspark, on any rows in any order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import pyarrow as pa
 from verification.evidence import columns
 from verification.fingerprints.workers import blocks, suspects
 from verification.fingerprints.workers.blocks import Input
-from verification.fingerprints.workers.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns, record_batch
 from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.workers.groups import Groups
 from verification.fingerprints.workers.hashing import HALF, SEED, Numbers, hash_int, hash_longs
 from verification.fingerprints.workers.order_ranges import stretches_of
-from verification.fingerprints.workers.packed import KINDS, Kind, packed, packed_rows
+from verification.fingerprints.workers.packed import KINDS, PackKind, packed, packed_rows
 from verification.vocabulary.identity import NO_SOURCE
 
 _PLACE = ("run", "topic_index", "partition")
@@ -47,7 +47,7 @@ STRETCHES = pa.schema(
 )
 
 
-def texts_of(rows: Columns) -> dict[str, pa.Array]:
+def texts_of(rows: NumpyColumns) -> dict[str, pa.Array]:
     """The dictionaries of a batch's texts by column."""
     return {name: rows.encoded(name).dictionary for name in ("run", "control") if rows.has(name)}
 
@@ -65,7 +65,7 @@ def lowest(groups: Groups, values: Numbers) -> Numbers:
     return np.where(found == highest, NULL, found)
 
 
-def content_of(rows: Columns) -> Numbers:
+def content_of(rows: NumpyColumns) -> Numbers:
     """The hash of each row's place and content."""
     digests = [np.where(rows[name] == NULL, -1, rows[name]) for name in ("digest", "identity_digest")]
     return hash_longs(rows["topic_index"], rows["partition"], rows["offset"], *digests).view(np.int64)
@@ -82,7 +82,7 @@ def _differ(one: Numbers, other: Numbers) -> Flags:
     return differing
 
 
-def _amiss(rows: Columns) -> Flags:
+def _amiss(rows: NumpyColumns) -> Flags:
     """Records elsewhere than intended, or with an index beyond their operation's own count."""
     index, count = rows["index"], rows["count"]
     beyond = (index >= count) & (index != NULL) & (count != NULL)
@@ -91,7 +91,7 @@ def _amiss(rows: Columns) -> Flags:
     return found
 
 
-def fragment_keys(rows: Columns) -> dict[str, Numbers]:
+def fragment_keys(rows: NumpyColumns) -> dict[str, Numbers]:
     """The columns that say which fragment a row is of."""
     mine = (rows["control"] == NULL) & rows.sure
     return {
@@ -102,7 +102,7 @@ def fragment_keys(rows: Columns) -> dict[str, Numbers]:
     }
 
 
-def _fragments(rows: Columns) -> dict[str, Numbers]:
+def _fragments(rows: NumpyColumns) -> dict[str, Numbers]:
     source = rows["source_offset"]
     copy = (rows["control"] == NULL) & (source != NULL) & (source != NO_SOURCE)
     keys = fragment_keys(rows) | {
@@ -137,7 +137,7 @@ def _fragments(rows: Columns) -> dict[str, Numbers]:
     return found
 
 
-def fold_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets: int) -> Iterator[pa.RecordBatch]:
+def aggregate_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets: int) -> Iterator[pa.RecordBatch]:
     """Batches of the log (`LOGGED`) → packs (`packed.KINDS`) of fragments, in so many buckets by producer, and of stretches.
 
     `claimed` are the runs that claim order.
@@ -145,18 +145,18 @@ def fold_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets
     fragments, stretches = [], []
     for batch in batches:
         if batch.num_rows:
-            rows = Columns(batch)
+            rows = NumpyColumns(batch)
             fragments.append(record_batch(FRAGMENTS, _fragments(rows), texts_of(rows)))
             found = stretches_of(rows, claimed)
             if found is not None:
                 stretches.append(record_batch(STRETCHES, found, texts_of(rows)))
     producer = ("topic_index", "partition", "producer_id")
-    yield from packed_rows(KINDS, packed(fragments, producer, buckets), kind=Kind.FRAGMENTS)
+    yield from packed_rows(KINDS, packed(fragments, producer, buckets), kind=PackKind.FRAGMENTS)
     # Few, so that all of a task are one pack.
-    yield from packed_rows(KINDS, packed(stretches, ("process",), 1), kind=Kind.STRETCHES)
+    yield from packed_rows(KINDS, packed(stretches, ("process",), 1), kind=PackKind.STRETCHES)
 
 
-def fold_given(
+def aggregate_capture(
     batches: Iterable[pa.RecordBatch], of: str, buckets: int, inputs: tuple[Input, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a capture (`GIVEN`) → packs (`packed.KINDS`) of operations and of blocks, in so many buckets.
@@ -167,8 +167,8 @@ def fold_given(
     delivered: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows:
-            rows = Columns(batch)
+            rows = NumpyColumns(batch)
             counted += suspects.of_capture(rows, content_of(rows), of)
             delivered += blocks.of_inputs(rows, inputs)
-    yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=Kind.OPERATIONS)
-    yield from packed_rows(KINDS, blocks.packed(delivered, buckets), kind=Kind.BLOCKS)
+    yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=PackKind.OPERATIONS)
+    yield from packed_rows(KINDS, blocks.packed(delivered, buckets), kind=PackKind.BLOCKS)

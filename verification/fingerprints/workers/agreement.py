@@ -1,7 +1,7 @@
-"""Whether everything of a run that fits into memory agrees: the worker's side of `in_memory`.
+"""Decides whether everything in a run that fits into memory agrees: the worker's side of `in_memory`.
 
-The same folds as of large runs, of one run at a time: what they leave in doubt of large runs is read again, of a small one
-it is enough to know that there is any. Beside them stands what live observers were given (`observed`).
+It uses the same aggregates as for large runs, one run at a time. In a large run, suspects are read again. In a small run
+it is enough to know that there is one. The records of live observers are checked too (`observer_check`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from verification.fingerprints.workers import blocks
-from verification.fingerprints.workers.aggregate import fold_given, fold_log
+from verification.fingerprints.workers.aggregate import aggregate_capture, aggregate_log
 from verification.fingerprints.workers.blocks import CopyBlocks
-from verification.fingerprints.workers.columns import NULL, Columns
+from verification.fingerprints.workers.columns import NULL, NumpyColumns
 from verification.fingerprints.workers.neighbours import classified_neighbours
 from verification.fingerprints.workers.observer_check import Polled, as_the_log_has_it, readable
-from verification.fingerprints.workers.packed import Kind, unpack
+from verification.fingerprints.workers.packed import PackKind, unpack
 from verification.fingerprints.workers.suspects import of_acks, of_history, suspicious
 
 #: Against what each capture is held (`suspects`).
@@ -25,7 +25,7 @@ _GIVEN = {"uncommitted": "read", "committed": "given"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class RunInMemory:
     """One run in memory: its captures by name (columns of `fold`), what was told (`suspects.TOLD`) and acknowledged.
 
     `acks` has at least the acknowledgements of plain operations. `decided_ns` is by process and operation, of those that a
@@ -42,62 +42,62 @@ class Held:
     decided_ns: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-def _of_log(held: Held, kinds: dict[Kind, list[pa.RecordBatch]]) -> str | None:
+def _of_log(held: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> str | None:
     claimed = frozenset({held.run}) if held.order_claimed else frozenset[str]()
-    for batch in classified_neighbours(fold_log([held.captures["log"]], claimed, 1), 1):
+    for batch in classified_neighbours(aggregate_log([held.captures["log"]], claimed, 1), 1):
         if batch.num_rows:
-            kinds.setdefault(Kind(batch.column("kind")[0].as_py()), []).append(batch)
-    stretches = unpack(kinds.get(Kind.STRETCHES, []))
+            kinds.setdefault(PackKind(batch.column("kind")[0].as_py()), []).append(batch)
+    stretches = unpack(kinds.get(PackKind.STRETCHES, []))
     # The whole log is one batch, so each writer has one stretch.
-    if stretches is not None and not Columns(stretches)["rising"].all():
+    if stretches is not None and not NumpyColumns(stretches)["rising"].all():
         return "records that do not stand in the order in which they were sent"
-    if Kind.RAISING in kinds:
+    if PackKind.RAISING in kinds:
         return "a producer's epoch that goes back"
-    if Kind.UNJOINED in kinds:
+    if PackKind.UNJOINED in kinds:
         return "a producer's numbers that do not follow"
-    steps = unpack(kinds.get(Kind.STEPS, []))
+    steps = unpack(kinds.get(PackKind.STEPS, []))
     if steps is not None:
-        rows = Columns(steps)
+        rows = NumpyColumns(steps)
         if ((rows["control"] == NULL) & (rows["process"] == NULL)).any():
             return "values that are not of this run"
     return None
 
 
-def _of_captures(held: Held, kinds: dict[Kind, list[pa.RecordBatch]]) -> str | None:
+def _of_captures(held: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> str | None:
     for name, of in _GIVEN.items():
         batch = held.captures[name]
-        if batch.num_rows and not Columns(batch).sure.all():
+        if batch.num_rows and not NumpyColumns(batch).sure.all():
             return f"values that are not of this run in {name}"
         inputs = held.copying.inputs if of == "given" else ()
-        for each in fold_given([batch], of, 1, inputs):
-            kinds.setdefault(Kind(each.column("kind")[0].as_py()), []).append(each)
+        for each in aggregate_capture([batch], of, 1, inputs):
+            kinds.setdefault(PackKind(each.column("kind")[0].as_py()), []).append(each)
     return None
 
 
-def _of_operations(held: Held, kinds: Mapping[Kind, list[pa.RecordBatch]]) -> str | None:
-    packs = [*kinds.get(Kind.OPERATIONS, []), *of_history([held.told], 1), *of_acks([held.acks], 1)]
+def _of_operations(held: RunInMemory, kinds: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
+    packs = [*kinds.get(PackKind.OPERATIONS, []), *of_history([held.told], 1), *of_acks([held.acks], 1)]
     suspects = sum(batch.num_rows for batch in suspicious(packs))
     return f"{suspects} operations" if suspects else None
 
 
-def _of_copies(held: Held, kinds: Mapping[Kind, list[pa.RecordBatch]]) -> str | None:
-    found = sum(batch.num_rows for batch in blocks.doubtful(kinds.get(Kind.BLOCKS, []), held.copying))
+def _of_copies(held: RunInMemory, kinds: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
+    found = sum(batch.num_rows for batch in blocks.suspect_blocks(kinds.get(PackKind.BLOCKS, []), held.copying))
     return f"{found} blocks of copied inputs" if found else None
 
 
-def _of_observers(held: Held, _: Mapping[Kind, list[pa.RecordBatch]]) -> str | None:
+def _of_observers(held: RunInMemory, _: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
     if any(len(seen.offset) for seen in held.polled):
         if not held.captures["log"].num_rows:
             return "an observer of an empty log"
-        log = readable(Columns(held.captures["log"]), held.decided_ns)
+        log = readable(NumpyColumns(held.captures["log"]), held.decided_ns)
         if not all(as_the_log_has_it(seen, log) for seen in held.polled):
             return "what an observer was given"
     return None
 
 
-def doubt(held: Held) -> str | None:
+def disagreement(held: RunInMemory) -> str | None:
     """What does not agree, the first of it; None when every record is in order (`verification.fingerprints`)."""
-    kinds: dict[Kind, list[pa.RecordBatch]] = {}
+    kinds: dict[PackKind, list[pa.RecordBatch]] = {}
     for look in (_of_log, _of_captures, _of_operations, _of_copies, _of_observers):
         found = look(held, kinds)
         if found is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from verification.evidence.row_types import Row
 from verification.fingerprints.workers import packed as packs
-from verification.fingerprints.workers.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns, record_batch
 from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX, COPIED, FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.workers.groups import Groups, starts
 from verification.fingerprints.workers.hashing import Numbers
@@ -28,7 +28,7 @@ _COPY = (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")
 #: What is kept of blocks; of inputs all is null but SOURCE and `wanted`, and `sources` is empty.
 BLOCKS = pa.schema([*[FRAGMENTS.field(name) for name in _COPY], ("committed", pa.bool_()), ("wanted", pa.int64())])
 #: What is found: blocks in which copies and inputs do not agree.
-DOUBTFUL = pa.schema([FRAGMENTS.field(name) for name in SOURCE])
+SUSPECT_BLOCKS = pa.schema([FRAGMENTS.field(name) for name in SOURCE])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def packed(rows: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, 
     yield from packs.packed(rows, SOURCE[1:], buckets)
 
 
-def of_inputs(rows: Columns, inputs: Iterable[Input]) -> Iterator[pa.RecordBatch]:
+def of_inputs(rows: NumpyColumns, inputs: Iterable[Input]) -> Iterator[pa.RecordBatch]:
     """What a batch of the committed capture says was delivered below the group's offsets."""
     runs = {value: number for number, value in enumerate(rows.values("run"))}
     below = np.zeros(len(rows), dtype=bool)
@@ -80,7 +80,7 @@ def of_inputs(rows: Columns, inputs: Iterable[Input]) -> Iterator[pa.RecordBatch
     yield record_batch(BLOCKS, found, {"run": rows.encoded("run").dictionary})
 
 
-def of_copies(rows: Columns, committed: Flags, texts: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+def of_copies(rows: NumpyColumns, committed: Flags, texts: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
     """Partial fragments (`fragments.FRAGMENTS`) of copies; `committed` says it of each row."""
     copied = np.flatnonzero(rows["source_block"] != NULL)
     if len(copied):
@@ -106,12 +106,12 @@ class CopyBlocks:
     fan_out: Mapping[str, int]
     inputs: tuple[Input, ...]
 
-    def outputs_of(self, rows: Columns) -> Numbers:
+    def outputs_of(self, rows: NumpyColumns) -> Numbers:
         """For each row the outputs of an input; null in runs that do not copy."""
         named = [self.fan_out.get(run or "", NULL) for run in rows.values("run")]
         return np.array(named, dtype=np.int64)[rows["run"]]
 
-    def ends_of(self, rows: Columns) -> Numbers:
+    def ends_of(self, rows: NumpyColumns) -> Numbers:
         """For each row the offset that the group committed in its source partition; none at all counts as 0."""
         runs = {value: number for number, value in enumerate(rows.values("run"))}
         found = np.zeros(len(rows), dtype=np.int64)
@@ -127,8 +127,8 @@ def _bits(values: Numbers) -> Numbers:
     return counted.astype(np.int64)
 
 
-def _doubtful(rows: Columns, copying: CopyBlocks) -> NDArray[np.intp]:
-    """A row of each block that is doubtful: too much or too little was copied, or beyond what the group committed."""
+def _suspect_blocks(rows: NumpyColumns, copying: CopyBlocks) -> NDArray[np.intp]:
+    """A row of each block that is suspect_blocks: too much or too little was copied, or beyond what the group committed."""
     order, heads = _grouped([rows[name] for name in SOURCE])
     block = np.empty(len(rows), dtype=np.intp)
     block[order] = np.repeat(np.arange(len(heads)), np.diff(heads, append=len(rows)))
@@ -150,11 +150,11 @@ def _doubtful(rows: Columns, copying: CopyBlocks) -> NDArray[np.intp]:
     return found
 
 
-def doubtful(batches: Iterable[pa.RecordBatch], copying: CopyBlocks) -> Iterator[pa.RecordBatch]:
-    """All rows (`BLOCKS`, packed) of some blocks → those blocks (`DOUBTFUL`) that are doubtful."""
+def suspect_blocks(batches: Iterable[pa.RecordBatch], copying: CopyBlocks) -> Iterator[pa.RecordBatch]:
+    """All rows (`BLOCKS`, packed) of some blocks → those blocks (`SUSPECT_BLOCKS`) that are suspect_blocks."""
     whole = unpack(batches)
     if whole is not None:
-        rows = Columns(whole)
-        chosen = _doubtful(rows, copying)
+        rows = NumpyColumns(whole)
+        chosen = _suspect_blocks(rows, copying)
         texts = {"run": rows.encoded("run").dictionary}
-        yield record_batch(DOUBTFUL, {name: rows[name][chosen] for name in SOURCE}, texts)
+        yield record_batch(SUSPECT_BLOCKS, {name: rows[name][chosen] for name in SOURCE}, texts)

@@ -26,7 +26,7 @@ def numbers(column: pa.Array) -> Numbers:
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-class Columns:
+class NumpyColumns:
     """The columns of a batch by name."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -106,7 +106,7 @@ _BITS = frozenset({"content", "indexes", "sources", "wanted"})
 
 
 def record_batch(schema: pa.Schema, found: Mapping[str, Numbers], texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """Columns in the order of a schema, null where nothing was found; `texts` are the dictionaries of its texts."""
+    """NumpyColumns in the order of a schema, null where nothing was found; `texts` are the dictionaries of its texts."""
     length = len(next(iter(found.values())))
     arrays = []
     for field in schema:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from verification.checks.numbering import NUMBER_MAX
 from verification.fingerprints.workers import blocks, suspects
 from verification.fingerprints.workers.aggregate import lowest, texts_of
-from verification.fingerprints.workers.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns, record_batch
 from verification.fingerprints.workers.fragments import FRAGMENT_KEYS, FRAGMENTS
 from verification.fingerprints.workers.groups import Groups
 from verification.fingerprints.workers.hashing import Numbers
-from verification.fingerprints.workers.packed import KINDS, Kind, pack, packed_rows, packs_of_kind, unpack
+from verification.fingerprints.workers.packed import KINDS, PackKind, pack, packed_rows, packs_of_kind, unpack
 from verification.fingerprints.workers.producer_layout import COMMIT, OPEN, Producers, decided, outcomes
 
 _PRODUCER = ("run", "topic_index", "partition", "producer_id")
@@ -43,7 +43,7 @@ STEPS = pa.schema([*[FRAGMENTS.field(name) for name in _KEPT], ("until", pa.int6
 NAMED = pa.schema([FRAGMENTS.field(name) for name in FRAGMENT_KEYS if name != "control"])
 
 
-def _merge(rows: Columns, groups: Groups) -> tuple[dict[str, Numbers], NDArray[np.intp]]:
+def _merge(rows: NumpyColumns, groups: Groups) -> tuple[dict[str, Numbers], NDArray[np.intp]]:
     """One row per fragment, by producer and offset, and where each group went."""
     # Where hashes agree by chance one fragment may come in two rows. They cross, so they are odd.
     found = dict(zip(FRAGMENT_KEYS, groups.keys, strict=True))
@@ -83,7 +83,7 @@ def _unjoined(rows: dict[str, Numbers], own: Producers, data: Flags, odd: Flags)
     return found
 
 
-def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Numbers]:
+def _look_around(rows: dict[str, Numbers], control: NumpyColumns) -> dict[str, Numbers]:
     """The columns that follow from those around a row."""
     own = Producers([rows[name] for name in _PRODUCER])
     data, produced, transactional = rows["control"] == NULL, rows["producer_id"] >= 0, rows["transactional"] == 1
@@ -112,19 +112,19 @@ def _look_around(rows: dict[str, Numbers], control: Columns) -> dict[str, Number
 
 
 def classified_neighbours(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """All partial fragments of some producers, of a folded log (`fold.fold_log`) → packs (`packed.KINDS`) of what they are.
+    """All partial fragments of some producers (`aggregate.aggregate_log`) → packs of several kinds (`packed.KINDS`).
 
-    That is steps, what these count for operations, and what was copied; of both there are so many `buckets`. Stretches
-    are handed on.
+    These are the steps, their counts per operation, and the copies; the last two in so many `buckets`. Stretches are
+    passed on.
     """
     fragments = []
     for batch in batches:
-        fragments.append(packs_of_kind(batch, Kind.FRAGMENTS))
-        yield packs_of_kind(batch, Kind.STRETCHES)
+        fragments.append(packs_of_kind(batch, PackKind.FRAGMENTS))
+        yield packs_of_kind(batch, PackKind.STRETCHES)
     whole = unpack(fragments)
     if whole is None:
         return
-    held = Columns(whole)
+    held = NumpyColumns(whole)
     groups = Groups([held[name] for name in FRAGMENT_KEYS])
     rows, went = _merge(held, groups)
     rows |= _look_around(rows, held)
@@ -132,11 +132,11 @@ def classified_neighbours(batches: Iterable[pa.RecordBatch], buckets: int) -> It
     steps = record_batch(STEPS, rows, texts_of(held))
     counted = list(suspects.of_log(held, rows, committed))
     copies = list(blocks.of_copies(held, committed[went[groups.of_rows()]], texts_of(held)))
-    yield from packed_rows(KINDS, [(0, pack(steps))], kind=Kind.STEPS, rows=int(rows["n"].sum()))
-    for kind, flag in ((Kind.RAISING, "raising"), (Kind.UNJOINED, "unjoined")):
+    yield from packed_rows(KINDS, [(0, pack(steps))], kind=PackKind.STEPS, rows=int(rows["n"].sum()))
+    for kind, flag in ((PackKind.RAISING, "raising"), (PackKind.UNJOINED, "unjoined")):
         chosen = np.flatnonzero(rows[flag])
         if len(chosen):
             named = record_batch(NAMED, {name: rows[name][chosen] for name in NAMED.names}, texts_of(held))
             yield from packed_rows(KINDS, [(0, pack(named))], kind=kind)
-    yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=Kind.OPERATIONS)
-    yield from packed_rows(KINDS, blocks.packed(copies, buckets), kind=Kind.BLOCKS)
+    yield from packed_rows(KINDS, suspects.packed(counted, buckets), kind=PackKind.OPERATIONS)
+    yield from packed_rows(KINDS, blocks.packed(copies, buckets), kind=PackKind.BLOCKS)

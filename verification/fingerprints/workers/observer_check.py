@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verification.fingerprints.workers.columns import NULL, Columns, Flags
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns
 from verification.fingerprints.workers.hashing import Numbers
 from verification.fingerprints.workers.producer_layout import COMMIT, Producers, decided, outcomes
 from verification.vocabulary.identity import IDENTITY_LENGTH
@@ -36,10 +36,10 @@ class Polled:
 
 
 #: Topic index, partition, offset, digest, and when it was received.
-Record = tuple[int, int, int, int, int]
+PolledRecord = tuple[int, int, int, int, int]
 
 
-def polled(records: Iterable[Record], *, committed_reader: bool) -> Polled:
+def polled(records: Iterable[PolledRecord], *, committed_reader: bool) -> Polled:
     """What an observer was given, record by record in its order."""
     columns = np.array(list(records), dtype=np.int64).reshape(-1, 5).T
     topic_index, partition, offset, digest, received_ns = columns
@@ -58,7 +58,7 @@ def _digest(text: str) -> int:
     return zlib.crc32(text.encode()) if len(text) == IDENTITY_LENGTH else NULL
 
 
-def records_of(path: str) -> Iterator[Record]:
+def records_of(path: str) -> Iterator[PolledRecord]:
     """The records of an observer's file (`sources.schema.OBSERVATIONS_LINE`)."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -79,7 +79,7 @@ class Readable:
     decided_ns: Numbers
 
 
-def readable(log: Columns, decided_ns: dict[tuple[int, int], int]) -> Readable:
+def readable(log: NumpyColumns, decided_ns: dict[tuple[int, int], int]) -> Readable:
     """The records of a log that is whole; `decided_ns` is by process and operation."""
     order = np.lexsort((log["offset"], log["producer_id"], *(log[name] for name in reversed(_PARTITION))))
     own = Producers([log[name][order] for name in (*_PARTITION, "producer_id")])

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from verification.fingerprints.workers.columns import NULL, Columns, Flags
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns
 from verification.fingerprints.workers.groups import Groups
 from verification.fingerprints.workers.hashing import Numbers
 
 _WRITER = ("run", "topic_index", "partition", "process")
 
 
-def _ordered(rows: Columns, claimed: Iterable[str]) -> Flags:
+def _ordered(rows: NumpyColumns, claimed: Iterable[str]) -> Flags:
     """Records that stand where they were sent, of runs that claim order (`claimed`) or with a number of their producer."""
     runs = set(claimed)
     claims = np.array([value in runs for value in rows.values("run")], dtype=bool)[rows["run"]]
@@ -26,7 +26,7 @@ def _ordered(rows: Columns, claimed: Iterable[str]) -> Flags:
     return found
 
 
-def stretches_of(rows: Columns, claimed: Iterable[str]) -> dict[str, Numbers] | None:
+def stretches_of(rows: NumpyColumns, claimed: Iterable[str]) -> dict[str, Numbers] | None:
     """The stretches of a batch, in the columns of `fold.STRETCHES`; None where order is asked of nothing in it."""
     kept = np.flatnonzero(_ordered(rows, claimed))
     if not len(kept):

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verification.fingerprints.workers.columns import Columns
+from verification.fingerprints.workers.columns import NumpyColumns
 from verification.fingerprints.workers.hashing import Numbers, hash_longs
 
 #: `bucket` is equal for rows that belong together.
 PACKED = pa.schema([("bucket", pa.int32()), ("packed", pa.binary())])
 
 
-class Kind(IntEnum):
+class PackKind(IntEnum):
     """What the rows of a pack are, where a task makes several."""
 
     STEPS = 0
@@ -60,7 +60,7 @@ def packs(rows: pa.RecordBatch, buckets: Numbers) -> Iterator[tuple[int, bytes]]
         yield int(named[start]), pack(laid_out.slice(start, end - start))
 
 
-def packs_of_kind(packs: pa.RecordBatch, kind: Kind) -> pa.RecordBatch:
+def packs_of_kind(packs: pa.RecordBatch, kind: PackKind) -> pa.RecordBatch:
     """Those packs among some (`KINDS`)."""
     return packs.filter(pc.equal(packs.column("kind"), int(kind)))
 
@@ -79,7 +79,7 @@ def packed(parts: Sequence[pa.RecordBatch], keys: Iterable[str], buckets: int) -
     """Rows in so many buckets by some columns: all of a task together, so that packs are few."""
     whole: list[pa.RecordBatch] = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else []
     for batch in whole:
-        rows = Columns(batch)
+        rows = NumpyColumns(batch)
         yield from packs(batch, buckets_of((rows[name] for name in keys), buckets))
 
 

@@ -75,21 +75,21 @@ def _highest_before(values: Numbers, segment: Numbers) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class Decisions:
     """For each row the place of the next control record of its producer that ends a transaction, and which rows commit."""
 
     place: Numbers
     commits: Flags
 
 
-def decided(own: Producers, control: Numbers, texts: Sequence[str | None]) -> Decided:
+def decided(own: Producers, control: Numbers, texts: Sequence[str | None]) -> Decisions:
     """What decides each row; `control` are numbers of `texts`."""
     names = {text: number for number, text in enumerate(texts)}
     commits, aborts = (control == names.get(text, -1) for text in ("commit", "abort"))
-    return Decided(own.next_where(commits | aborts), commits)
+    return Decisions(own.next_where(commits | aborts), commits)
 
 
-def outcomes(own: Producers, ending: Decided, transactional: Numbers) -> Numbers:
+def outcomes(own: Producers, ending: Decisions, transactional: Numbers) -> Numbers:
     """The outcome of each row, were it one of data."""
     settled = own.at(ending.place, np.where(ending.commits, COMMIT, ABORT))
     return np.where(transactional == 0, COMMIT, np.where(settled == NULL, OPEN, settled))

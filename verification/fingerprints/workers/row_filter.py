@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from verification.fingerprints.workers.aggregate import fragment_keys
-from verification.fingerprints.workers.columns import NULL, Columns, Flags
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns
 from verification.fingerprints.workers.fragments import BLOCK_BITS, BLOCK_MAX, CHUNK_BITS, CHUNK_MAX
 from verification.fingerprints.workers.groups import starts
 from verification.fingerprints.workers.hashing import Hashes, Numbers, hash_longs
@@ -41,12 +41,12 @@ class By(StrEnum):
         return self.value.split()
 
 
-def _numbered(rows: Columns, names: Iterable[str], found: Mapping[str, Numbers]) -> list[Numbers]:
+def _numbered(rows: NumpyColumns, names: Iterable[str], found: Mapping[str, Numbers]) -> list[Numbers]:
     """Some columns of rows, those of texts as numbers that stay; `found` are those that were made of others."""
     return [rows.stable(name) if name == "run" else found[name] if name in found else rows[name] for name in names]
 
 
-def _made(rows: Columns, by: By) -> Mapping[str, Numbers]:
+def _made(rows: NumpyColumns, by: By) -> Mapping[str, Numbers]:
     """The columns that records do not have."""
     if by is By.FRAGMENT:
         return fragment_keys(rows)
@@ -63,7 +63,7 @@ class Wanted:
     whereabouts: Whereabouts | None = None
 
 
-def _whereabouts(by: By, rows: Columns) -> Whereabouts | None:
+def _whereabouts(by: By, rows: NumpyColumns) -> Whereabouts | None:
     if by is By.OPERATION:
         return whereabouts(rows, ("process",), "operation", rows["operation"], rows["operation"])
     if by in (By.PRODUCER, By.SOURCE):
@@ -83,7 +83,7 @@ def wanted(by: By, what: pa.RecordBatch | None) -> Wanted:
     """What is sought, of a batch with at least its columns; None for nothing."""
     if what is None or not what.num_rows:
         return Wanted(np.zeros(0, dtype=np.uint64))
-    rows = Columns(what)
+    rows = NumpyColumns(what)
     return Wanted(np.unique(hash_longs(*_numbered(rows, by.columns, {}))), _whereabouts(by, rows))
 
 
@@ -110,7 +110,7 @@ def among(hashes: Hashes, wanted: Hashes) -> Flags:
     return found
 
 
-def matching(rows: Columns, by: By, what: Wanted, made: Mapping[str, Numbers]) -> Flags:
+def matching(rows: NumpyColumns, by: By, what: Wanted, made: Mapping[str, Numbers]) -> Flags:
     """Rows that are wanted; those that are alike stand together, so one of each is asked."""
     keys = _numbered(rows, by.columns, made)
     heads = starts(keys)
@@ -143,7 +143,7 @@ class Sieve:
         """The rows that are let through."""
         for batch in batches:
             if batch.num_rows:
-                rows = Columns(batch)
+                rows = NumpyColumns(batch)
                 passing = ~rows.sure if self.unsure else np.zeros(len(rows), dtype=bool)
                 for by, each in self.wanted.items():
                     passing |= matching(rows, by, each, _made(rows, by))

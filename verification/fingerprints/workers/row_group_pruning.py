@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verification.fingerprints.workers.columns import Columns, Flags
+from verification.fingerprints.workers.columns import Flags, NumpyColumns
 from verification.fingerprints.workers.groups import starts
 from verification.fingerprints.workers.hashing import Numbers
 
@@ -47,7 +47,9 @@ class Whereabouts:
     spans: Mapping[tuple[int, ...], Spans]
 
 
-def whereabouts(rows: Columns, keys: tuple[str, ...], bound: str, lowest: Numbers, highest: Numbers) -> Whereabouts:
+def whereabouts(
+    rows: NumpyColumns, keys: tuple[str, ...], bound: str, lowest: Numbers, highest: Numbers
+) -> Whereabouts:
     """Those of some rows, each of which is one span."""
     named = [rows[name] for name in keys]
     order = np.lexsort(named)
@@ -84,7 +86,7 @@ class RowGroup:
 
     @property
     def sure(self) -> bool:
-        """Whether every row is surely a record of its run (`Columns.sure`)."""
+        """Whether every row is surely a record of its run (`NumpyColumns.sure`)."""
         said = {name: self._said(name) for name in ("valid", "run", "identity_run", "process", "operation")}
         whole = all(each is not None and each.has_null_count and each.null_count == 0 for each in said.values())
         if not whole or not said["valid"].min:

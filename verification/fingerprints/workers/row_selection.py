@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from verification.fingerprints.workers.columns import NULL, Columns, Flags
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns
 from verification.fingerprints.workers.groups import starts
 from verification.fingerprints.workers.hashing import hash_longs
 from verification.fingerprints.workers.packed import unpack
@@ -31,7 +31,7 @@ _END = (1 << 63) - 1
 class Pick(Protocol):
     """Which of the steps of some producers are wanted."""
 
-    def __call__(self, rows: Columns) -> Flags:
+    def __call__(self, rows: NumpyColumns) -> Flags:
         """One flag for each row."""
 
 
@@ -42,7 +42,7 @@ class Named:
     by: By
     wanted: Wanted
 
-    def __call__(self, rows: Columns) -> Flags:
+    def __call__(self, rows: NumpyColumns) -> Flags:
         """By hash."""
         return matching(rows, self.by, self.wanted, {})
 
@@ -53,7 +53,7 @@ class Overlapping:
 
     spans: Mapping[int, Spans]
 
-    def __call__(self, rows: Columns) -> Flags:
+    def __call__(self, rows: NumpyColumns) -> Flags:
         """By partition."""
         places = hash_longs(rows.stable("run"), rows["topic_index"], rows["partition"]).view(np.int64)
         found = np.zeros(len(rows), dtype=bool)
@@ -68,7 +68,7 @@ def overlapping(frame: DataFrame) -> Overlapping:
     batches = frame.select(*_PARTITION, "lowest", "highest").distinct().toArrow().combine_chunks().to_batches()
     if not batches or not batches[0].num_rows:
         return Overlapping({})
-    rows = Columns(batches[0])
+    rows = NumpyColumns(batches[0])
     places = hash_longs(rows.stable("run"), rows["topic_index"], rows["partition"]).view(np.int64)
     order = np.argsort(places, kind="stable")
     parts = np.split(order, starts([places[order]])[1:])
@@ -85,7 +85,7 @@ class Reached:
     operations: Wanted
     fragments: Wanted
 
-    def __call__(self, rows: Columns) -> Flags:
+    def __call__(self, rows: NumpyColumns) -> Flags:
         """By the highest offset that anything sought before a step reaches to."""
         data = rows["control"] == NULL
         seeds = matching(rows, By.OPERATION, self.operations, {}) | matching(rows, By.FRAGMENT, self.fragments, {})
@@ -109,6 +109,6 @@ def pick(batches: Iterable[pa.RecordBatch], wanted: Pick, columns: tuple[str, ..
         for row in range(batch.num_rows):
             steps = unpack([batch.slice(row, 1)])
             if steps is not None:
-                found = wanted(Columns(steps))
+                found = wanted(NumpyColumns(steps))
                 if found.any():
                     yield steps.filter(pa.array(found)).select(list(columns))

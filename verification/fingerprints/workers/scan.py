@@ -34,7 +34,7 @@ Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
+class CaptureSource:
     """A capture as Spark's frame, and the files that it is made of where workers can read them themselves."""
 
     frame: DataFrame
@@ -108,7 +108,7 @@ def _every(_: RowGroup) -> bool:
 
 
 def scanned(
-    capture: Capture, columns: tuple[str, ...], work: Work, schema: pa.Schema, holds: Holds = _every
+    capture: CaptureSource, columns: tuple[str, ...], work: Work, schema: pa.Schema, holds: Holds = _every
 ) -> DataFrame:
     """What some work makes of the rows of a capture in these columns, as a frame of that schema.
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from verification.fingerprints.workers import packed as packs
-from verification.fingerprints.workers.columns import NULL, Columns, Flags, record_batch
+from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns, record_batch
 from verification.fingerprints.workers.groups import Groups
 from verification.fingerprints.workers.hashing import HALF, Numbers, hash_int
 from verification.fingerprints.workers.packed import PACKED, packed_rows, unpack
@@ -45,7 +45,7 @@ SUSPECTS = pa.schema([OPERATIONS.field(name) for name in OPERATION_KEYS])
 _TOLD: dict[str, int] = {Told.COMMITTED: 1, Told.UNKNOWN: 2, Told.ABORTED: 3}
 
 
-def _rows(groups: Groups, rows: Columns, counted: Mapping[str, Numbers]) -> pa.RecordBatch:
+def _rows(groups: Groups, rows: NumpyColumns, counted: Mapping[str, Numbers]) -> pa.RecordBatch:
     """Partial rows of some operations; `counted` has a value for each group."""
     length = len(groups.starts)
     empty = {name: np.full(length, _NOTHING.get(name, 0), dtype=np.int64) for name in _SUMS}
@@ -61,7 +61,7 @@ def packed(counted: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[in
     yield from packs.packed(counted, ("process", "operation"), buckets)
 
 
-def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags) -> Iterator[pa.RecordBatch]:
+def of_log(rows: NumpyColumns, steps: Mapping[str, Numbers], committed: Flags) -> Iterator[pa.RecordBatch]:
     """What fragments count; `steps` are the columns of `neighbours.STEPS`, whose texts are those of `rows`."""
     named = np.flatnonzero(steps["process"] != NULL)
     if not len(named):
@@ -77,7 +77,7 @@ def of_log(rows: Columns, steps: Mapping[str, Numbers], committed: Flags) -> Ite
     yield _rows(groups, rows, counted)
 
 
-def of_capture(rows: Columns, content: Numbers, of: str) -> Iterator[pa.RecordBatch]:
+def of_capture(rows: NumpyColumns, content: Numbers, of: str) -> Iterator[pa.RecordBatch]:
     """What a reader was given counts against the log; `content` are the hashes of the rows (`fold.content_of`)."""
     kept = np.flatnonzero(rows.sure)
     if not len(kept):
@@ -93,7 +93,7 @@ def of_capture(rows: Columns, content: Numbers, of: str) -> Iterator[pa.RecordBa
     yield _rows(groups, rows, counted)
 
 
-def _acked(rows: Columns) -> Iterator[pa.RecordBatch]:
+def _acked(rows: NumpyColumns) -> Iterator[pa.RecordBatch]:
     told = {text: number for number, text in enumerate(rows.values("outcome"))}
     kept = np.flatnonzero(rows["outcome"] == told.get(Outcome.OK, -1))
     if len(kept):
@@ -107,7 +107,7 @@ def _acked(rows: Columns) -> Iterator[pa.RecordBatch]:
 TOLD = (*OPERATION_KEYS, "told", "plain", "size", "superseded_ns")
 
 
-def _told(rows: Columns) -> Iterator[pa.RecordBatch]:
+def _told(rows: NumpyColumns) -> Iterator[pa.RecordBatch]:
     groups = Groups([rows[name] for name in OPERATION_KEYS])
     # A null is no name; the last of the list is for it.
     numbers = np.array([_TOLD.get(text or "", 0) for text in rows.values("told")] + [0], dtype=np.int64)
@@ -123,13 +123,13 @@ def _told(rows: Columns) -> Iterator[pa.RecordBatch]:
 
 def of_acks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
     """What was acknowledged (`sources.schema.ACKS`), packed."""
-    counted = [each for batch in batches if batch.num_rows for each in _acked(Columns(batch))]
+    counted = [each for batch in batches if batch.num_rows for each in _acked(NumpyColumns(batch))]
     yield from packed_rows(PACKED, packed(counted, buckets))
 
 
 def of_history(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
     """What clients were told (`TOLD`), packed."""
-    counted = [each for batch in batches if batch.num_rows for each in _told(Columns(batch))]
+    counted = [each for batch in batches if batch.num_rows for each in _told(NumpyColumns(batch))]
     yield from packed_rows(PACKED, packed(counted, buckets))
 
 
@@ -176,7 +176,7 @@ def suspicious(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     batch = unpack(batches)
     if batch is None:
         return
-    rows = Columns(batch)
+    rows = NumpyColumns(batch)
     groups = Groups([rows[name] for name in OPERATION_KEYS])
     counted = {name: groups.reduce(how, rows[name]) for name, how in _SUMS.items()}
     # Where hashes agree by chance one operation may come in two rows, which then are suspect: nothing is missed.
