@@ -5,14 +5,12 @@ Only a complete run writes the file: every part, a million records, three pairs.
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.harness import judging, report, starting, throughput, wire_client
-from benchmarks.harness.benchmarks_page import page
 from benchmarks.measuring.command import Bench, Benchmark, BenchmarkResult
 from benchmarks.measuring.ratio import Ratio
 from benchmarks.measuring.table import render
@@ -22,6 +20,7 @@ from runner.config import ROOT, RunConfig
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.resources import RunResources
+from verification.command_line import Parser
 
 PARTS = ("starting", "speaking", "judging", "throughput", "reporting")
 #: Fewer records are judged in less time than Spark needs for planning, so they show no rate.
@@ -101,52 +100,63 @@ class Parts:
         return self._resources
 
 
-class HarnessBenchmark(Benchmark[HarnessOptions]):
-    """`python -m benchmarks.harness`."""
-
-    name = "benchmarks.harness"
-    description = "Measure the cost of this suite, as ratios of things that one run measures by turns."
-    page = ROOT / "docs" / "generated" / "benchmarks.md"
-    kept = "nothing is left running, and nothing was written"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options to the command line."""
-        parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
-        parser.add_argument("--only", action="append", choices=PARTS, help="measure this part only; repeatable")
-        parser.add_argument(
-            "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
-        )
-        parser.add_argument(
-            "--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})"
-        )
-
-    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> HarnessOptions:
-        """The options in use; calls `parser.error` for bad ones."""
-        if parsed.pairs < PAIRS_LEAST:
-            parser.error(f"--pairs {parsed.pairs} is too few for a median; use at least {PAIRS_LEAST}")
-        if parsed.records < 1:
-            parser.error(f"--records {parsed.records} leaves no records to judge; use at least 1")
-        return HarnessOptions(
-            parts=tuple(part for part in PARTS if part in (parsed.only or PARTS)),
-            records=parsed.records,
-            pairs=parsed.pairs,
-            release=parse_release(parsed.kafka),
-        )
-
-    def measure(self, options: HarnessOptions, bench: Bench) -> BenchmarkResult:
-        """Measure the chosen parts. Raises the errors of preparing the machine."""
-        os.environ.setdefault(*SPARK_MEMORY)
-        config, environment, machine = bench.prepare(options.release)
-        parts = Parts(options, config, environment, bench)
-        ratios = parts.measure()
-        return BenchmarkResult(
-            tables=(render(ratios) if ratios else "no ratio could be measured",),
-            page=page(ratios, machine),
-            unmeasured=parts.problems,
-        )
+def page(ratios: Sequence[Ratio], machine: Sequence[str]) -> str:
+    """The text of `docs/generated/benchmarks.md`."""
+    return "\n".join(
+        [
+            "# Benchmarks",
+            "",
+            "Written by `tox -e bench`. Each ratio compares two things that one run measured by turns; the ratio is the",
+            "median over the pairs. The figures *seen here* belong to that machine in that minute and promise nothing.",
+            "",
+            *(f"* {line}" for line in machine),
+            "",
+            render(ratios),
+            "",
+        ]
+    )
 
 
-main = HarnessBenchmark().main
+def _options(parser: Parser, arguments: Sequence[str] | None) -> HarnessOptions:
+    parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part only; repeatable")
+    parser.add_argument(
+        "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
+    )
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})")
+    parsed = parser.parse_args(arguments)
+    if parsed.pairs < PAIRS_LEAST:
+        parser.error(f"--pairs {parsed.pairs} is too few for a median; use at least {PAIRS_LEAST}")
+    if parsed.records < 1:
+        parser.error(f"--records {parsed.records} leaves no records to judge; use at least 1")
+    return HarnessOptions(
+        parts=tuple(part for part in PARTS if part in (parsed.only or PARTS)),
+        records=parsed.records,
+        pairs=parsed.pairs,
+        release=parse_release(parsed.kafka),
+    )
+
+
+def _measure(options: HarnessOptions, bench: Bench) -> BenchmarkResult:
+    os.environ.setdefault(*SPARK_MEMORY)
+    config, environment, machine = bench.prepare(options.release)
+    parts = Parts(options, config, environment, bench)
+    ratios = parts.measure()
+    return BenchmarkResult(
+        tables=(render(ratios) if ratios else "no ratio could be measured",),
+        page=page(ratios, machine) if options.complete else None,
+        unmeasured=parts.problems,
+    )
+
+
+BENCHMARK = Benchmark(
+    name="benchmarks.harness",
+    description="Measure the cost of this suite, as ratios of things that one run measures by turns.",
+    file=ROOT / "docs" / "generated" / "benchmarks.md",
+    options=_options,
+    measure=_measure,
+    kept="nothing is left running, and nothing was written",
+)
 
 if __name__ == "__main__":
-    HarnessBenchmark().run_program()
+    BENCHMARK.run_program()

@@ -7,11 +7,10 @@ records around the examples than the product. A bound that does not hold is prin
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +39,7 @@ from benchmarks.measuring.table import render
 from fixtures.tools.java import find_java
 from fixtures.tools.spark_class_archive import keep_classes
 from runner.config import ROOT
+from verification.command_line import Parser
 from verification.evidence.run_directory import RunDirectory
 from verification.spark.java import java_major, spark_java
 
@@ -87,7 +87,7 @@ def plan_of(records: int, seed: int) -> EvidencePlan:
     )
 
 
-def measure(options: JudgeOptions, records: int, place: Path, say: Callable[[str], None]) -> Size:
+def size_of(options: JudgeOptions, records: int, place: Path, say: Callable[[str], None]) -> Size:
     """Make the evidence of one size, let all contenders judge it by turns, and remove it. Raises BenchError."""
     directory = RunDirectory(place / f"{records}")
     began = time.monotonic()
@@ -113,69 +113,63 @@ def measure(options: JudgeOptions, records: int, place: Path, say: Callable[[str
     )
 
 
-class JudgeBenchmark(Benchmark[JudgeOptions]):
-    """`python -m benchmarks.judge`."""
-
-    name = "benchmarks.judge"
-    description = "Compare the judge with DuckDB and a textbook query, on evidence with planted violations."
-    page = ROOT / "docs" / "generated" / "performance.md"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options to the command line."""
-        parser.add_argument(
-            "--large",
-            action="store_true",
-            help=f"also judge {LARGEST} records, with the product and DuckDB: a quarter of an hour, 6 GB of disk",
-        )
-        parser.add_argument(
-            "--records", action="append", type=int, metavar="N", help="this size instead of the usual ones; repeatable"
-        )
-        names = [contender.name for contender in CONTENDERS]
-        parser.add_argument(
-            "--without", action="append", default=[], choices=names, help="leave a contender out; repeatable"
-        )
-        parser.add_argument("--turns", type=int, metavar="N", help="how often each contender judges each size")
-        parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different evidence")
-        parser.add_argument(
-            "--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads of each contender"
-        )
-
-    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> JudgeOptions:
-        """The options in use; calls `parser.error` for bad ones."""
-        numbers = (parsed.turns, parsed.threads, *(parsed.records or ()))
-        if any(number is not None and number < 1 for number in numbers):
-            parser.error("--records, --turns and --threads must be at least 1")
-        contenders = tuple(contender for contender in CONTENDERS if contender.name not in parsed.without)
-        if not contenders:
-            parser.error("--without leaves no contender")
-        return JudgeOptions(
-            sizes=tuple(sorted(set(parsed.records or (*SIZES, *((LARGEST,) if parsed.large else ()))))),
-            contenders=contenders,
-            turns=parsed.turns,
-            seed=parsed.seed,
-            threads=parsed.threads,
-        )
-
-    def measure(self, options: JudgeOptions, bench: Bench) -> BenchmarkResult:
-        """Measure every size. Raises BenchError."""
-        require(options.contenders)
-        needed = dict.fromkeys(contender.needs for contender in options.contenders)
-        versions = ", ".join(f"{figures.PACKAGES[package]} {version(package)}" for package in needed)
-        machine = bench.describe_machine(
-            software=f"{versions}, Python {python_version()}", java=java_major(spark_java())
-        )
-        # Keep the classes that Spark's JVM loads, as after any run on a machine.
-        keep_classes(find_java(), say=bench.say)
-        sizes = [measure(options, records, bench.directory, bench.say) for records in options.sizes]
-        ratios = figures.ratios(sizes)
-        return BenchmarkResult(
-            tables=(figures.seen(sizes), *((render(ratios),) if ratios else ())),
-            bounds=figures.bounds(sizes),
-            page=figures.page(sizes, (*machine.lines(), f"{options.threads} threads for each contender")),
-        )
+def _options(parser: Parser, arguments: Sequence[str] | None) -> JudgeOptions:
+    parser.add_argument(
+        "--large",
+        action="store_true",
+        help=f"also judge {LARGEST} records, with the product and DuckDB: a quarter of an hour, 6 GB of disk",
+    )
+    parser.add_argument(
+        "--records", action="append", type=int, metavar="N", help="this size instead of the usual ones; repeatable"
+    )
+    names = [contender.name for contender in CONTENDERS]
+    parser.add_argument(
+        "--without", action="append", default=[], choices=names, help="leave a contender out; repeatable"
+    )
+    parser.add_argument("--turns", type=int, metavar="N", help="how often each contender judges each size")
+    parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different evidence")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads of each contender")
+    parsed = parser.parse_args(arguments)
+    numbers = (parsed.turns, parsed.threads, *(parsed.records or ()))
+    if any(number is not None and number < 1 for number in numbers):
+        parser.error("--records, --turns and --threads must be at least 1")
+    contenders = tuple(contender for contender in CONTENDERS if contender.name not in parsed.without)
+    if not contenders:
+        parser.error("--without leaves no contender")
+    return JudgeOptions(
+        sizes=tuple(sorted(set(parsed.records or (*SIZES, *((LARGEST,) if parsed.large else ()))))),
+        contenders=contenders,
+        turns=parsed.turns,
+        seed=parsed.seed,
+        threads=parsed.threads,
+    )
 
 
-main = JudgeBenchmark().main
+def _measure(options: JudgeOptions, bench: Bench) -> BenchmarkResult:
+    require(options.contenders)
+    needed = dict.fromkeys(contender.needs for contender in options.contenders)
+    versions = ", ".join(f"{figures.PACKAGES[package]} {version(package)}" for package in needed)
+    machine = bench.describe_machine(software=f"{versions}, Python {python_version()}", java=java_major(spark_java()))
+    # Keep the classes that Spark's JVM loads, as after any run on a machine.
+    keep_classes(find_java(), say=bench.say)
+    sizes = [size_of(options, records, bench.directory, bench.say) for records in options.sizes]
+    ratios = figures.ratios(sizes)
+    return BenchmarkResult(
+        tables=(figures.seen(sizes), *((render(ratios),) if ratios else ())),
+        bounds=figures.bounds(sizes),
+        page=figures.page(sizes, (*machine, f"{options.threads} threads for each contender"))
+        if options.complete
+        else None,
+    )
+
+
+BENCHMARK = Benchmark(
+    name="benchmarks.judge",
+    description="Compare the judge with DuckDB and a textbook query, on evidence with planted violations.",
+    file=ROOT / "docs" / "generated" / "performance.md",
+    options=_options,
+    measure=_measure,
+)
 
 if __name__ == "__main__":
-    JudgeBenchmark().run_program()
+    BENCHMARK.run_program()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from benchmarks.measuring.command import Bench, Benchmark, BenchmarkResult
 from fixtures.errors import UsageError
 from fixtures.tools.java import find_java, spark_java_home
 from runner.config import ROOT
+from verification.command_line import Parser
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.verdict import ExitCode
 
@@ -34,28 +34,18 @@ SEED = 1
 BATCH = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MutationOptions:
-    """How many mutants by each mutator, of which runs, by which seed; `page` is None for the usual page."""
-
-    each: int
-    seed: int
-    runs: Path
-    page: Path | None
-
-    @property
-    def complete(self) -> bool:
-        """Whether the score may be published in the documentation."""
-        return self.runs == RUNS and self.each >= EACH
-
-    @property
-    def command(self) -> str:
-        """The command that makes this score again."""
-        usual = (self.each, self.seed) == (EACH, SEED)
-        return COMMAND if usual else f"{COMMAND} -- --each {self.each} --seed {self.seed}"
+def _options(parser: Parser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser.add_argument("--each", type=int, default=EACH, metavar="N", help="mutants by each mutator")
+    parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different mutants")
+    parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR", help="directory with clean runs")
+    parser.add_argument("--page", type=Path, metavar="FILE", help=f"file for the score (default: {PAGE.name})")
+    parsed = parser.parse_args(arguments)
+    if parsed.each < 1:
+        raise UsageError(f"--each {parsed.each} makes no mutants.", hint="Use at least 1.")
+    return parsed
 
 
-def _scored(clean: Sequence[Base], options: MutationOptions, say: Callable[[str], None]) -> Score:
+def _scored(clean: Sequence[Base], options: argparse.Namespace, say: Callable[[str], None]) -> Score:
     """Judge all mutants of the clean runs; raises SessionError."""
     from verification.spark.session import start
 
@@ -71,53 +61,39 @@ def _scored(clean: Sequence[Base], options: MutationOptions, say: Callable[[str]
     return score
 
 
-class MutationTest(Benchmark[MutationOptions]):
-    """`python -m benchmarks.judge_mutants`."""
-
-    name = "benchmarks.judge_mutants"
-    description = "Test the judge on mutants of clean runs."
-    page = PAGE
-    kept = "the page of the last score stays as it was"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options to the command line."""
-        parser.add_argument("--each", type=int, default=EACH, metavar="N", help="mutants by each mutator")
-        parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different mutants")
-        parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR", help="directory with clean runs")
-        parser.add_argument("--page", type=Path, metavar="FILE", help=f"file for the score (default: {PAGE.name})")
-
-    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> MutationOptions:  # noqa: ARG002 - one signature for all
-        """The options in use. Raises UsageError for bad ones."""
-        if parsed.each < 1:
-            raise UsageError(f"--each {parsed.each} makes no mutants.", hint="Use at least 1.")
-        return MutationOptions(each=parsed.each, seed=parsed.seed, runs=parsed.runs, page=parsed.page)
-
-    def target(self, options: MutationOptions) -> Path | None:
-        """The named file; else the page, for a complete run."""
-        return options.page or super().target(options)
-
-    def measure(self, options: MutationOptions, bench: Bench) -> BenchmarkResult:
-        """Judge, and print every mistake. Raises SessionError, and UsageError when the runs cannot be used."""
-        try:
-            clean = bases(options.runs)
-        except (OSError, UnfitEvidenceError) as error:
-            raise UsageError(str(error)) from error
-        if not clean:
-            raise UsageError(f"{options.runs} holds no run, so no mutants can be made.")
-        score = _scored(clean, options, bench.say)
-        bench.say("\n".join(lines(score, MUTATORS)))
-        for mistake in score.mistakes:
-            bench.say(str(mistake))
-        if score.disagreements:
-            bench.say(f"the judges disagree about {', '.join(score.disagreements)}")
-        return BenchmarkResult(
-            tables=(summary(score),),
-            page=page(score, MUTATORS, clean, seed=options.seed, command=options.command),
-            code=ExitCode.CONFORMANT if score.flawless else ExitCode.ENVIRONMENT,
-        )
+def _measure(options: argparse.Namespace, bench: Bench) -> BenchmarkResult:
+    try:
+        clean = bases(options.runs)
+    except (OSError, UnfitEvidenceError) as error:
+        raise UsageError(str(error)) from error
+    if not clean:
+        raise UsageError(f"{options.runs} holds no run, so no mutants can be made.")
+    score = _scored(clean, options, bench.say)
+    bench.say("\n".join(lines(score, MUTATORS)))
+    for mistake in score.mistakes:
+        bench.say(str(mistake))
+    if score.disagreements:
+        bench.say(f"the judges disagree about {', '.join(score.disagreements)}")
+    usual = (options.each, options.seed) == (EACH, SEED)
+    command = COMMAND if usual else f"{COMMAND} -- --each {options.each} --seed {options.seed}"
+    complete = options.runs == RUNS and options.each >= EACH
+    written = page(score, MUTATORS, clean, seed=options.seed, command=command)
+    return BenchmarkResult(
+        tables=(summary(score),),
+        page=written if options.page or complete else None,
+        code=ExitCode.CONFORMANT if score.flawless else ExitCode.ENVIRONMENT,
+        file=options.page,
+    )
 
 
-main = MutationTest().main
+BENCHMARK = Benchmark(
+    name="benchmarks.judge_mutants",
+    description="Test the judge on mutants of clean runs.",
+    file=PAGE,
+    options=_options,
+    measure=_measure,
+    kept="the page of the last score stays as it was",
+)
 
 if __name__ == "__main__":
-    MutationTest().run_program()
+    BENCHMARK.run_program()

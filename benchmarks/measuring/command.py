@@ -1,23 +1,20 @@
 """The command line that all benchmarks share: options, a scratch directory, errors, printed figures, the page.
 
-A benchmark adds its options and measures. It returns the text of its page, which only a complete run writes.
 Exit codes: 0; 4 for bad options; 5 when something could not be measured, or was measured and is wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, NoReturn, Protocol, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from benchmarks.measuring.bound import Bound
-from benchmarks.measuring.machine import MachineDescription, describe
+from benchmarks.measuring.machine import describe
 from fixtures.clusters.locks.releases import Release
 from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, RunConfig, Runtime, unreported
@@ -27,28 +24,22 @@ from runner.errors import ENVIRONMENT_ERRORS
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 
-
-class Options(Protocol):
-    """The options of a benchmark."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the figures may be published in the documentation."""
-        ...
-
-
-Chosen = TypeVar("Chosen", bound=Options)
+Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkResult:
-    """Tables and bounds to print, the text of the page, and the exit code; parts that are `unmeasured` allow no page."""
+    """Tables and bounds to print; the text of the page, None for a run that was not complete; the exit code.
+
+    `unmeasured` names parts that failed; then no page is written. `file` is for another place than the usual one.
+    """
 
     tables: tuple[str, ...]
-    page: str
+    page: str | None
     bounds: Sequence[Bound] = ()
     unmeasured: Sequence[str] = ()
     code: ExitCode = ExitCode.CONFORMANT
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +53,14 @@ class Bench:
         """Print a line."""
         self.console.say(text)
 
-    def describe_machine(self, *, software: str, java: int) -> MachineDescription:
+    def describe_machine(self, *, software: str, java: int) -> tuple[str, ...]:
         """Describe the machine, and print the description."""
-        machine = describe(software=software, java=java)
-        for line in machine.lines():
+        lines = describe(software=software, java=java)
+        for line in lines:
             self.say(line)
-        return machine
+        return lines
 
-    def prepare(self, release: Release) -> tuple[RunConfig, Environment, MachineDescription]:
+    def prepare(self, release: Release) -> tuple[RunConfig, Environment, tuple[str, ...]]:
         """Fetch a release and prepare to run its brokers as processes of this machine. Raises fixtures.errors."""
         config = unreported(release, self.directory, runtime=Runtime.LOCAL)
         environment = prepare(config, self.console)
@@ -77,45 +68,30 @@ class Bench:
         return config, environment, machine
 
 
-class Benchmark(ABC, Generic[Chosen]):
-    """One benchmark as a program.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark(Generic[Options]):
+    """One benchmark as a program: the module `name`, the `file` of its page, how it reads options and how it measures.
 
-    `name` is its module, `description` the first line of its help, `page` the file of its figures, and `kept` says what
-    an interruption leaves as it was.
+    `options` calls `parser.error` for bad ones. `kept` says what an interruption leaves as it was. Either function may
+    raise ENVIRONMENT_ERRORS.
     """
 
-    name: ClassVar[str]
-    description: ClassVar[str]
-    page: ClassVar[Path]
-    kept: ClassVar[str] = "the page stays as it was"
-
-    @abstractmethod
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options to the command line."""
-
-    @abstractmethod
-    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> Chosen:
-        """The options in use. Calls `parser.error`, or raises UsageError, for bad ones."""
-
-    @abstractmethod
-    def measure(self, options: Chosen, bench: Bench) -> BenchmarkResult:
-        """Measure everything. Raises OnceproofError, or any other of ENVIRONMENT_ERRORS."""
-
-    def target(self, options: Chosen) -> Path | None:
-        """The file that a run with these options writes; None when it only prints."""
-        return self.page if options.complete else None
+    name: str
+    description: str
+    file: Path
+    options: Callable[[Parser, Sequence[str] | None], Options]
+    measure: Callable[[Options, Bench], BenchmarkResult]
+    kept: str = "the page stays as it was"
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Measure, print and publish; the exit code."""
-        parser = Parser(prog=f"python -m {self.name}", description=self.description)
-        self.add_options(parser)
-        parsed = parser.parse_args(arguments)
         console = Console(out=sys.stdout, live=sys.stdout.isatty(), width=shutil.get_terminal_size().columns)
         try:
-            options = self.options(parsed, parser)
+            options = self.options(Parser(prog=f"python -m {self.name}", description=self.description), arguments)
             OUT.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=f".{self.name}-", dir=OUT, ignore_cleanup_errors=True) as directory:
-                return self._run(options, Bench(console=console, directory=Path(directory)))
+                bench = Bench(console=console, directory=Path(directory))
+                return self._publish(self.measure(options, bench), bench)
         except ENVIRONMENT_ERRORS as error:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
             return error.exit_code if isinstance(error, OnceproofError) else ExitCode.ENVIRONMENT
@@ -124,24 +100,20 @@ class Benchmark(ABC, Generic[Chosen]):
         """Run as a program and leave with the exit code, also after an interruption."""
         end_with(self.main, program=f"python -m {self.name}", kept=self.kept)
 
-    def _run(self, options: Chosen, bench: Bench) -> ExitCode:
-        result = self.measure(options, bench)
+    def _publish(self, result: BenchmarkResult, bench: Bench) -> ExitCode:
         for table in result.tables:
-            bench.say("")
-            bench.say(table)
+            bench.say(f"\n{table}")
         for bound in result.bounds:
             bench.say(str(bound))
         for problem in result.unmeasured:
             bench.say(f"not measured: {problem}")
         if result.unmeasured:
             return ExitCode.ENVIRONMENT
-        if target := self.target(options):
-            target.write_text(result.page, encoding="utf-8")
-            bench.say(f"written: {_shown(target)}")
+        file = result.file or self.file
+        shown = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+        if result.page is None:
+            bench.say(f"{shown} is only written by a complete run")
         else:
-            bench.say(f"{_shown(self.page)} is only written by a complete run")
+            file.write_text(result.page, encoding="utf-8")
+            bench.say(f"written: {shown}")
         return result.code
-
-
-def _shown(path: Path) -> Path:
-    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path

@@ -8,7 +8,6 @@ and written.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from fixtures.clusters.locks.spark_connector import connector_jars
 from fixtures.clusters.spec import ClusterSpec
 from runner.config import ROOT
 from runner.environment import Environment
+from verification.command_line import Parser
 from verification.spark.session import ARROW_OPTIONS
 from wire.client import Client
 from wire.messages import Definitions
@@ -48,7 +48,7 @@ class ReadingOptions:
         return self.records >= RECORDS and self.turns >= TURNS
 
 
-def measure(
+def times(
     options: ReadingOptions, environment: Environment, place: Path, say: Callable[[str], None]
 ) -> Mapping[str, Sequence[Took]]:
     """Write the log and read it; the times of each source. Raises UnequalError, and the errors of cluster and Spark."""
@@ -79,34 +79,32 @@ def measure(
         cluster.close()
 
 
-class ReadingBenchmark(Benchmark[ReadingOptions]):
-    """`python -m benchmarks.reading`."""
-
-    name = "benchmarks.reading"
-    description = "Measure how fast each source reads one real log into Spark."
-    page = ROOT / "docs" / "generated" / "reading.md"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options to the command line."""
-        parser.add_argument(
-            "--records", type=int, default=RECORDS, metavar="N", help=f"records to read (default {RECORDS})"
-        )
-        parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help=f"turns of each (default {TURNS})")
-
-    def options(self, parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> ReadingOptions:
-        """The options in use; calls `parser.error` for bad ones."""
-        if parsed.records < 1 or parsed.turns < 1:
-            parser.error("--records and --turns must be at least 1")
-        return ReadingOptions(records=parsed.records, turns=parsed.turns)
-
-    def measure(self, options: ReadingOptions, bench: Bench) -> BenchmarkResult:
-        """Measure on the newest release. Raises the errors of preparing and of measuring."""
-        _, environment, machine = bench.prepare(default_release())
-        found = ratios(options.records, measure(options, environment, bench.directory, bench.say))
-        return BenchmarkResult(tables=(render(found),), bounds=bounds(found), page=page(found, machine))
+def _options(parser: Parser, arguments: Sequence[str] | None) -> ReadingOptions:
+    parser.add_argument(
+        "--records", type=int, default=RECORDS, metavar="N", help=f"records to read (default {RECORDS})"
+    )
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help=f"turns of each (default {TURNS})")
+    parsed = parser.parse_args(arguments)
+    if parsed.records < 1 or parsed.turns < 1:
+        parser.error("--records and --turns must be at least 1")
+    return ReadingOptions(records=parsed.records, turns=parsed.turns)
 
 
-main = ReadingBenchmark().main
+def _measure(options: ReadingOptions, bench: Bench) -> BenchmarkResult:
+    _, environment, machine = bench.prepare(default_release())
+    found = ratios(options.records, times(options, environment, bench.directory, bench.say))
+    return BenchmarkResult(
+        tables=(render(found),), bounds=bounds(found), page=page(found, machine) if options.complete else None
+    )
+
+
+BENCHMARK = Benchmark(
+    name="benchmarks.reading",
+    description="Measure how fast each source reads one real log into Spark.",
+    file=ROOT / "docs" / "generated" / "reading.md",
+    options=_options,
+    measure=_measure,
+)
 
 if __name__ == "__main__":
-    ReadingBenchmark().run_program()
+    BENCHMARK.run_program()

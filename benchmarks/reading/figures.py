@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
 from benchmarks.measuring.bound import Bound, promised
-from benchmarks.measuring.machine import MachineDescription
 from benchmarks.measuring.ratio import Ratio, Unit
 from benchmarks.measuring.table import number, render
 from benchmarks.reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES
@@ -59,10 +58,10 @@ def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
     )
 
 
-def page(found: Sequence[Ratio], machine: MachineDescription) -> str:
+def page(found: Sequence[Ratio], machine: Sequence[str]) -> str:
     """`docs/generated/reading.md`."""
     facts = [
-        *machine.lines(),
+        *machine,
         f"pyspark {version('pyspark')}, confluent-kafka {version('confluent-kafka')}; {PARTITIONS} partitions, values of "
         f"{VALUE_BYTES} bytes, transactions of {RECORDS_PER_TRANSACTION} records, no compression",
     ]

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from benchmarks.harness import report, wire_client
-from benchmarks.harness.__main__ import PAIRS_LEAST, PARTS, RECORDS, HarnessOptions, main
-from benchmarks.harness.benchmarks_page import page
+from benchmarks.harness.__main__ import BENCHMARK, PAIRS_LEAST, PARTS, RECORDS, HarnessOptions, page
 from benchmarks.harness.judging import leader_crash
 from benchmarks.harness.throughput import require_all
 from benchmarks.measuring.errors import WorthlessJudgementError, WorthlessReportError
-from benchmarks.measuring.machine import MachineDescription
 from benchmarks.measuring.ratio import Ratio, Unit
 from benchmarks.measuring.table import number, render
 from fixtures.clusters.locks.releases import default_release
@@ -28,17 +26,9 @@ STARTS = Ratio(
     subject="three brokers", against="one broker", unit=Unit.SECONDS, pairs=((6.0, 3.0), (9.0, 3.0), (50.0, 5.0))
 )
 RATE = Ratio(subject="capture", against="a consumer", unit=Unit.RECORDS_PER_S, pairs=((50_000.0, 1_234_567.0),))
-HERE = MachineDescription(
-    software="Kafka 4.3.1",
-    java=17,
-    commit="abc1234",
-    date="2026-01-02",
-    processors=2,
-    memory_gib=23.6,
-    model="AMD EPYC",
-    system="Linux x86_64",
-    kernel="Linux 6.18",
-    load=0.04,
+HERE = (
+    "Kafka 4.3.1, Java 17, commit abc1234, 2026-01-02",
+    "2 processors (AMD EPYC, Linux x86_64), 24 GiB of memory, Linux 6.18, load average 0.0 before the start",
 )
 
 
@@ -202,6 +192,6 @@ def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
 def test_bad_options_end_with_4(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence and the usage code, before anything is started; 2 would mean that nothing was decided."""
     with pytest.raises(SystemExit) as left:
-        main(arguments)
+        BENCHMARK.main(arguments)
     assert left.value.code == ExitCode.USAGE
     assert capsys.readouterr().err.count("\n") == 1

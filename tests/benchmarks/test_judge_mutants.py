@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.judge_mutants.__main__ import COMMAND, EACH, PAGE, main
+from benchmarks.judge_mutants.__main__ import BENCHMARK, COMMAND, EACH, PAGE
 from benchmarks.judge_mutants.__main__ import SEED as KEPT_SEED
 from benchmarks.judge_mutants.base import RUNS, Base, bases, place_of
 from benchmarks.judge_mutants.batch import judged, passed_unread
@@ -145,7 +145,7 @@ def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
 @pytest.mark.parametrize("arguments", [["--runs", "nowhere"], ["--each", "0"], ["--runs", str(RUNS / "leader-crash")]])
 def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A score of no mutants would be flawless; it is refused before a session is started."""
-    assert main(arguments) == ExitCode.USAGE
+    assert BENCHMARK.main(arguments) == ExitCode.USAGE
     assert capsys.readouterr().err
 
 

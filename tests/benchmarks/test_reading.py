@@ -7,15 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 from unittest.mock import MagicMock
 
 import pytest
 
 from benchmarks.measuring.footprint import processor_s
-from benchmarks.measuring.machine import MachineDescription
 from benchmarks.measuring.ratio import Unit
-from benchmarks.reading.__main__ import RECORDS, TURNS, ReadingBenchmark, ReadingOptions, main
+from benchmarks.reading.__main__ import BENCHMARK, RECORDS, TURNS, ReadingOptions
 from benchmarks.reading.errors import UnequalError, UnfilledError
 from benchmarks.reading.figures import bounds, page, ratios
 from benchmarks.reading.filling import PARTITIONS, RECORDS_PER_TRANSACTION, VALUE_BYTES, fill, record_value
@@ -27,17 +28,9 @@ from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
 from wire.errors import DisconnectedError
 
-HERE = MachineDescription(
-    software="Kafka 4.4.0",
-    java=17,
-    commit="abc1234",
-    date="2026-01-02",
-    processors=2,
-    memory_gib=23.6,
-    model="AMD EPYC",
-    system="Linux x86_64",
-    kernel="Linux 6.18",
-    load=0.04,
+HERE = (
+    "Kafka 4.4.0, Java 17, commit abc1234, 2026-01-02",
+    "2 processors (AMD EPYC, Linux x86_64), 24 GiB of memory, Linux 6.18, load average 0.0 before the start",
 )
 SECONDS = {
     SourceName.WIRE: (10.0, 5.0, 5.0),
@@ -107,7 +100,7 @@ def test_only_a_complete_run_writes_the_page() -> None:
     assert not ReadingOptions(records=RECORDS - 1, turns=TURNS).complete
     assert not ReadingOptions(records=RECORDS, turns=TURNS - 1).complete
     with pytest.raises(SystemExit) as raised:
-        main(["--records", "0"])
+        BENCHMARK.main(["--records", "0"])
     assert raised.value.code == ExitCode.USAGE
 
 
@@ -126,16 +119,13 @@ def test_what_was_read_must_be_what_was_written() -> None:
             require_equal(dict.fromkeys(SOURCES, whole | few), records)
 
 
-def test_what_keeps_figures_from_coming_about_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whatever room it comes from; the code is not that of a violation."""
+def test_what_keeps_figures_from_coming_about_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of any package; the code is not that of a violation."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object) -> NoReturn:
         raise DisconnectedError("broker 1 hung up")
 
-    monkeypatch.setattr(ReadingBenchmark, "measure", fail)
-    assert main([]) == ExitCode.ENVIRONMENT
+    assert replace(BENCHMARK, measure=fail).main([]) == ExitCode.ENVIRONMENT
     assert capsys.readouterr().err == "broker 1 hung up\n"
 
 
