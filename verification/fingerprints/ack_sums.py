@@ -1,7 +1,7 @@
-"""What clients were told of their records, handed to workers in Arrow batches, and what they make of it as a frame.
+"""Passes the acknowledgements of clients to workers in Arrow batches, and returns the workers' results as a dataframe.
 
-Where the files lie on a file system that this machine sees, workers read them themselves, as they do captures (`scan`);
-wherever else, Spark reads them (`frames.acks`) and hands the same columns to the same work.
+If the files are on a file system that this machine sees, workers read them directly, as they read captures (`scan`).
+Otherwise Spark reads them (`dataframes.acks`) and passes the same columns to the same work.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ Process = tuple[str, int]
 
 
 class Acks(Protocol):
-    """What was acknowledged to some processes, perhaps of some of their operations (OPERATION) only, as `Dataframes.acks`.
+    """Loads the acknowledgements of some processes, perhaps of some of their operations (OPERATION) only.
 
-    More does no harm.
+    It may load more than that.
     """
 
     def __call__(self, processes: Collection[Process], operations: DataFrame | None) -> DataFrame:
-        """The frame."""
+        """The dataframe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AckSums:
-    """Acknowledgements as Spark's frame, and the files of processes where workers can read them themselves."""
+    """Acknowledgements as Spark's dataframe, and the files of processes where workers can read them directly."""
 
     spark: SparkSession
     frame: Acks
     files: Mapping[Process, str] | None = field(default=None)
 
     def scanned(self, processes: Collection[Process], work: Work, schema: pa.Schema) -> DataFrame:
-        """What some work makes of everything that was acknowledged to some processes."""
+        """The results of some work on all acknowledgements of some processes."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         if self.files is None:
@@ -58,7 +58,7 @@ class AckSums:
         return self._read(partial(_scanned, work=work), dict.fromkeys(processes), schema)
 
     def of(self, operations: DataFrame) -> DataFrame:
-        """What was acknowledged of some operations (OPERATION), and perhaps more."""
+        """The acknowledgements of some operations (OPERATION), and perhaps more."""
         asked = operations.select("run", "process", "operation").distinct()
         named = asked.toArrow().to_pylist()
         wanted: dict[Process, list[int]] = {}
@@ -82,14 +82,14 @@ class AckSums:
         return pieces.repartition(min(max(1, len(rows)), max(1, tasks))).mapInArrow(work, from_arrow_schema(schema))
 
 
-#: A file, and which of its operations are asked for; null for all.
+#: A file, and the operations that are wanted of it; null for all.
 _PIECES = pa.schema(
     [("run", pa.string()), ("process", pa.int32()), ("path", pa.string()), ("wanted", pa.list_(pa.int64()))]
 )
 
 
 def of_file(run: str, process: int, path: str, wanted: Spoken | None = None) -> Iterator[pa.RecordBatch]:
-    """What the file of a process says of some of its operations, or of all, in the columns of `ANSWERS`."""
+    """The acknowledgements in the file of a process, of some of its operations or of all, in the columns of `ANSWERS`."""
     for batch in acks_file.acks(Path(path), wanted):
         owner = {"run": run, "process": process}
         named = [pa.repeat(pa.scalar(each, ANSWERS.field(name).type), len(batch)) for name, each in owner.items()]
@@ -97,7 +97,7 @@ def of_file(run: str, process: int, path: str, wanted: Spoken | None = None) -> 
 
 
 def _answers(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The worker's side: files by name → what they say."""
+    """The worker's side: files by name → their acknowledgements."""
     for piece in pieces:
         for each in piece.to_pylist():
             wanted = None if each["wanted"] is None else np.array(each["wanted"], np.int64)

@@ -1,7 +1,7 @@
-"""Copies against their inputs, by blocks of 64 input offsets (`blocks`): which offsets were copied is one long per block.
+"""Compares copies with their inputs, by blocks of 64 input offsets (`blocks`): the copied offsets of a block are one long.
 
-A block is suspect_blocks when an output holds an input of it twice, when an input that was delivered lacks outputs, or when
-something was copied at or beyond the offset that the group committed.
+A block is suspect if an output holds an input of it twice, if a delivered input lacks outputs, or if an input was
+copied at or beyond the offset that the group committed.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from verification.vocabulary.identity import NO_SOURCE
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What was copied, and what was delivered to be copied, in packs by block; how many `tasks` look at all of them."""
+    """The copies and the delivered inputs, in packs by block; `tasks` is the number of tasks that read all of them."""
 
     packed: DataFrame
     tasks: int
 
     def copies(self, wanted: Pick) -> DataFrame:
-        """The fragments of copies that are wanted, in the columns of `blocks.BLOCKS` and `key`."""
+        """The wanted fragments of copies, in the columns of `blocks.BLOCKS` and `key`."""
         return picked(self.packed, wanted, BLOCKS).where("n is not null")
 
     def suspect_blocks(self, said: CopyBlocks) -> DataFrame:
-        """The blocks (SOURCE) of inputs whose copies are not each input once per output, for runs that copy."""
+        """The blocks (SOURCE) in which some input was not copied exactly once per output, in runs that copy."""
         together = self.packed.repartition(self.tasks, "bucket")
         return together.mapInArrow(partial(suspect_blocks, copying=said), from_arrow_schema(SUSPECT_BLOCKS))
 
@@ -48,7 +48,7 @@ def input_blocks(frames: Dataframes, blocks: DataFrame) -> DataFrame:
 
 
 def about(frames: Dataframes, places: DataFrame, blocks: DataFrame) -> DataFrame:
-    """Those places that hold inputs of the blocks, or copies of them."""
+    """The places that hold inputs of the blocks, or copies of them."""
     copies = blocks.withColumn("is_copy", F.lit(True))
     inputs = input_blocks(frames, blocks).withColumn("is_input", F.lit(True))
     source_block = f"case when source_offset != {NO_SOURCE} then shiftright(source_offset, {BLOCK_BITS}) end"

@@ -1,19 +1,21 @@
-"""The log aggregated: one row per fragment, then what follows each fragment in its producer's part of the partition.
+"""Aggregates the log into fragments, and finds what follows each fragment in its producer's part of the partition.
 
-A **fragment** is what the log holds of one operation, by one producer, in one chunk of offsets of a partition. Whatever
-is not surely a record of this run (a control record, a foreign value, a record of another run) is a fragment by itself.
-Chunks keep a second copy, written much later, from making one fragment of all that stands in between. Columns of `steps`:
+A **fragment** is the part of the log that belongs to one operation, by one producer, in one chunk of offsets of a
+partition. A row that is not surely a record of this run is a fragment of its own: a control record, a foreign value, a
+record of another run. Without chunks, a second copy written much later would make one fragment of everything between
+the copies. Columns of a step:
 
-    FRAGMENT, control, n, first, last      key, how many records, lowest and highest offset
+    FRAGMENT, control, n, first, last      key, number of records, lowest and highest offset
     epoch_max, sequence_max                of their producer
-    until                                  offset of the control record that decided it, null when none did
+    until                                  offset of the control record that decided it; null without one
 
 A fragment is **stale** when it has an epoch below an earlier one, **unjoined** when its numbers may not follow
-(`numbering`). It is **odd** when its outcome or its neighbour cannot be told from the fold: something else of its producer
-stands between its records, a record of somebody else follows a transaction without a control record in between, or an
-epoch went back. Of all others the next control record decides every record alike.
+(`numbering`). It is **odd** when the aggregate cannot tell its outcome or its neighbour: another record of its producer
+lies between its records, another operation follows a transaction without a control record in between, or an epoch went
+back. For every other fragment, the next control record decides all records alike.
 
-Workers fold (`fold`), Spark brings together what is of one producer, and workers look around (`neighbours`).
+Workers aggregate (`aggregate`), Spark brings together the fragments of one producer, and workers look up what comes
+before and after each (`neighbours`).
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ _KEYS = {
 
 
 def fragment_key() -> Column:
-    """One number for the fragment of a row of the log; equal to `xxhash64` over FRAGMENT of a fold."""
+    """One number for the fragment of a row of the log: equal to `xxhash64` over FRAGMENT of an aggregate."""
     return F.expr(f"xxhash64({', '.join(_KEYS.get(name, name) for name in FRAGMENT)})")
 
 
@@ -65,23 +67,24 @@ def place_block(offset: str = "offset") -> str:
     return f"shiftright({offset}, {BLOCK_BITS})"
 
 
-#: How many packs of steps a task picks from, because picking takes less than starting a task (`scan.TASK_ROWS`), and how
-#: many tasks there are at least, for two cores.
+#: Packs of steps per task, because selecting takes less time than starting a task (`scan.TASK_ROWS`), and the least
+#: number of tasks, for two cores.
 BUCKETS_PER_TASK = 4
 TASKS_MIN = 2
 
 
 def picked(packed: DataFrame, wanted: Pick, schema: pa.Schema) -> DataFrame:
-    """The rows of some packs that are wanted, of fragments in the columns of a schema, and `key`."""
+    """The wanted rows of some packs, as fragments in the columns of a schema, and `key`."""
     found = packed.mapInArrow(partial(pick, wanted=wanted, columns=tuple(schema.names)), from_arrow_schema(schema))
     return found.withColumn("key", F.xxhash64(*FRAGMENT))
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of some runs, packed by producer, and how many `rows` of the log they are.
+    """The steps of some runs, packed by producer, and their number of `rows` of the log.
 
-    Known (KEYED) are those that raised the epoch of a producer whose epoch went back later, and the unjoined ones.
+    Two groups are named (KEYED): the steps that raised the epoch of a producer whose epoch went back later, and the
+    unjoined ones.
     """
 
     packed: DataFrame
@@ -90,13 +93,13 @@ class Steps:
     unjoined: DataFrame
 
     def where(self, wanted: Pick) -> DataFrame:
-        """The steps that are wanted, in the columns above and `key`."""
+        """The wanted steps, in the columns above and `key`."""
         return picked(self.packed, wanted, STEPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentChains:
-    """What workers made of the fragments: steps, and packs of what these count for operations, and of copies.
+    """The results of the workers about fragments: steps, packs of the steps' counts per operation, and packs of copies.
 
     `stretches` are those of the log's writers.
     """
@@ -108,12 +111,12 @@ class FragmentChains:
 
 
 def few(buckets: int) -> int:
-    """How many tasks look at packs in so many buckets, where that is quickly done."""
+    """The number of tasks for packs in so many buckets, where a task is short."""
     return max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
 
 
 def of_kind(packs: DataFrame, kind: PackKind) -> DataFrame:
-    """Those packs among some (`packed.KINDS`)."""
+    """The packs of one kind (`packed.KINDS`)."""
     return packs.where(f"kind = {kind}").select(*PACKED.names)
 
 
@@ -129,7 +132,7 @@ def chain_fragments(aggregated: DataFrame, buckets: int) -> FragmentChains:
     found = aggregated.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
     (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()
     steps = Steps(
-        # By themselves, because they are asked often.
+        # In a dataframe of their own, because they are queried often.
         packed=of_kind(found, PackKind.STEPS).coalesce(few(buckets)).localCheckpoint(),
         rows=int(held["n"]),
         raising=_named(of_kind(found, PackKind.RAISING)),

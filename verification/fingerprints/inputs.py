@@ -1,4 +1,4 @@
-"""What fingerprints are taken of: the frames of some runs, and the files of their captures, where those can be read."""
+"""The inputs of the fingerprints: dataframes of some runs, and the files of their captures where workers can read them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from verification.fingerprints.workers.scan import CaptureSource, Work, parquet_
 from verification.spark.dataframes import FRAME_SCHEMAS, Dataframes, acks
 from verification.vocabulary.history import Operation
 
-#: Rows of the log that are brought together at once. Their fragments are a seventh of them; workers that had so many were
-#: seen with 0.45 GB.
+#: Rows of the log that are brought together at once. Their fragments are a seventh of them. Workers with so many rows
+#: took 0.45 GB.
 BUCKET_ROWS = 1_000_000
 #: Fewer would leave cores without work.
 BUCKETS_MIN = 4
@@ -30,12 +30,12 @@ BUCKETS_MIN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FingerprintInputs:
-    """The frames of runs that the fingerprints fit (`choice.fits`), and what clients were told of their records.
+    """The dataframes of runs that fit (`strategy.fits`), and the clients' acknowledgements.
 
-    `claimed` are the runs that claim order, `copying` is what is said of those that copy; both are known before any frame
-    is looked at. `plain` are the processes of which records are bound by no transaction. `rows` is how many the log has,
-    as far as that is known.
-    `files` are the Parquet files of the captures by name, none where only Spark can read them (`scan`).
+    `claimed` are the runs that claim order; `copying` describes those that copy. Both are known before any dataframe is
+    read. `plain` are the processes that write records outside transactions. `rows` is the number of rows of the log, as
+    far as it is known. `files` are the Parquet files of the captures by name; it is empty if only Spark can read them
+    (`scan`).
     """
 
     frames: Dataframes
@@ -53,18 +53,18 @@ class FingerprintInputs:
 
     @property
     def buckets(self) -> int:
-        """How many parts the rows that belong together are brought together in: each is held in memory."""
+        """The number of parts in which rows that belong together are brought together. A worker holds one part in memory."""
         return max(BUCKETS_MIN, self.rows // BUCKET_ROWS)
 
     def _capture(self, name: str) -> CaptureSource:
         return CaptureSource(frame=getattr(self.frames, name), files=self.files.get(name, ()))
 
     def scanned(self, name: str, columns: tuple[str, ...], work: Work, schema: pa.Schema) -> DataFrame:
-        """What some work makes of every row of a capture."""
+        """The results of some work on every row of a capture."""
         return scanned(self._capture(name), columns, work, schema)
 
     def sieved(self, name: str, sieve: Sieve) -> DataFrame:
-        """The rows of a capture that are let through, in the sieve's columns."""
+        """The rows of a capture that the filter lets through, in the filter's columns."""
         fields = [FRAME_SCHEMAS[name][column] for column in sieve.columns]
         return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
 
@@ -95,9 +95,9 @@ def answers_of(spark: SparkSession, runs: Sequence[RunEvidence]) -> AckSums:
 
 
 def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
-    """The files of the captures of some runs by name; none where one of the runs lies where only Spark reads.
+    """The files of the captures of some runs, by name; empty if one of the runs is where only Spark can read it.
 
-    Nor of a capture whose rows are not all in them, in whatever way it was written: Spark then reads what it counts.
+    A capture is left out if its files do not hold all its rows. Spark then reads the rows that it counts.
     """
     found: dict[str, tuple[str, ...]] = {}
     if any(run.directory.source for run in runs):

@@ -1,12 +1,13 @@
-"""Producers' own numbering by fingerprints: which fragments may hold a number that does not follow, and those looked at.
+"""Finds fragments that may hold a producer number that does not follow, and checks their records.
 
-A fragment is **loose** when its numbers are not surely one after the other: when they are not as many as their lowest and
-highest span, when they do not keep step with the send orders of their records (both count up by one per record in a
-partition, so that their difference stays), or when send orders do not rise there (`sequence`). All others begin with their
-lowest number and end with their highest. It is **unjoined** when it is loose or odd, follows a loose one, or does not begin
-where the one before it ends. Only the records of unjoined fragments are looked at; of the producer's other fragments
-before them it is enough to know their last record, which the fold tells. So nothing is missed, and in an ordinary log
-nothing is unjoined.
+A fragment is **loose** when its numbers are not surely consecutive. That is so when their count differs from their
+span, when they do not keep step with the send orders of their records, or when send orders do not rise there
+(`sequence`). Both count up by one per record in a partition, so their difference must stay the same. Every other
+fragment begins with its lowest number and ends with its highest.
+
+A fragment is **unjoined** when it is loose or odd, follows a loose one, or does not begin where the one before it ends.
+Only the records of unjoined fragments are read. Of the producer's fragments before them, the last record is enough, and
+the aggregate has it. So nothing is missed, and an ordinary log has no unjoined fragment.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ def _after(steps: Steps, keys: DataFrame) -> DataFrame:
 
 
 def suspect_fragments(steps: Steps, disordered: DataFrame | None) -> DataFrame:
-    """The steps (KEYED) whose records have to be looked at; `disordered` are those in which send orders do not rise."""
+    """The steps (KEYED) whose records must be read; `disordered` are those in which send orders do not rise."""
     keys = steps.unjoined
     if disordered is not None:
-        # Nothing is known of records without numbers, in whatever order they stand.
+        # Records without numbers prove nothing, whatever their order.
         loose = (
             steps.where(Named(By.FRAGMENT, sought(By.FRAGMENT, disordered)))
             .where("sequence_max >= 0")

@@ -1,9 +1,9 @@
-"""What is doubtful is read in full: the rows of the evidence that the checks need to judge some operations exactly.
+"""Reads suspects in full: the rows of the evidence that the checks need to judge some operations exactly.
 
-Of the log these are the sought fragments and, of a transaction, everything of the same producer in the same partition up
-to the control record that decided it: with that, outcomes and neighbours come out as they do from the whole log. Rows
-that are not surely of this run are always read. Where a reader was given something sought at a place of which the
-log's own record is not sought, whatever the log may hold there becomes sought as well.
+From the log these are the sought fragments. For a transaction they are all records of the same producer in the same
+partition, up to the control record that decided it: then outcomes and neighbours are the same as from the whole log.
+Rows that are not surely of this run are always read. If a reader received something sought at a place where the log's
+own record is not sought, everything that the log may hold there is sought too.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ BLOCK = (*PARTITION, "block")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """What is to be read: whole operations (OPERATION), steps (KEYED), and what readers were given in blocks (BLOCK).
+    """The rows to read: whole operations (OPERATION), steps (KEYED), and deliveries to readers in blocks (BLOCK).
 
-    `beside_markers`: also what readers were given next to the control records that are read.
+    `beside_markers` adds the deliveries next to the control records that are read.
     """
 
     operations: DataFrame
@@ -49,7 +49,7 @@ class Sought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowed:
-    """Frames of which log and captures hold what was sought, `rows` of the log; and what was sought in the end."""
+    """Dataframes whose log and captures hold the sought rows, `rows` of the log; and all that was sought in the end."""
 
     frames: Dataframes
     sought: Sought
@@ -57,7 +57,7 @@ class Narrowed:
 
 
 def reached(steps: Steps, wanted: Sought) -> DataFrame:
-    """The steps that are sought, and those of the same producer up to the control records that decided them."""
+    """The sought steps, and those of the same producer up to the control records that decided them."""
     operations, fragments = sought(By.OPERATION, wanted.operations), sought(By.FRAGMENT, wanted.steps)
     return steps.where(Reached(operations, fragments)).localCheckpoint()
 
@@ -86,7 +86,7 @@ def _logged(evidence: FingerprintInputs, these: DataFrame) -> DataFrame:
 
 
 def _read(evidence: FingerprintInputs, these: DataFrame, wanted: Sought) -> tuple[Dataframes, DataFrame]:
-    """The frames of what is sought, and the places at which readers were given it and the log holds nothing sought."""
+    """The dataframes of the sought rows, and the places where readers received them and the log holds nothing sought."""
     blocks = wanted.blocks
     if wanted.beside_markers:
         markers = these.where("control is not null").selectExpr(*PARTITION, f"{place_block('first')} as block")
@@ -108,12 +108,12 @@ def _read(evidence: FingerprintInputs, these: DataFrame, wanted: Sought) -> tupl
 
 
 def narrowed(evidence: FingerprintInputs, steps: Steps, wanted: Sought, these: DataFrame | None = None) -> Narrowed:
-    """The frames of what is sought; it grows by what stands, or may stand, where something sought was given.
+    """The dataframes of the sought rows. They grow by everything that is, or may be, where something sought was delivered.
 
-    `these` are the steps that it reaches to begin with, where they are known.
+    `these` are the steps that it begins with, if they are known.
     """
     met: DataFrame | None = None
-    # Ends, because each turn meets places that no turn met before, of the finitely many that there are.
+    # This ends, because each turn meets new places, and there is a finite number of them.
     while True:
         these = reached(steps, wanted) if these is None else these
         read, stray = _read(evidence, these, wanted)

@@ -1,14 +1,14 @@
-"""Order in a partition has no fingerprint: every record is held against those that its writer sent before.
+"""Order in a partition has no fingerprint: every record is compared with the earlier records of its writer.
 
-That is done where records are read. Of a writer in a partition a batch holds one **stretch**: from which offset to which,
-the lowest and the highest send order, and whether they rise together from record to record (`fold`). Stretches are few.
-Where one does not rise, or does not begin after all earlier ones end, its records are read with what the check reads of
-them, those of the stretches that it is out of order with as well, and their outcomes derived.
+Workers do that while they read records. For each writer in a partition, a batch holds one **stretch**: its first and
+last offset, its lowest and highest send order, and whether offset and send order rise together (`aggregate`). There are
+few stretches. If a stretch does not rise, or does not begin after all earlier ones end, its records are read with the
+columns of the check. So are those of the stretches that it conflicts with. Their outcomes are derived.
 
-Why that is all: let a record stand after one with a higher send order, or the same. Both in one stretch, it does not rise.
-In two, either the later record's stretch begins later and has a lower send order than the highest before, or it begins
-before the other one does and ends after it has begun. What a second copy is a copy of is found the same way, as is the
-highest send order before a record that comes too late.
+Why that is enough: let a record come after one with a higher send order, or the same. If both are in one stretch, it
+does not rise. If they are in two, either the later record's stretch begins later and has a lower send order than the
+highest before, or it begins before the other one does and ends after it has begun. The original of a second copy is
+found in the same way, and so is the highest send order before a late record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from verification.fingerprints.workers.row_filter import By, Sieve, sought
 from verification.fingerprints.workers.row_selection import Named
 
 WRITER = (*PARTITION, "process")
-#: Which records order is asked of, beside the run's claim and their producer's numbers.
+#: The records whose order matters, apart from the run's claim and their producer's numbers.
 _THERE = f"control is null and {SURE} and topic_index = intended_topic_index and partition = intended_partition"
 _READ = (
     *PRODUCER,
@@ -63,7 +63,7 @@ def out_of_order(stretches: DataFrame) -> DataFrame:
 
 
 def sent(evidence: FingerprintInputs, stretches: DataFrame) -> DataFrame:
-    """The records of some stretches that order is asked of, or their producer's numbers."""
+    """The records of some stretches whose order, or whose producer's numbers, matter."""
     chunks = f"explode(sequence(shiftright(first, {CHUNK_BITS}), shiftright(last, {CHUNK_BITS}))) as chunk"
     sieve = Sieve(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})
     within = F.broadcast(stretches)
@@ -75,7 +75,7 @@ def sent(evidence: FingerprintInputs, stretches: DataFrame) -> DataFrame:
 
 
 def disordered(rows: DataFrame) -> DataFrame:
-    """The fragments (KEYED) in which send orders of these records (`sent`) do not rise, whatever became of them."""
+    """The fragments (KEYED) in which the send orders of these records (`sent`) do not rise, whatever their outcome."""
     before = Window.partitionBy(*WRITER).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     return (
         keyed(rows.withColumn("highest", F.max("send_order").over(before)).where("send_order <= highest"))
@@ -85,9 +85,9 @@ def disordered(rows: DataFrame) -> DataFrame:
 
 
 def sequences(rows: DataFrame, claimed: frozenset[str], steps: Steps) -> DataFrame:
-    """Of these records (`sent`) those that are out of order, in the columns that `checks.order` reads, and what proves it.
+    """The records of these (`sent`) that are out of order, in the columns that `checks.order` reads, and their proof.
 
-    That is, of committed records all that have the send order of one that comes too late, or the one that it comes after.
+    The proof is all committed records with the send order of a late record, or with the one that it comes after.
     """
     before = Window.partitionBy(*WRITER).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     kept = _decided(rows.where(F.col("run").isin(*claimed)), steps).where("outcome = 'commit'").localCheckpoint()

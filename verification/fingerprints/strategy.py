@@ -1,4 +1,4 @@
-"""Which runs are judged by fingerprints first."""
+"""Chooses which runs are judged by fingerprints first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from enum import StrEnum
 
 from verification.evidence.run_evidence import RunEvidence
 
-#: Rows of the log from which on folding them costs less than looking at them. Folding takes a dozen small jobs, whose
-#: planning costs some 60 s of processor time in a session that has compiled nothing yet, and then a tenth of a full look.
+#: Rows of the log from which on aggregating them costs less than checking each. Aggregating takes a dozen small jobs.
+#: Their planning costs some 60 s of processor time in a session that has compiled nothing yet, and a tenth of a full
+#: check later.
 ROWS_MIN = 500_000
 
 
 class Strategy(StrEnum):
-    """How runs are looked at: by size, each record, or fingerprints first wherever they fit.
+    """How runs are judged: by size, every record, or by fingerprints first wherever they fit.
 
-    By size, small runs that are in order are acquitted beforehand (`verification.judge.quick_pass`).
+    By size, small runs in which everything agrees pass first (`verification.judge.quick_pass`).
     """
 
     BY_SIZE = "by size"
@@ -25,8 +26,9 @@ class Strategy(StrEnum):
 def fits(run: RunEvidence, strategy: Strategy = Strategy.BY_SIZE) -> bool:
     """Whether a run is judged by fingerprints first.
 
-    It needs a log, which outcomes follow from, and no live observers: what they were given, in which order and when, is
-    held against single records. A copier's group has one input topic (`checks.copies`). And it must be large enough.
+    It needs a log, because outcomes follow from it. It must not have live observers: order and time of what they
+    received can only be compared record by record. A copier's group must have one input topic (`checks.copies`). The
+    run must be large enough.
     """
     fitting = _decided_by_log(run) and not run.experiment.observers
     return fitting and (
@@ -35,7 +37,7 @@ def fits(run: RunEvidence, strategy: Strategy = Strategy.BY_SIZE) -> bool:
 
 
 def is_small(run: RunEvidence) -> bool:
-    """Whether a worker can hold the whole run in memory, and tell whether everything in it agrees."""
+    """Whether a worker can hold the whole run in memory and decide whether everything in it agrees."""
     readers = 1 + len(run.experiment.observers)
     return _decided_by_log(run) and run.captured.count("log") * readers < ROWS_MIN
 

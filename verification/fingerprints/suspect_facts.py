@@ -1,4 +1,4 @@
-"""The facts that the checks are given, of what the fingerprints leave in doubt; see `verification.fingerprints`."""
+"""Derives the facts about suspects for the checks; see `verification.fingerprints`."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
     from verification.vocabulary.violations import Attributed
 
-#: Where more than this share of the log would have to be read again, looking at all of it at once costs less.
+#: If more than this share of the log would have to be read again, checking all of it at once costs less.
 SHARE_MAX = 0.2
-#: How many operations or blocks may be sought: every task holds them all in memory.
+#: The most operations or blocks that may be sought: every task holds all of them in memory.
 SOUGHT_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspects:
-    """Facts about everything suspect. `read` of the `held` rows of the log were looked at one by one."""
+    """Facts about all suspects. `read` of the `held` rows of the log were checked one by one."""
 
     facts: Facts
     read: int
@@ -63,7 +63,7 @@ class Suspects:
     aggregates: Aggregates
 
     def around(self, spark: SparkSession, attributed: Mapping[str, Attributed]) -> DataFrame:
-        """The places around the examples of some findings, as `checks.places` would have them of the whole evidence."""
+        """The places around the examples of some findings, equal to `checks.places` of the whole evidence."""
         found = narrowed(self.evidence, self.aggregates.steps, _near(self.aggregates, wanted(spark, attributed)))
         met = _met(found, self.operations)
         with interpreted(spark, found.rows):
@@ -71,7 +71,7 @@ class Suspects:
 
 
 def _near(aggregates: Aggregates, examples: DataFrame) -> Sought:
-    """What the surroundings of examples are made of: neighbours, their operations, and copies of the same inputs."""
+    """The rows around examples: neighbours, their operations, and copies of the same inputs."""
     at = F.broadcast(examples.where("at is not null").select(*PARTITION, "at").distinct())
     copied = aggregates.blocks
     here = copied.copies(overlapping(at.selectExpr(*PARTITION, "at as lowest", "at as highest")))
@@ -99,9 +99,9 @@ def _of_blocks(frames: Dataframes, aggregated: Aggregates, blocks: DataFrame) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregates:
-    """All evidence aggregated: steps of the log, what was copied, and stretches of the log's writers.
+    """Aggregates of all evidence: steps of the log, copies, and stretches of the log's writers.
 
-    `operations` is what the log and the captures count for operations, packed.
+    `operations` are the counts of log and captures per operation, packed.
     """
 
     steps: Steps
@@ -112,7 +112,7 @@ class Aggregates:
 
 
 def aggregates(evidence: FingerprintInputs) -> Aggregates:
-    """One look at every row of the evidence."""
+    """Read every row of the evidence once."""
     buckets = evidence.buckets
     work = partial(aggregate.aggregate_log, claimed=evidence.claimed, buckets=buckets)
 
@@ -141,10 +141,10 @@ def aggregates(evidence: FingerprintInputs) -> Aggregates:
 
 
 def suspects(aggregated: Aggregates, known: DataFrame, answered: DataFrame) -> DataFrame:
-    """The operations (OPERATION) of which anything does not agree.
+    """The operations (OPERATION) in which anything disagrees.
 
-    `known` is `checks.operations` of the frames, `answered` what was acknowledged, packed (`of_acks`), at least of all
-    plain operations.
+    `known` is `checks.operations` of the dataframes. `answered` are the acknowledgements, packed (`of_acks`), at least
+    those of all plain operations.
     """
     kind = from_arrow_schema(PACKED)
     told = known.select(*TOLD).mapInArrow(partial(of_history, buckets=aggregated.buckets), kind)
@@ -154,9 +154,9 @@ def suspects(aggregated: Aggregates, known: DataFrame, answered: DataFrame) -> D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What the look-ups with folds of their own leave in doubt: blocks of inputs, records out of order, steps by number.
+    """The suspects of the questions with aggregates of their own: blocks of inputs, records out of order, steps by number.
 
-    `sent` is None where every writer keeps its order.
+    `sent` is None if every writer keeps its order.
     """
 
     blocks: DataFrame
@@ -176,9 +176,9 @@ def _looked(evidence: FingerprintInputs, aggregated: Aggregates) -> _Looked:
 def derive(
     evidence: FingerprintInputs, *, share_max: float = SHARE_MAX, prepared: Callable[[], None] = lambda: None
 ) -> Suspects | None:
-    """The facts about what is doubtful; None when that is more than `share_max` of the log or `SOUGHT_MAX` operations.
+    """The facts about suspects; None when these exceed `share_max` of the log, or `SOUGHT_MAX` operations.
 
-    `prepared` is called before workers are needed, and returns when they are there.
+    `prepared` is called before workers are needed, and returns when they have started.
     """
     frames = evidence.frames
     with side_by_side(evidence.spark) as others:
@@ -187,7 +187,7 @@ def derive(
         aggregated = aggregates(evidence)
         looking = others.submit(_looked, evidence, aggregated)
         known = knowing.result()
-        # Whatever the history counts: it need not say how many records an append has.
+        # Acknowledgements count whatever the history says: it need not say how many records an append has.
         answered = evidence.answers.scanned(
             sorted(evidence.plain), partial(of_acks, buckets=aggregated.buckets), PACKED
         )
@@ -227,7 +227,7 @@ def _facts(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, every
 
 
 def _met(found: Narrowed, known: DataFrame) -> DataFrame:
-    """What is known of the operations that are sought, or named by rows that were read: few, of all that there are."""
+    """The known facts about operations that are sought, or that the read rows name: few of all operations."""
     read = (found.frames.log, found.frames.uncommitted, found.frames.committed)
     names = [frame.select(*OPERATION) for frame in (found.sought.operations, *read)]
     every = reduce(DataFrame.unionByName, names).distinct()
@@ -235,7 +235,7 @@ def _met(found: Narrowed, known: DataFrame) -> DataFrame:
 
 
 def _held(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, blocks: DataFrame) -> Facts:
-    """Places and records of what was sought; the places of copies and of their inputs."""
+    """Places and records of the sought rows; the places of copies and of their inputs."""
     frames = evidence.frames
     suspect = F.broadcast(found.sought.operations)
     theirs = replace(
@@ -243,7 +243,7 @@ def _held(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, blocks
         operations=frames.operations.join(suspect, list(OPERATION), "left_semi"),
         acks=evidence.answers.of(suspect).join(suspect, list(OPERATION), "left_semi"),
     )
-    # Of all operations that there are, which are many: compiled.
+    # From all operations, which are many: compiled.
     met = _met(found, known)
     with interpreted(known.sparkSession, found.rows):
         held = places(found.frames, met).localCheckpoint()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def prepare(spark: SparkSession) -> None:
-    """Send our code, and let two workers start: importing what they need takes seconds in which something else can go on."""
+    """Send our code, and start two workers. Importing their modules takes seconds, which other work can use."""
     from verification.spark.worker_code import ship
 
     ship(spark)
@@ -19,7 +19,7 @@ def prepare(spark: SparkSession) -> None:
 
 
 def _as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # Our own code is imported on the way to this function, and all that it needs.
+    # Pickling this function imports our own code in the worker, and everything that it needs.
     from verification.fingerprints.workers import neighbours  # noqa: F401
 
     yield from batches

@@ -1,6 +1,6 @@
-"""What is concluded about one run: its findings with their examples and witnesses, its coverage, and what could not be told.
+"""Assembles the verdict on one run: its findings with examples and witnesses, its coverage, and the steps that failed.
 
-Much of it asks the evidence again, which may lie where it can vanish meanwhile.
+Much of this reads the evidence again, and remote evidence can vanish in the meantime.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Answer = TypeVar("_Answer")
 
 
 def tried(what: str, ask: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[str, ...]]:
-    """An answer, or why there is none: whatever breaks must not hide what was found."""
+    """The result of `ask` and no error, or no result and the error as text: a failure must not hide findings."""
     try:
         return ask(), ()
     except Exception as error:  # noqa: BLE001 - as above
@@ -38,7 +38,7 @@ def tried(what: str, ask: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[
 
 
 def _known(evidence: RunEvidence, attributed: Attributed) -> Mapping[Anomaly, str | None]:
-    """The known bug of each finding that has one; of evidence elsewhere a job may be needed to tell."""
+    """The known bug of each finding that has one. For remote evidence this can take a Spark job."""
     return {anomaly: signatures.recognise(evidence, found) for anomaly, found in attributed.primary.items()}
 
 
@@ -59,7 +59,7 @@ def _findings(
 
 
 def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
-    """How much evidence there was, from the files' own footers."""
+    """The amounts of evidence, from the footers of the files."""
     from verification.vocabulary.history import Operation
 
     counted = [("operations", len(evidence.history.of(Operation)))]
@@ -72,7 +72,7 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
 def conclude(
     evidence: RunEvidence, attributed: Attributed, around: Around, crashed: tuple[str, ...]
 ) -> ScenarioVerdict:
-    """The verdict on a run, given what was found in it and what broke until then."""
+    """The verdict on a run, given its findings and the errors so far."""
     covered, uncounted = tried("coverage could not be counted", lambda: coverage(evidence))
     known, unknown = tried("known bugs could not be looked for", lambda: _known(evidence, attributed))
     return decide(

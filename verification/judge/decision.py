@@ -25,9 +25,9 @@ from verification.vocabulary.verdict import (
 
 #: `Experiment.versions` names the finalized transaction.version under this key, where the release has it.
 TRANSACTION_VERSION = "transaction.version"
-#: What is decided by the transaction log, after every run that has one, whatever the run claims.
+#: The requirement that the transaction log decides, after every run that has one, whatever the run claims.
 STATE_MACHINE = "COORD-01"
-#: A control may name several anomalies of which any may be found, joined by this.
+#: A control may name alternatives, joined by this: any one of them must be found.
 ALTERNATIVE = "|"
 
 
@@ -35,7 +35,8 @@ ALTERNATIVE = "|"
 class VerdictInputs:
     """Everything that decides a verdict.
 
-    `log_unjudged` is why the transaction log was not judged; empty when it was, None when nobody used transactions.
+    `log_unjudged` is the reason why the transaction log was not judged: empty when it was, None when no client used
+    transactions.
     """
 
     experiment: Experiment
@@ -73,7 +74,7 @@ def _control(judged: VerdictInputs) -> ScenarioVerdict:
     experiment = judged.experiment
     expected = ", ".join(experiment.control_expects)
     right = not judged.crashed and convicted(experiment.control_expects, [each.anomaly for each in judged.findings])
-    reason = f"convicted of {_found(judged.findings)}"
+    reason = f"detected {_found(judged.findings)}"
     if not right:
         reason = f"expected exactly {expected}, found {_found(judged.findings) or 'nothing'}"
         reason += "".join(f"; {each}" for each in judged.crashed)
@@ -97,7 +98,7 @@ def _applies(requirement: Requirement, experiment: Experiment) -> bool:
     try:
         return catalogue.applies_to(requirement, experiment.release, int(version) if version.isdecimal() else None)
     except ReleaseError:
-        # A subject without a Kafka release number is held to everything that it claims.
+        # A subject without a Kafka release number must meet everything that it claims.
         return True
 
 
@@ -108,7 +109,7 @@ def _requirement(
     if requirement is None:
         return RequirementVerdict(id=name, verdict=Verdict.ERROR, reason="the catalogue has no such requirement")
     if not _applies(requirement, judged.experiment):
-        reason = f"says nothing about {judged.experiment.release} with this client"
+        reason = f"does not apply to {judged.experiment.release} with this client"
         return RequirementVerdict(id=name, verdict=Verdict.NOT_APPLICABLE, reason=reason)
     against = tuple(each for each in judged.findings if each.anomaly in requirement.forbids)
     if against:
@@ -121,14 +122,15 @@ def _requirement(
             experiment=judged.experiment, findings=(), coverage=judged.coverage, crashed=judged.crashed
         )
         verdict, reason = outcome(rest)
-        reason = f"{reason}; what was found is not what this forbids" if verdict is Verdict.PASS else reason
+        reason = f"{reason}; this requirement forbids none of the findings" if verdict is Verdict.PASS else reason
     return RequirementVerdict(id=name, verdict=verdict, reason=reason)
 
 
 def attributed(anomaly: str, rows: dict[str, Requirement], experiment: Experiment) -> str | None:
-    """The catalogue's row that a finding counts against when no claimed requirement forbids it.
+    """The requirement that a finding counts against when no claimed requirement forbids it.
 
-    The first one that forbids it and applies to the subject, stochastic ones first: those are decided by such runs.
+    It is the first one that forbids the finding and applies to the subject. Stochastic requirements come first, because
+    runs like this one decide them.
     """
     forbidding = [
         each
@@ -140,7 +142,7 @@ def attributed(anomaly: str, rows: dict[str, Requirement], experiment: Experimen
 
 
 def decide(judged: VerdictInputs) -> ScenarioVerdict:
-    """The verdict on one run. Any anomaly counts: one that no claimed requirement forbids is attributed to another."""
+    """The verdict on one run. Every anomaly counts: one that no claimed requirement forbids is attributed to another."""
     experiment = judged.experiment
     if experiment.is_control:
         return _control(judged)

@@ -1,9 +1,9 @@
-"""`findings/<anomaly>/`: every violation, and what the log and the readers hold around the worst of them.
+"""Writes `findings/<anomaly>/`: every violation, and the records around the worst ones.
 
-`violations.jsonl` has one line per violation; `folded_under` names the finding that explains it, when it is not one of
-its own. `records.jsonl` has the places of the examples' operations and the places next to the examples: the log's record
-or marker with its outcome, and who was given it; of an illegal transition it has the records of the same transactional
-id around it. Both are plain text, because they are read by people.
+`violations.jsonl` has one line per violation. If another finding explains the violation, `folded_under` names it.
+`records.jsonl` has the places of the examples' operations and the places next to the examples: the log's record or
+marker with its outcome, and the readers that received it. For an illegal transition it has the nearby records of the
+same transactional id. Both files are plain text, for people.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from verification.vocabulary.violations import Attributed, RawViolation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Lines of `records.jsonl` per finding: enough to see what happened, not a copy of the log.
+#: Lines of `records.jsonl` per finding: enough to follow the defect, not a copy of the log.
 RECORDS_MAX = 5_000
 
 _SHOWN = (
@@ -51,7 +51,7 @@ _SHOWN = (
 
 
 def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
-    """A violation with its topic's name, as a verdict carries it."""
+    """A violation with the name of its topic, as in a verdict."""
     return Violation(
         anomaly=str(violation.anomaly),
         process=violation.process,
@@ -79,11 +79,11 @@ def surroundings(
         return {}
     example = F.broadcast(wanted(spark, attributed))
     shown = places.select("run", "topic_index", "partition", "offset", *_SHOWN)
-    beside = shown.join(example.drop("process", "operation"), ["run", "topic_index", "partition"])
+    neighbours = shown.join(example.drop("process", "operation"), ["run", "topic_index", "partition"])
     same = shown.join(
         example.where("process is not null").drop("topic_index", "partition", "at"), ["run", "process", "operation"]
     )
-    near = beside.where(f"abs(offset - at) <= {AROUND}")
+    near = neighbours.where(f"abs(offset - at) <= {AROUND}")
     close = near.drop("at").unionByName(_deciders(same, shown)).withColumn("far", F.lit(0))
     rest = same.unionByName(_copies(near.where("offset = at"), shown)).withColumn("far", F.lit(1))
     every = close.unionByName(rest)
@@ -112,7 +112,7 @@ def _deciders(same: DataFrame, shown: DataFrame) -> DataFrame:
 
 
 def _copies(examples: DataFrame, shown: DataFrame) -> DataFrame:
-    """All copies of the inputs that some copies were made of."""
+    """All copies of the same inputs as some copies."""
     from pyspark.sql import functions as F  # noqa: N812
 
     names = ["run", "source_partition", "source_offset"]
@@ -134,7 +134,7 @@ def _row(evidence: RunEvidence, violation: RawViolation, under: Anomaly | None) 
 def write(
     evidence: RunEvidence, attributed: Attributed, records: Mapping[tuple[str, str], list[dict[str, Any]]]
 ) -> None:
-    """Write `findings/` of one run anew; nothing is written for a run without findings."""
+    """Write `findings/` of one run again from the start; a run without findings gets none."""
     root = evidence.directory.findings
     if root.exists():
         shutil.rmtree(root)

@@ -1,11 +1,11 @@
-"""Evidence → verdicts: many runs are checked in one job, each is decided on its own, and the verdict is written.
+"""Judges evidence: checks many runs in one job, decides each run on its own, and writes its verdict.
 
-Checks find, requirements forbid, and here it is decided, in this order: evidence that cannot be judged is ERROR; an
-anomaly of a subject is FAIL, even when something else broke or too little was tried, because what was proven stays proven;
-a check that crashed is ERROR; coverage below a floor is INCONCLUSIVE; the rest is PASS. A control is PASS when exactly the
-anomalies that it names were found, otherwise ERROR: it says nothing about the subject, only about this judge.
+The checks find anomalies; the requirements forbid them; this module decides, in this order. Evidence that cannot be
+judged is ERROR. An anomaly of a subject is FAIL, even if something else failed or coverage is too low: proof stays
+proof. A check that crashed is ERROR. Coverage below a floor is INCONCLUSIVE. Everything else is PASS. A control is PASS
+if exactly the anomalies that it names were found, else ERROR: a control tests the judge, not the subject.
 
-No exception speaks about a subject. Only a session that broke altogether is raised.
+An exception is never a statement about a subject. Only a Spark session that broke altogether is raised.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from verification.spark.dataframes import Dataframes
 
 LOG = logging.getLogger(__name__)
-#: Rows of the captures of all runs that are judged in one job. A whole night, 119 runs with 4.3 million of them, is more
-#: than a JVM of 1 GB, which is Spark's default, can group: it broke after six minutes.
+#: The most rows of captures that are judged in one job. A whole night (119 runs, 4.3 million rows) is more than a JVM
+#: of 1 GB, Spark's default, can group: it failed after six minutes.
 ROWS_TOGETHER = 500_000
-#: The places that findings are shown among, given the findings by run.
+#: The places around the examples of findings, given the findings by run.
 Places = Callable[[Mapping[str, Attributed]], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What the checks found, by run, and which of them crashed (name and reason).
+    """The violations that the checks found, by run, and the checks that crashed, with reasons.
 
-    `loaded` says whether there was anything to check; `places` is None without facts; `rows` is that of `Facts`.
+    `loaded` says whether the evidence could be loaded. `places` is None without facts. `rows` is that of `Facts`.
     """
 
     violations: dict[str, list[RawViolation]]
@@ -68,22 +68,25 @@ class Checked:
 def _suspects(
     spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes, prepared: Callable[[], None]
 ) -> Suspects | None:
-    """What fingerprints leave in doubt; None when that is too much, and when they break: then everything is looked at."""
+    """The suspects of the fingerprints; None when there are too many, or when the fingerprints fail.
+
+    Then every record is checked.
+    """
     from verification.fingerprints.inputs import fingerprint_inputs
     from verification.fingerprints.suspect_facts import derive
 
     try:
         suspects = derive(fingerprint_inputs(spark, runs, frames), prepared=prepared)
     except Exception:
-        LOG.exception("the fingerprints crashed; looking at every record")
+        LOG.exception("the fingerprints crashed; checking every record")
         return None
     if suspects is not None:
-        LOG.debug("looked at %d of %d rows of the log", suspects.read, suspects.held)
+        LOG.debug("checked %d of %d rows of the log", suspects.read, suspects.held)
     return suspects
 
 
 def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], fingerprints: bool) -> tuple[Facts, Places]:
-    """What checks are given of some runs: of what fingerprints leave in doubt, or of every record."""
+    """The facts for the checks: about the suspects of the fingerprints, or about every record."""
     from verification.checks.facts import derive
     from verification.fingerprints.warm_up import prepare
     from verification.spark.dataframes import BULK, acks, load
@@ -99,7 +102,7 @@ def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], fingerprints: b
 
 
 def check(spark: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: bool = False) -> Checked:
-    """Run every check that the runs' experiments can show, in one job; when that crashes, one by one."""
+    """Run every check that the runs' experiments allow, in one job; if that crashes, one by one."""
     from verification.checks import CHECKS
 
     checks = [each for each in CHECKS if any(each.applies(run.experiment) for run in runs)]
@@ -124,7 +127,7 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: boo
 
 
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
-    """All violations of a run, those of its transaction log included, and what crashed."""
+    """All violations of a run, including those of its transaction log, and what crashed."""
     steps, broke = tried(
         "check illegal-transition crashed",
         lambda: list(transaction_log.illegal_transitions(transaction_log_rows.rows(run))),
@@ -163,7 +166,7 @@ def _judge_together(
 ) -> Iterable[tuple[str, ScenarioVerdict]]:
     checked = check(spark, runs, fingerprints=fingerprints)
     if not checked.loaded and len(runs) > 1:
-        # One file that cannot be read says nothing about the other runs: halves find out whose it is.
+        # One unreadable file must not affect the other runs: judging each half separately isolates it.
         middle = len(runs) // 2
         yield from _judge_together(spark, runs[:middle], fingerprints=fingerprints)
         yield from _judge_together(spark, runs[middle:], fingerprints=fingerprints)
@@ -178,14 +181,14 @@ def _judge_together(
 
 
 def _passed(run: RunEvidence) -> tuple[str, ScenarioVerdict]:
-    """The verdict on a run in which nothing was found."""
+    """The verdict on a run without findings."""
     nothing = attribute(())
     finding_files.write(run, nothing, {})
     return run.run, conclude(run, nothing, {}, ())
 
 
 def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
-    """Runs that one job can hold, in their order; one that is larger by itself is alone."""
+    """Groups of runs that one job can hold, in order. A run that is too large for a group is alone."""
     some: list[RunEvidence] = []
     rows = 0
     for run in runs:
@@ -202,7 +205,7 @@ def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
 def _judgements(
     spark: SparkSession, runs: Sequence[RunEvidence], strategy: Strategy
 ) -> Iterator[tuple[list[RunEvidence], Iterable[tuple[str, ScenarioVerdict]]]]:
-    """The runs of each job, and their verdicts: what is in order, then the others, then what goes by fingerprints first."""
+    """The runs of each job, and their verdicts: quick passes first, then the other small runs, then the large ones."""
     large = [run for run in runs if fits(run, strategy)]
     names = {run.run for run in large}
     small = [run for run in runs if run.run not in names]
@@ -216,7 +219,7 @@ def _judgements(
 
 
 def _captured(spark: SparkSession, directory: RunDirectory) -> CaptureReader | None:
-    """The captures of a run that lies elsewhere."""
+    """The captures of remote evidence."""
     if not directory.source:
         return None
     from verification.spark.remote_evidence import RemoteCaptures
@@ -232,16 +235,15 @@ def judge(
     ahead: Mapping[Path, RunEvidence] | None = None,
     tell: Callable[[ScenarioVerdict], None] = lambda _: None,
 ) -> list[ScenarioVerdict]:
-    """Judge the evidence of some scenarios and write `verdicts.json` and `findings/` into each.
+    """Judge the evidence of some scenarios, and write `verdicts.json` and `findings/` into each.
 
-    Those in which everything agrees are acquitted together (`acquitting`). The others are judged in one job, or in several
-    where there is more than `ROWS_TOGETHER` of it. Large runs are judged in jobs of their own, by fingerprints first
-    (`verification.fingerprints`); `strategy` says so of all or of none, for comparison.
-    `ahead` is the evidence of those that were read already, by their roots. `tell` is given every verdict once it is
-    written.
+    Small runs in which everything agrees pass together (`quick_pass`). The others are judged in one job, or in several
+    if they have more than `ROWS_TOGETHER` rows. Large runs are judged in jobs of their own, by fingerprints first
+    (`verification.fingerprints`). `strategy` changes that for all runs, to compare. `ahead` is evidence that was
+    already read, by directory. `tell` receives every verdict once it is written.
 
-    Returns one verdict per directory, in their order. A directory that cannot be judged has the verdict ERROR with the
-    reason; it does not keep the others from being judged.
+    Returns one verdict per directory, in order. A directory that cannot be judged gets the verdict ERROR with the
+    reason; the others are judged anyway.
     """
     order = list(directories)
     read = ahead or {}
@@ -262,7 +264,7 @@ def judge(
             ended(number, _unfit(directory, error))
     for runs, judging in _judgements(spark, [evidence for _, evidence in fit.values()], strategy):
         judged = dict(judging)
-        # The runs were judged together: each is charged its share.
+        # The runs were judged together, so each gets an equal share of the time.
         now = time.monotonic()
         for run, verdict in judged.items():
             ended(fit[run][0], replace(verdict, judged_s=(now - began) / len(runs)))

@@ -1,30 +1,31 @@
-"""One defect has one primary finding; what it causes elsewhere is counted under it and not reported again.
+"""Finds the primary finding of each defect, and attributes the consequences to it.
 
-Violations come from independent checks, so one defect shows several times: a partition whose LSO stands still hides
-every later transaction, a truncated log loses a record, lets an observer go back and gives one offset two contents.
-The rules, first match wins; each folds a violation under an anomaly that was found in the same run:
+Violations come from independent checks, so one defect shows several times. A partition whose LSO does not advance hides
+every later transaction. A truncated log loses a record, sends an observer back, and gives one offset two contents. The
+first rule that matches attributes a violation to an anomaly that was found in the same run:
 
-1. Explained by a standing LSO (`cause`): under `hung-transaction`, else `stuck-lso`.
-2. `lost-write` or `inconsistent-offset` at a place that holds a `phantom-record`, and `torn-transaction` all of whose
-   missing records were acknowledged at such places: under `phantom-record`.
-3. `inconsistent-offset`, `nonmonotonic-poll` and `poll-skip` in a partition at or above the lowest acknowledged offset of a
-   `lost-write` there: under `lost-write`; of the missing records of a `torn-transaction`: under that. What was read and
-   is gone (`cause`) may stand below it as well: a log loses its end, and what stood first there need not have been
-   acknowledged.
-4. `inconsistent-offset` and `poll-skip` of a record of a transaction that is torn: under `torn-transaction`.
-5. `poll-skip` at a place that is `hidden-committed`: under that.
-6. `aborted-read` of an operation that is a `zombie-write`: under that.
-7. `broken-sequence` of a process of which another finding says, in the same partition, which record is missing, stands
-   twice, late or out of order: under the worst of `lost-write`, `torn-transaction`, `inconsistent-offset`, `duplicate`,
-   `reordered-write` and `hung-transaction`; in any partition where no place was told, and for a `phantom-record`, which may
-   have come from there. Under a `zombie-write` of anybody in the partition, whose epoch begins another numbering. What such
-   a violation is folded under itself, the broken sequence is folded under as well.
+1. A violation whose `cause` is an LSO that does not advance: to `hung-transaction`, else to `stuck-lso`.
+2. `lost-write` or `inconsistent-offset` at a place that holds a `phantom-record`, and `torn-transaction` if all its
+   missing records were acknowledged at such places: to `phantom-record`.
+3. `inconsistent-offset`, `nonmonotonic-poll` and `poll-skip` in a partition, at or above the lowest acknowledged offset
+   of a `lost-write` there: to `lost-write`. The same for the missing records of a `torn-transaction`: to that. A record
+   that was read and is gone (`cause`) may be below that offset, because a log loses its end, and the first record of
+   that end need not have been acknowledged.
+4. `inconsistent-offset` and `poll-skip` of a record of a torn transaction: to `torn-transaction`.
+5. `poll-skip` at a place that is `hidden-committed`: to that.
+6. `aborted-read` of an operation that is a `zombie-write`: to that.
+7. `broken-sequence` of a process, if another finding says which record of the process in the same partition is missing,
+   duplicated, late or out of order: to the worst of `lost-write`, `torn-transaction`, `inconsistent-offset`,
+   `duplicate`, `reordered-write` and `hung-transaction`. A finding without a place explains any partition. So does a
+   `phantom-record`, which may have come from any. A `zombie-write` of any process in the partition explains it too,
+   because its epoch begins another numbering. If such a violation is itself a consequence, its primary finding counts.
 
-The others name the record and what was promised about it, which a number cannot; so a broken sequence stands by itself
-only where it is all that shows a defect: records that nobody was promised or given, and a leader that let a number pass.
+The other anomalies name the record and what was promised about it. A sequence number cannot do that. So a broken
+sequence is a finding of its own only if nothing else shows the defect: if the records were neither promised nor
+delivered, or if a leader accepted a wrong number.
 
-Rules 3 and 7 are generous: in a run that lost records, another defect in the same partition (by rule 3: further up) would
-be counted as a consequence. The run is convicted all the same, and every violation stays in `findings/`.
+Limit: rules 3 and 7 are generous. In a run that lost records, another defect in the same partition (by rule 3: further
+up) counts as a consequence. The run fails anyway, and every violation stays in `findings/`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from verification.vocabulary.violations import GONE, LSO, Attributed, Partition,
 
 
 class _Context:
-    """What the rules ask about all violations of a run."""
+    """Facts about all violations of a run that the rules need."""
 
     def __init__(self, violations: tuple[RawViolation, ...]) -> None:
         def of(anomaly: Anomaly) -> tuple[RawViolation, ...]:
@@ -112,7 +113,7 @@ def _zombie(violation: RawViolation, context: _Context) -> Anomaly | None:
     return Anomaly.ZOMBIE_WRITE if read else None
 
 
-#: The rules 1 to 6 of the module's docstring, in its order.
+#: The rules 1 to 6 of the module's docstring, in that order.
 RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
     _standing_lso,
     _phantom,
@@ -123,7 +124,7 @@ RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
 )
 
 
-#: What says of a process, at a place, which of its records is not where its number belongs.
+#: Anomalies that name a process and a place at which its record is not where its number belongs.
 _OF_A_RECORD = (
     Anomaly.LOST_WRITE,
     Anomaly.INCONSISTENT_OFFSET,
@@ -131,12 +132,12 @@ _OF_A_RECORD = (
     Anomaly.REORDERED_WRITE,
     Anomaly.HUNG_TRANSACTION,
 )
-#: A process, anybody's for None, in a partition, any for None.
+#: A process (None: any) in a partition (None: any).
 Numbering = tuple[int | None, Partition | None]
 
 
 def _numberings(violation: RawViolation) -> Iterator[Numbering]:
-    """Whose numbers may be broken by what a violation says, and where."""
+    """The processes and partitions whose sequence numbers a violation may break."""
     process, place = violation.process, violation.place
     here = None if place is None else place[:2]
     if violation.anomaly is Anomaly.ZOMBIE_WRITE and here is not None:
@@ -152,7 +153,7 @@ def _numberings(violation: RawViolation) -> Iterator[Numbering]:
 
 
 def _renumbered(divided: Iterable[tuple[RawViolation, Anomaly | None]]) -> dict[Numbering, Anomaly]:
-    """The worst anomaly under which each numbering is explained, of violations with what they were folded under."""
+    """The worst anomaly that explains each numbering, from violations with the anomalies that they were attributed to."""
     found: dict[Numbering, Anomaly] = {}
     for violation, under in divided:
         for numbering in _numberings(violation):
@@ -170,7 +171,7 @@ def _sequence(violation: RawViolation, renumbered: dict[Numbering, Anomaly]) -> 
 
 
 def attribute(violations: Iterable[RawViolation]) -> Attributed:
-    """Divide the violations of one run into findings of their own and consequences."""
+    """Divide the violations of one run into primary findings and their consequences."""
     every = tuple(violations)
     context = _Context(every)
     broken = [each for each in every if each.anomaly is Anomaly.BROKEN_SEQUENCE]

@@ -1,9 +1,9 @@
-"""Small runs that are acquitted without a look at their records: everything agrees, and nothing else shows anything.
+"""Quick pass: passes small runs in which everything agrees, without reading their records one by one.
 
-Two jobs go side by side. One holds each run in a worker, which says whether everything in it agrees
-(`fingerprints.in_memory`). The other asks the checks that find something where no record is in question: of ends, leaders,
-coordinators and operations. A run that any of them says anything about is judged as if this had not been, so that every
-finding comes from the same place, with its surroundings.
+Two jobs run at the same time. One holds each run in a worker and decides whether everything in it agrees
+(`fingerprints.in_memory`). The other runs the checks that need no records: those of ends, leaders, coordinators and
+operations. If either finds anything, the run is judged as if there were no quick pass. So every finding comes from the
+same code, with the records around it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-def _found_beside(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
-    """The runs of which something is found although no record is in question."""
+def _found_without_records(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
+    """The runs in which the checks that need no records find something."""
     from verification.checks import CHECKS
     from verification.checks.facts import beside
     from verification.spark.dataframes import load
@@ -44,25 +44,25 @@ def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
     from verification.fingerprints.warm_up import prepare
 
     captures = {run.run: files([run]) for run in runs}
-    # Where only Spark can read them, nobody can hold them.
+    # A worker cannot hold a run whose files only Spark can read.
     held = [run for run in runs if len(captures[run.run]) == len(CAPTURES)]
     if not held:
         return frozenset()
     with side_by_side(spark) as others:
         preparing = others.submit(prepare, spark)
-        beside = others.submit(_found_beside, spark, held)
-        cases = [small_run(run, small_rows(run), captures[run.run]) for run in held]
+        found = others.submit(_found_without_records, spark, held)
+        small_runs = [small_run(run, small_rows(run), captures[run.run]) for run in held]
         preparing.result()
-        return agreeing(spark, cases) - beside.result()
+        return agreeing(spark, small_runs) - found.result()
 
 
 def in_order(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
-    """Those of some runs that are acquitted; none when finding out breaks, which is said in the log."""
+    """The runs that pass; none when this fails, which is logged."""
     try:
         held = [run for run in runs if is_small(run)]
         return _asked(
             spark, [run for run in held if not any(transaction_log.illegal_transitions(transaction_log_rows.rows(run)))]
         )
     except Exception:
-        LOG.exception("whether everything agrees could not be told; looking at every record")
+        LOG.exception("the quick pass failed; checking every record")
         return frozenset()

@@ -1,4 +1,4 @@
-"""The one job in which checks find: their violations, as Python has them."""
+"""Runs checks in one Spark job and returns their violations as Python values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
-    """Every violation that these checks find, by run; one job."""
+    """All violations that these checks find, by run; one job."""
     from verification.checks import united
     from verification.vocabulary.anomalies import Anomaly
 

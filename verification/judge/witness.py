@@ -1,15 +1,15 @@
-"""The minimal witness of a finding: the fewest records and operations that show its first example, and who saw what.
+"""Picks the minimal witness of a finding: the fewest records and operations that prove its first example.
 
-A count convinces nobody. A witness names the places that contradict each other, what the log holds at each of them, the
-control record that decided it, which readers were given it, and what the clients behind them did and were told. It is
-taken from the places around the example (`findings.surroundings`) by one rule per question, so that the same evidence
-gives the same witness:
+A count is no proof. A witness names the places that contradict each other. For each place it says what the log holds,
+which control record decided it, and which readers received it. It also shows the clients' operations and what they were
+told. It is taken from the places around the example (`finding_files.surroundings`) by one rule per question, so that
+the same evidence gives the same witness:
 
-* the place of the example itself, even when the log holds nothing there;
-* of the same record, or of the same input, its other copies;
-* of a torn transaction one record that is visible and one that is not;
-* where an order or a numbering is broken, the neighbour that it is broken against; of a wrong step the one before it;
-* for every record in a transaction the next control record of its producer in the partition;
+* the place of the example itself, even if the log holds nothing there;
+* other copies of the same record, or of the same input;
+* of a torn transaction, one visible record and one that is not visible;
+* where an order or a numbering is broken, the neighbour that contradicts it; for a wrong step, the step before it;
+* for every record in a transaction, the next control record of its producer in the partition;
 * the operations of all these, and for a zombie the initialisation that superseded it.
 """
 
@@ -26,9 +26,9 @@ from verification.vocabulary.verdict import Witness, WitnessOperation, WitnessPl
 from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
 Row = Mapping[str, Any]
-#: A witness that takes more than a screen is none.
+#: A witness must fit on a screen.
 PLACES_MAX = 8
-#: What is wrong after something that stands before it, and what is wrong because something after it was given.
+#: Anomalies that an earlier record contradicts; anomalies that a later record contradicts.
 _AFTER = frozenset({Anomaly.REORDERED_WRITE, Anomaly.ILLEGAL_TRANSITION})
 _BEFORE = frozenset({Anomaly.POLL_SKIP, Anomaly.NONMONOTONIC_POLL})
 NOTHING: Row = {}
@@ -51,7 +51,7 @@ def _same_operation(violation: RawViolation, rows: Iterable[Row]) -> Iterator[Ro
 
 
 def _same_input(violation: RawViolation, rows: Iterable[Row]) -> Iterator[Row]:
-    """The other copies of what was copied twice into one topic."""
+    """The other copies of an input that was copied twice into one topic."""
     every = list(rows)
     own = next((row for row in every if place_of(row) == violation.place), NOTHING)
     source = own.get("source_offset")
@@ -133,7 +133,7 @@ def _place(evidence: RunEvidence, row: Row) -> WitnessPlace:
 
 
 def _successor(evidence: RunEvidence, violation: RawViolation) -> OperationKey | None:
-    """The initialisation that had superseded the writer of a zombie's record, where time shows it."""
+    """The initialisation that had superseded the producer of a zombie's record, if the times show one."""
     every = evidence.history.of(Operation)
     own = next((each for each in every if (each.process, each.operation) == violation.operation_key), None)
     if violation.anomaly is not Anomaly.ZOMBIE_WRITE or own is None or own.decided_ns is None:
@@ -174,7 +174,7 @@ def _operations(evidence: RunEvidence, keys: Iterable[OperationKey]) -> Iterator
 def witness(evidence: RunEvidence, violation: RawViolation, rows: Iterable[Row]) -> Witness:
     """The witness of a violation, from the places around it."""
     if violation.anomaly is Anomaly.ILLEGAL_TRANSITION:
-        # No reader is given the transaction log, so that it has no places: its records are those of its own file.
+        # No reader receives the transaction log, so it has no places. The witness shows the records of its own file.
         rows = [{**row, "in_log": True} for row in transaction_log.surroundings(evidence, [violation])]
     places = chosen(violation, rows)
     keys = {(row.get("process"), row.get("operation")) for row in places}

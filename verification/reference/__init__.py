@@ -1,9 +1,9 @@
-"""The reference judge: every definition once more, in plain Python, for evidence that fits into memory.
+"""The reference judge: every definition a second time, in plain Python, for evidence that fits into memory.
 
-It exists to be compared with the Spark checks, so it shares nothing with them but the rows
-(`verification.evidence.rows`): one pass over dictionaries instead of exchanges and windows. Where both agree on
-thousands of generated histories, a mistake would have to be made twice, in two ways. Slow and obvious is the point;
-read it next to the docstrings of `verification.checks`, which define the anomalies.
+It exists to be compared with the Spark checks. So it shares nothing with them except the rows
+(`verification.evidence.rows`): one pass over dictionaries instead of exchanges and windows. If both agree on thousands
+of generated histories, a mistake would have to exist twice, in two different algorithms. The code is slow and obvious
+on purpose. Read it next to the docstrings of `verification.checks`, which define the anomalies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from verification.reference.run_index import RunIndex
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
-#: Every definition; those that need a log ask for it themselves.
+#: Every definition. Those that need a log check that there is one.
 JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     writes.lost,
     writes.torn,
@@ -37,7 +37,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     stability.stranded,
     transaction_log.transitions,
 )
-#: What can be judged by delivered versus told alone.
+#: The definitions that need only the delivered records and the answers to clients.
 WITHOUT_LOG = (
     writes.lost,
     writes.torn,
@@ -52,7 +52,7 @@ WITHOUT_LOG = (
 
 
 def judge_rows(rows: Rows) -> list[RawViolation]:
-    """Every violation of one run, unfolded, in a fixed order."""
+    """Every violation of one run in a fixed order, consequences included."""
     index = RunIndex(rows)
     found = [violation for find in (JUDGES if index.has_log else WITHOUT_LOG) for violation in find(index)]
     order = list(Anomaly)
@@ -60,6 +60,6 @@ def judge_rows(rows: Rows) -> list[RawViolation]:
 
 
 def summary(violations: Iterable[RawViolation]) -> str:
-    """How many of what, in one line."""
+    """The number of violations of each anomaly, in one line."""
     counts = Counter(each.anomaly for each in violations)
     return ", ".join(f"{count} {anomaly}" for anomaly, count in sorted(counts.items())) or "nothing"

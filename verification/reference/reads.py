@@ -1,4 +1,4 @@
-"""What readers were given and must not have been given, was not given, or was given in two versions."""
+"""Wrong reads: records that readers must not have received, did not receive, or received in two versions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def inconsistent(index: RunIndex) -> Iterator[RawViolation]:
 
 
 def captured_twice(index: RunIndex) -> Iterator[RawViolation]:
-    """nonmonotonic-poll of the clients at quiescence."""
+    """nonmonotonic-poll of the captures."""
     for place, spot in index.spots.items():
         for capture, rows in (("committed", spot.committed), ("uncommitted", spot.uncommitted)):
             if len(rows) > 1:
@@ -87,7 +87,7 @@ def captured_twice(index: RunIndex) -> Iterator[RawViolation]:
 
 
 def _not_the_logs(spot: Spot) -> bool:
-    """Somebody was given something where the log holds nothing or a control record, or something foreign for ours."""
+    """Whether a reader received a record where the log holds none or a control record, or a foreign one instead of ours."""
     if not spot.given():
         return False
     if spot.row is None or spot.row.get("control") is not None:
@@ -96,7 +96,7 @@ def _not_the_logs(spot: Spot) -> bool:
 
 
 def _gone(index: RunIndex, spot: Spot) -> Row | None:
-    """The record that somebody was given and that is not the log's: the highest digest that differs from it."""
+    """A record that a reader received and that the log does not hold: the one with the highest digest that differs."""
     with_digest = [row for row in spot.given() if row["identity_digest"] is not None]
     own = None if spot.row is None else spot.row["identity_digest"]
     highest = max(with_digest, key=lambda row: int(row["identity_digest"]), default=None)

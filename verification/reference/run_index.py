@@ -1,4 +1,4 @@
-"""One run's evidence, indexed by place and by operation, with what follows from the log alone."""
+"""One run's evidence, indexed by place and by operation, with the outcomes that follow from the log alone."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def at(row: Row) -> Place:
     return (row["topic_index"], row["partition"], row["offset"])
 
 
-def who(row: Row) -> RecordKey:
+def record_key(row: Row) -> RecordKey:
     """The record identity of a row within its run."""
     return (row["process"], row["operation"], row["index"])
 
 
 @dataclass(slots=True)
 class Spot:
-    """What is known about one place."""
+    """Everything known about one place."""
 
     row: Row | None = None
     outcome: str | None = None
@@ -37,12 +37,12 @@ class Spot:
     observed: list[Row] = field(default_factory=list)
 
     def given(self) -> list[Row]:
-        """Everything that anybody was given here."""
+        """All records that readers received here."""
         return [*self.committed, *self.uncommitted, *self.observed]
 
 
 class RunIndex:
-    """One run's evidence, indexed."""
+    """One run's evidence, indexed by place and by operation."""
 
     def __init__(self, rows: Rows) -> None:
         (self.run,) = rows["runs"]
@@ -61,7 +61,7 @@ class RunIndex:
         for place, spot, row in self.records():
             self.by_operation[row["process"], row["operation"]].append((place, spot, row))
         self.acked: dict[RecordKey, Place] = {
-            who(row): at(row) for row in rows["acks"] if row["outcome"] == "ok" and row["offset"] >= 0
+            record_key(row): at(row) for row in rows["acks"] if row["outcome"] == "ok" and row["offset"] >= 0
         }
 
     def _fill(self) -> None:
@@ -95,14 +95,17 @@ class RunIndex:
                 following = row
 
     def _decide_one(self, spot: Spot, row: Row, decision: str, following: Row | None) -> None:
-        """`decision` is what the next control record says, `following` what the producer wrote next."""
+        """Set the outcome at a place.
+
+        `decision` is that of the next control record, `following` is the producer's next record.
+        """
         if row.get("control") is not None:
             return
         spot.outcome = decision if row["transactional"] else "commit"
         next_is_data = following is not None and following.get("control") is None
         if row["transactional"] and following is not None and next_is_data and row["valid"] and following["valid"]:
-            known = {who(row)[:2], who(following)[:2]} <= self.operations.keys()
-            spot.adopted = known and who(following)[:2] != who(row)[:2]
+            known = {record_key(row)[:2], record_key(following)[:2]} <= self.operations.keys()
+            spot.adopted = known and record_key(following)[:2] != record_key(row)[:2]
 
     def genuine(self, spot: Spot) -> Row | None:
         """The record at a place, when it is valid and of this run."""
@@ -110,7 +113,7 @@ class RunIndex:
         return row if row is not None and row["valid"] and row["identity_run"] == self.name else None
 
     def record(self, spot: Spot) -> Row | None:
-        """What stands at a place: the log's word, else (without a log) the capture's, else what somebody was given."""
+        """The record at a place: the log's; without a log the capture's; else one that a reader received."""
         if spot.row is not None:
             return spot.row if spot.row.get("control") is None else None
         if not self.has_log and spot.committed:
@@ -124,7 +127,7 @@ class RunIndex:
         return self.operations.get((row["process"], row["operation"]))
 
     def told(self, row: Row) -> str | None:
-        """What the client was told about a record's transaction."""
+        """The answer to the client about a record's transaction."""
         operation = self.operation(row)
         return None if operation is None else operation["told"]
 
@@ -142,7 +145,7 @@ class RunIndex:
 
 
 def violation(anomaly: Anomaly, row: Row | None, place: Place | None, **more: Any) -> RawViolation:
-    """A violation about a record (or nobody) at a place (or none); `more` overrides what the record says."""
+    """A violation at a place, about a record; either may be None. `more` overrides columns of the record."""
     topic_index, partition, offset = place or (None, None, None)
     record = {name: None if row is None else row.get(name) for name in ("process", "operation", "index")}
     return RawViolation(

@@ -1,4 +1,4 @@
-"""broken-sequence, once more: each producer's part of a partition is walked as its leader would have appended it."""
+"""broken-sequence: walks each producer's part of a partition as its leader would have appended it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TURN = 1 << 31
 
 @dataclass(slots=True)
 class _Known:
-    """What a leader knows of a producer: its epochs, and the last number of the highest; None before there is any.
+    """A leader's knowledge of a producer: its epoch, and the last number in that epoch (None before the first).
 
-    `unsure` says that records of this epoch may have been deleted before the first one that is there.
+    `unsure` says that earlier records of this epoch may have been deleted before the log's first one.
     """
 
     epoch: int
@@ -27,7 +27,7 @@ class _Known:
 
 
 def _next(known: _Known | None, epoch: int) -> int | None:
-    """The number that must come next, None where any may."""
+    """The number that must come next; None where any number may."""
     if known is None or epoch < known.epoch:
         return None
     if epoch > known.epoch:
@@ -38,7 +38,7 @@ def _next(known: _Known | None, epoch: int) -> int | None:
 
 
 def _after(known: _Known | None, row: Row, whole: bool) -> _Known | None:
-    """What is known after a row."""
+    """The leader's knowledge after a row."""
     epoch, control = row["producer_epoch"], row.get("control")
     if known is not None and epoch < known.epoch:
         return known

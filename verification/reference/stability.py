@@ -1,4 +1,4 @@
-"""What stands still, what goes on though it was superseded, and copies whose offsets disagree."""
+"""Wrong state: offsets that do not advance, producers that go on after a successor, and copies whose offsets disagree."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _open_by_producer(index: RunIndex) -> dict[tuple[int, int, int], list[tuple[
 
 
 def hung(index: RunIndex) -> Iterator[RawViolation]:
-    """hung-transaction: open at nobody, or adopted by the next transaction."""
+    """hung-transaction: open without a running coordinator, or adopted by the next transaction."""
     for (topic_index, partition, _), entries in _open_by_producer(index).items():
         first = min((entry for entry in entries if entry[1] is not None), key=lambda entry: entry[0], default=None)
         place = (topic_index, partition, min(offset for offset, _ in entries))

@@ -1,7 +1,7 @@
-"""illegal-transition, once more: for each record, every state that its coordinator can have been in, looked up one by one.
+"""illegal-transition: for each record, checks every state that its coordinator can have been in, one by one.
 
-Where `verification.checks.transaction_states` walks on with the states that are possible, this asks of each record
-which earlier one it can have been written after, and which states a step may be taken from is a table of pairs.
+`verification.checks.transaction_states` goes forward with the set of possible states. This module goes back instead:
+for each record it looks for an earlier record that it can follow. A table of pairs lists the legal steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PAIRS = {
 _OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
 #: Epochs are signed numbers of 16 bits.
 _EPOCH_LAST = (1 << 15) - 1
-#: As many failed appends in a row as are believed.
+#: The longest sequence of failed appends that is believed.
 _FAILED_MAX = 63
 
 
@@ -50,7 +50,7 @@ def transitions(index: RunIndex) -> Iterator[RawViolation]:
 
 
 class _History:
-    """The records of one transactional id in one partition; -1 stands for what was before the first of them."""
+    """The records of one transactional id in one partition; -1 stands for the time before the first one."""
 
     def __init__(self, log: TransactionLog, partition: int, name: str, failing_ms: tuple[int, int] | None) -> None:
         offsets = {each.offset for each in log.entries if each.partition == partition}
@@ -66,12 +66,12 @@ class _History:
             any(offset not in offsets for offset in range(before + 1, each.offset))
             for before, each in zip(first, self.records, strict=False)
         ]
-        #: How many of the records before each have something missing before them.
+        #: The number of records before each one with something missing before them.
         self.holes = list(accumulate((not self._complete(each) for each in range(len(self.records))), initial=0))
         self.used: dict[int, list[tuple[int, int]]] = {-1: []}
 
     def illegal(self) -> Iterator[Entry]:
-        """The records that can follow nothing."""
+        """The records that can follow none of the earlier ones."""
         for number, entry in enumerate(self.records):
             can = [before for before in self._states(number) if self._follows(before, number)]
             self._use(max(can, default=number - 1), number)
@@ -79,17 +79,18 @@ class _History:
                 yield entry
 
     def _states(self, number: int) -> list[int]:
-        """The records, by number, whose states the coordinator may have been in when it wrote this one."""
+        """The records, by number, whose state the coordinator may have been in when it wrote this one."""
         found = [number - 1]
         for back in range(number - 1, max(-1, number - 1 - _FAILED_MAX), -1):
-            # Back beyond this one only if its own append may have failed, and nobody has loaded the log since.
+            # Go back beyond a record only if its append may have failed, and no other leader epoch loaded the log
+            # since.
             if not self._may_have_failed(back) or self.records[back].leader_epoch != self.records[number].leader_epoch:
                 break
             found.append(back - 1)
         return [each for each in found if self._survives(each, number)]
 
     def _survives(self, state: int, number: int) -> bool:
-        """Whether every record between a state and a later one can have been written from that state, and failed."""
+        """Whether every record between a state and a later record can have been written from that state, and have failed."""
         return all(self._follows(state, between) for between in range(state + 1, number))
 
     def _may_have_failed(self, number: int) -> bool:
@@ -98,7 +99,7 @@ class _History:
         return self.failing_ms[0] <= self.records[number].appended_ms <= self.failing_ms[1]
 
     def _complete(self, number: int) -> bool:
-        """Whether nothing can be missing between this record and the one before it."""
+        """Whether no record can be missing between this record and the one before it."""
         return not self.gaps[number] and (number > 0 or self.new)
 
     def _follows(self, before: int, number: int) -> bool:
@@ -129,11 +130,11 @@ class _History:
             return True
         if entry.producer_id == used[-1][0]:
             return entry.epoch >= used[-1][1] and entry.producer_id not in {each for each, _ in used[:-1]}
-        # Where a step is missing, it may have been the Empty of a new producer id.
+        # A missing step may have been the Empty of a new producer id.
         return entry.producer_id not in {each for each, _ in used} and (entry.state in _OVER or not seen)
 
     def _use(self, before: int, number: int) -> None:
-        """Producer ids with their last epochs, in the order in which they were used up to this record."""
+        """Set the producer ids with their last epochs, in order of use, up to this record."""
         used, entry = self.used[before], self.records[number]
         if entry.state != "Dead":
             same = bool(used) and used[-1][0] == entry.producer_id
@@ -142,7 +143,11 @@ class _History:
 
 
 def _of_its_protocol(last: Entry, entry: Entry) -> bool:
-    """Ends of TV2 have an epoch of their own, as long as there is one; completions of TV1 have the identity of the end."""
+    """Whether a step keeps the rules of its protocol version.
+
+    An end of TV2 has an epoch of its own, as long as there is one left. A completion of TV1 has the identity of its
+    end.
+    """
     match str(entry.state):
         case "PrepareCommit" | "PrepareAbort" if entry.client_version >= 2 and last.producer_id == entry.producer_id:
             least = last.epoch + 1 if entry.state == "PrepareCommit" else min(last.epoch + 1, _EPOCH_LAST)

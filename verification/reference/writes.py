@@ -1,4 +1,4 @@
-"""What was promised and is gone, is there in part, twice, in disorder, or was never written."""
+"""Wrong writes: promised records that are lost, partial, duplicated or out of order, and records that no client wrote."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verification.evidence.row_types import Row
-from verification.reference.run_index import RecordKey, RunIndex, violation, who
+from verification.reference.run_index import RecordKey, RunIndex, record_key, violation
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction's records: which are promised or found, and how."""
+    """The records of one transaction: which are promised, and which are found with which outcome."""
 
     size: int
     visible: set[int] = field(default_factory=set)
@@ -24,7 +24,7 @@ class Transaction:
 
 
 def transaction(index: RunIndex, key: OperationKey, operation: Row) -> Transaction:
-    """What became of one transaction."""
+    """The state of one transaction's records."""
     mine = index.by_operation[key]
     size = operation["records"] or max((row["count"] for _, _, row in mine), default=0)
     found = Transaction(size=size)
@@ -48,8 +48,8 @@ def lost(index: RunIndex) -> Iterator[RawViolation]:
     for ack in index.rows["acks"]:
         operation_of = index.operation(ack)
         if ack["outcome"] == "ok" and operation_of is not None and operation_of["plain"]:
-            promised.add(who(ack))
-    present = {who(row) for _, spot, row in index.records() if spot.outcome == "commit"}
+            promised.add(record_key(ack))
+    present = {record_key(row) for _, spot, row in index.records() if spot.outcome == "commit"}
     for process, operation_number, number in promised - present:
         record = {"process": process, "operation": operation_number, "index": number}
         yield violation(Anomaly.LOST_WRITE, record, index.acked.get((process, operation_number, number)))
@@ -96,7 +96,7 @@ def duplicate(index: RunIndex) -> Iterator[RawViolation]:
         if spot.outcome != "commit":
             continue
         if row["source_offset"] == -1 and index.operation(row) is not None:
-            groups["written", *who(row)].append((place, row))
+            groups["written", *record_key(row)].append((place, row))
         elif row["source_offset"] != -1 and index.run["fan_out"] is not None:
             source = (row["source_partition"], row["source_offset"], row["intended_topic_index"])
             groups["copied", *source].append((place, row))

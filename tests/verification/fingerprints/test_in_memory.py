@@ -21,8 +21,7 @@ from tests.support.planted.programs import build
 from verification.evidence.rows import small_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.fingerprints.in_memory import held as held_of_files
-from verification.fingerprints.in_memory import small_run, work
+from verification.fingerprints.in_memory import read_into_memory, small_run, work
 from verification.fingerprints.inputs import files
 from verification.fingerprints.strategy import is_small
 from verification.fingerprints.workers.agreement import disagreement
@@ -47,7 +46,7 @@ def test_real_runs_with_faults_are_acquitted(name: str) -> None:
     """Crashed leaders, zombies and killed copiers included, with what their live observers were given."""
     run = read_run(RunDirectory(RUNS / name))
     case = small_run(run, small_rows(run), files([run]))
-    mine = held_of_files(case)
+    mine = read_into_memory(case)
     assert sum(len(each.offset) for each in mine.polled) > mine.captures["log"].num_rows
     assert disagreement(mine) is None
     (said,) = [row for batch in work([_numbers(0)], [case]) for row in batch.to_pylist()]
@@ -226,5 +225,5 @@ def test_a_capture_may_lie_in_several_files(tmp_path: Path) -> None:
     for part, each in zip(parts, paths, strict=True):
         pq.write_table(part, each)
     assert first
-    assert disagreement(held_of_files(small_run(run, small_rows(run), {**found, "log": tuple(paths)}))) is None
-    assert disagreement(held_of_files(small_run(run, small_rows(run), {**found, "log": tuple(paths[1:])})))
+    assert disagreement(read_into_memory(small_run(run, small_rows(run), {**found, "log": tuple(paths)}))) is None
+    assert disagreement(read_into_memory(small_run(run, small_rows(run), {**found, "log": tuple(paths[1:])})))

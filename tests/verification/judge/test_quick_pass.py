@@ -125,7 +125,7 @@ def test_the_verdicts_are_the_same_files(
     assert said[Strategy.EVERY_RECORD] == said[Strategy.BY_SIZE]
     assert set(directories) - set(asked) == {"innocent", "unobserved"}
     assert [record.getMessage() for record in caplog.records] == [
-        "hidden is looked at record by record because of 1 operations"
+        "hidden is checked record by record because of 1 operations"
     ]
 
 
@@ -146,7 +146,7 @@ def test_when_asking_breaks_every_record_is_looked_at(
     directory = write(busy("broken").finish(), tmp_path / "broken")
     (verdict,) = judge(spark, [directory])
     assert (verdict.verdict, asked) == (Verdict.PASS, ["broken"])
-    assert "looking at every record" in caplog.text
+    assert "checking every record" in caplog.text
 
 
 def test_what_cannot_be_held_is_said_and_looked_at(

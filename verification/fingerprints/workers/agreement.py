@@ -20,7 +20,7 @@ from verification.fingerprints.workers.observer_check import Polled, as_the_log_
 from verification.fingerprints.workers.packed import PackKind, unpack
 from verification.fingerprints.workers.suspects import of_acks, of_history, suspicious
 
-#: Against what each capture is held (`suspects`).
+#: Against what each capture is run (`suspects`).
 _GIVEN = {"uncommitted": "read", "committed": "given"}
 
 
@@ -42,9 +42,9 @@ class RunInMemory:
     decided_ns: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-def _of_log(held: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> str | None:
-    claimed = frozenset({held.run}) if held.order_claimed else frozenset[str]()
-    for batch in classified_neighbours(aggregate_log([held.captures["log"]], claimed, 1), 1):
+def _of_log(run: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> str | None:
+    claimed = frozenset({run.run}) if run.order_claimed else frozenset[str]()
+    for batch in classified_neighbours(aggregate_log([run.captures["log"]], claimed, 1), 1):
         if batch.num_rows:
             kinds.setdefault(PackKind(batch.column("kind")[0].as_py()), []).append(batch)
     stretches = unpack(kinds.get(PackKind.STRETCHES, []))
@@ -63,43 +63,43 @@ def _of_log(held: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> s
     return None
 
 
-def _of_captures(held: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> str | None:
+def _of_captures(run: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> str | None:
     for name, of in _GIVEN.items():
-        batch = held.captures[name]
+        batch = run.captures[name]
         if batch.num_rows and not NumpyColumns(batch).sure.all():
             return f"values that are not of this run in {name}"
-        inputs = held.copying.inputs if of == "given" else ()
+        inputs = run.copying.inputs if of == "given" else ()
         for each in aggregate_capture([batch], of, 1, inputs):
             kinds.setdefault(PackKind(each.column("kind")[0].as_py()), []).append(each)
     return None
 
 
-def _of_operations(held: RunInMemory, kinds: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
-    packs = [*kinds.get(PackKind.OPERATIONS, []), *of_history([held.told], 1), *of_acks([held.acks], 1)]
+def _of_operations(run: RunInMemory, kinds: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
+    packs = [*kinds.get(PackKind.OPERATIONS, []), *of_history([run.told], 1), *of_acks([run.acks], 1)]
     suspects = sum(batch.num_rows for batch in suspicious(packs))
     return f"{suspects} operations" if suspects else None
 
 
-def _of_copies(held: RunInMemory, kinds: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
-    found = sum(batch.num_rows for batch in blocks.suspect_blocks(kinds.get(PackKind.BLOCKS, []), held.copying))
+def _of_copies(run: RunInMemory, kinds: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
+    found = sum(batch.num_rows for batch in blocks.suspect_blocks(kinds.get(PackKind.BLOCKS, []), run.copying))
     return f"{found} blocks of copied inputs" if found else None
 
 
-def _of_observers(held: RunInMemory, _: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
-    if any(len(seen.offset) for seen in held.polled):
-        if not held.captures["log"].num_rows:
+def _of_observers(run: RunInMemory, _: Mapping[PackKind, list[pa.RecordBatch]]) -> str | None:
+    if any(len(seen.offset) for seen in run.polled):
+        if not run.captures["log"].num_rows:
             return "an observer of an empty log"
-        log = readable(NumpyColumns(held.captures["log"]), held.decided_ns)
-        if not all(as_the_log_has_it(seen, log) for seen in held.polled):
+        log = readable(NumpyColumns(run.captures["log"]), run.decided_ns)
+        if not all(as_the_log_has_it(seen, log) for seen in run.polled):
             return "what an observer was given"
     return None
 
 
-def disagreement(held: RunInMemory) -> str | None:
+def disagreement(run: RunInMemory) -> str | None:
     """What does not agree, the first of it; None when every record is in order (`verification.fingerprints`)."""
     kinds: dict[PackKind, list[pa.RecordBatch]] = {}
     for look in (_of_log, _of_captures, _of_operations, _of_copies, _of_observers):
-        found = look(held, kinds)
+        found = look(run, kinds)
         if found is not None:
             return found
     return None
