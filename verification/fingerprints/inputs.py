@@ -16,7 +16,7 @@ from verification.evidence.rows import group_offset_rows, is_plain
 from verification.evidence.run_evidence import RunEvidence
 from verification.fingerprints.ack_sums import AckSums, Process
 from verification.fingerprints.workers.blocks import CopyBlocks, copying_of
-from verification.fingerprints.workers.row_filter import Sieve
+from verification.fingerprints.workers.row_filter import RowFilter
 from verification.fingerprints.workers.scan import CaptureSource, Work, parquet_files, rows_of, scanned
 from verification.spark.dataframes import FRAME_SCHEMAS, Dataframes, acks
 from verification.vocabulary.history import Operation
@@ -63,10 +63,12 @@ class FingerprintInputs:
         """The results of some work on every row of a capture."""
         return scanned(self._capture(name), columns, work, schema)
 
-    def sieved(self, name: str, sieve: Sieve) -> DataFrame:
+    def filtered(self, name: str, row_filter: RowFilter) -> DataFrame:
         """The rows of a capture that the filter lets through, in the filter's columns."""
-        fields = [FRAME_SCHEMAS[name][column] for column in sieve.columns]
-        return scanned(self._capture(name), sieve.columns, sieve, to_arrow_schema(StructType(fields)), sieve.holds)
+        fields = [FRAME_SCHEMAS[name][column] for column in row_filter.columns]
+        return scanned(
+            self._capture(name), row_filter.columns, row_filter, to_arrow_schema(StructType(fields)), row_filter.holds
+        )
 
 
 def fingerprint_inputs(spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes) -> FingerprintInputs:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.checks.places import GIVEN, LOGGED, PARTITION, PLACE
 from verification.fingerprints.fragment_chains import KEYED, OPERATION, SURE, Steps, fragment_key, place_block
 from verification.fingerprints.inputs import FingerprintInputs
-from verification.fingerprints.workers.row_filter import By, Sieve, sought
+from verification.fingerprints.workers.row_filter import By, RowFilter, sought
 from verification.fingerprints.workers.row_selection import Reached, overlapping
 from verification.spark.concurrent_jobs import side_by_side
 from verification.spark.dataframes import Dataframes
@@ -62,12 +62,14 @@ def reached(steps: Steps, wanted: Sought) -> DataFrame:
     return steps.where(Reached(operations, fragments)).localCheckpoint()
 
 
-def _captured(evidence: FingerprintInputs, name: str, wanted: Sought, blocks: DataFrame, sieve: Sieve) -> DataFrame:
+def _captured(
+    evidence: FingerprintInputs, name: str, wanted: Sought, blocks: DataFrame, row_filter: RowFilter
+) -> DataFrame:
     """Rows of the sought operations and blocks; `is_own` is null where only the block was sought."""
     operations = wanted.operations.withColumn("is_sought", F.lit(True))
     within = blocks.distinct().withColumn("is_within", F.lit(True))
     return (
-        evidence.sieved(name, sieve)
+        evidence.filtered(name, row_filter)
         .withColumn("block", F.expr(place_block()))
         .join(F.broadcast(operations), list(OPERATION), "left")
         .join(F.broadcast(within), list(BLOCK), "left")
@@ -80,8 +82,8 @@ def _captured(evidence: FingerprintInputs, name: str, wanted: Sought, blocks: Da
 def _logged(evidence: FingerprintInputs, these: DataFrame) -> DataFrame:
     """Rows of the log that are of these steps."""
     keys = F.broadcast(these.select("key").distinct())
-    fragments = Sieve(LOGGED, {By.FRAGMENT: sought(By.FRAGMENT, these)})
-    rows = evidence.sieved("log", fragments).withColumn("key", fragment_key())
+    fragments = RowFilter(LOGGED, {By.FRAGMENT: sought(By.FRAGMENT, these)})
+    rows = evidence.filtered("log", fragments).withColumn("key", fragment_key())
     return rows.join(keys, "key", "left_semi").drop("key")
 
 
@@ -92,10 +94,11 @@ def _read(evidence: FingerprintInputs, these: DataFrame, wanted: Sought) -> tupl
         markers = these.where("control is not null").selectExpr(*PARTITION, f"{place_block('first')} as block")
         blocks = blocks.unionByName(markers)
     theirs = {By.OPERATION: sought(By.OPERATION, wanted.operations), By.BLOCK: sought(By.BLOCK, blocks)}
-    sieve = Sieve(GIVEN, theirs, unsure=True)
+    row_filter = RowFilter(GIVEN, theirs, unsure=True)
     with side_by_side(evidence.spark) as others:
         reading = {
-            name: others.submit(_captured(evidence, name, wanted, blocks, sieve).localCheckpoint) for name in _CAPTURES
+            name: others.submit(_captured(evidence, name, wanted, blocks, row_filter).localCheckpoint)
+            for name in _CAPTURES
         }
         log = _logged(evidence, these).localCheckpoint()
         given = {name: each.result() for name, each in reading.items()}

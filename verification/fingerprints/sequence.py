@@ -20,7 +20,7 @@ from verification.checks.places import PARTITION
 from verification.fingerprints.fragment_chains import PRODUCER, SURE, Steps, keyed
 from verification.fingerprints.inputs import FingerprintInputs
 from verification.fingerprints.workers.fragments import CHUNK_BITS
-from verification.fingerprints.workers.row_filter import By, Sieve, sought
+from verification.fingerprints.workers.row_filter import By, RowFilter, sought
 from verification.fingerprints.workers.row_selection import Named
 
 WRITER = (*PARTITION, "process")
@@ -65,9 +65,9 @@ def out_of_order(stretches: DataFrame) -> DataFrame:
 def sent(evidence: FingerprintInputs, stretches: DataFrame) -> DataFrame:
     """The records of some stretches whose order, or whose producer's numbers, matter."""
     chunks = f"explode(sequence(shiftright(first, {CHUNK_BITS}), shiftright(last, {CHUNK_BITS}))) as chunk"
-    sieve = Sieve(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})
+    row_filter = RowFilter(_READ, {By.WRITER: sought(By.WRITER, stretches.selectExpr(*WRITER, chunks))})
     within = F.broadcast(stretches)
-    rows = evidence.sieved("log", sieve).where(_THERE)
+    rows = evidence.filtered("log", row_filter).where(_THERE)
     rows = rows.where(F.col("run").isin(*evidence.claimed) | F.expr("producer_id >= 0 and sequence >= 0")).alias("row")
     same = [f"row.{name} = stretch.{name}" for name in WRITER]
     condition = " and ".join([*same, "row.offset between stretch.first and stretch.last"])

@@ -138,7 +138,10 @@ def test_what_observers_were_given_is_held_against_the_log(tamper: Callable[[Pla
     plant = busy("observed").finish()
     assert disagreement(run_in_memory(plant.rows)) is None
     tamper(plant)
-    assert disagreement(run_in_memory(plant.rows)) in ("what an observer was given", "an observer of an empty log")
+    assert disagreement(run_in_memory(plant.rows)) in (
+        "the records that an observer received",
+        "an observer of an empty log",
+    )
 
 
 def test_an_observer_may_have_stopped_anywhere() -> None:
@@ -157,7 +160,7 @@ def test_an_observer_may_have_stopped_anywhere() -> None:
     [
         ("committed", "values that are not of this run in committed"),
         ("log", "values that are not of this run"),
-        ("order", "records that do not stand in the order in which they were sent"),
+        ("order", "records that are out of their send order"),
         ("epoch", "a producer's epoch that goes back"),
         ("sequence", "a producer's numbers that do not follow"),
         ("acknowledgement", "1 operations"),

@@ -14,7 +14,7 @@ import pytest
 from verification.evidence.columns import TYPES
 from verification.fingerprints.workers import aggregate
 from verification.fingerprints.workers.fragments import BLOCK_BITS, CHUNK_BITS
-from verification.fingerprints.workers.row_filter import By, Sieve, wanted
+from verification.fingerprints.workers.row_filter import By, RowFilter, wanted
 from verification.fingerprints.workers.scan import row_groups
 
 Row = dict[str, Any]
@@ -57,15 +57,15 @@ def _keys(by: By, row: Row) -> Row:
     return {name: made[name] for name in by.columns}
 
 
-def _sieve(by: By, rows: Iterable[Row], *, unsure: bool = False) -> Sieve:
+def _row_filter(by: By, rows: Iterable[Row], *, unsure: bool = False) -> RowFilter:
     kinds = {"chunk": pa.int64(), "block": pa.int64()}
     schema = pa.schema([(name, kinds.get(name) or _SCHEMA.field(name).type) for name in by.columns])
     keys = [_keys(by, row) for row in rows]
-    return Sieve(("offset",), {by: wanted(by, pa.RecordBatch.from_pylist(keys, schema=schema))}, unsure=unsure)
+    return RowFilter(("offset",), {by: wanted(by, pa.RecordBatch.from_pylist(keys, schema=schema))}, unsure=unsure)
 
 
-def _let_through(sieve: Sieve, table: pa.Table) -> list[int]:
-    return [offset for batch in sieve(table.to_batches()) for offset in batch.column("offset").to_pylist()]
+def _let_through(row_filter: RowFilter, table: pa.Table) -> list[int]:
+    return [offset for batch in row_filter(table.to_batches()) for offset in batch.column("offset").to_pylist()]
 
 
 def _written(rows: list[Row], path: Path, **options: Any) -> pq.ParquetFile:
@@ -77,14 +77,14 @@ def _written(rows: list[Row], path: Path, **options: Any) -> pq.ParquetFile:
 @pytest.mark.parametrize("by", [by for by in By if by is not By.SOURCE])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_sought_stands_in_the_groups_that_are_read(by: By, seed: int, unsure: bool, tmp_path: Path) -> None:
-    """A sieve lets through of the chosen row groups what it lets through of all."""
+    """A row_filter lets through of the chosen row groups what it lets through of all."""
     chosen = random.Random(seed)
     rows = _log(chosen, 1_000, 0.002)
-    sieve = _sieve(by, chosen.sample(rows, 3), unsure=unsure)
+    row_filter = _row_filter(by, chosen.sample(rows, 3), unsure=unsure)
     file = _written(rows, tmp_path / "log.parquet")
-    kept = [number for number, group in enumerate(row_groups(str(tmp_path / "log.parquet"))) if sieve.holds(group)]
-    every = _let_through(sieve, file.read())
-    assert _let_through(sieve, file.read_row_groups(kept)) == every
+    kept = [number for number, group in enumerate(row_groups(str(tmp_path / "log.parquet"))) if row_filter.holds(group)]
+    every = _let_through(row_filter, file.read())
+    assert _let_through(row_filter, file.read_row_groups(kept)) == every
     assert every
     if by is not By.PRODUCER:
         assert len(kept) < file.num_row_groups
@@ -93,7 +93,7 @@ def test_what_is_sought_stands_in_the_groups_that_are_read(by: By, seed: int, un
 def test_nothing_sought_is_nothing_read(tmp_path: Path) -> None:
     """Only where a record that is not surely of its run may stand is anything read."""
     rows = _log(random.Random(1), 1_000, 0)
-    nothing = Sieve(("offset",), {By.OPERATION: wanted(By.OPERATION, None)}, unsure=True)
+    nothing = RowFilter(("offset",), {By.OPERATION: wanted(By.OPERATION, None)}, unsure=True)
     path = tmp_path / "log.parquet"
     _written(rows, path)
     assert not any(map(nothing.holds, row_groups(str(path))))
@@ -107,8 +107,8 @@ def test_nothing_sought_is_nothing_read(tmp_path: Path) -> None:
 def test_a_footer_that_says_nothing_excludes_nothing(by: By, tmp_path: Path) -> None:
     """Neither of files without statistics, nor of those that lack a column."""
     rows = _log(random.Random(2), 400, 0)
-    sieve = _sieve(by, rows[:1], unsure=False)
+    row_filter = _row_filter(by, rows[:1], unsure=False)
     path = tmp_path / "log.parquet"
     _written(rows, path, write_statistics=False)
-    assert all(map(sieve.holds, row_groups(str(path))))
-    assert all(Sieve(("offset",), {}, unsure=True).holds(group) for group in row_groups(str(path)))
+    assert all(map(row_filter.holds, row_groups(str(path))))
+    assert all(RowFilter(("offset",), {}, unsure=True).holds(group) for group in row_groups(str(path)))

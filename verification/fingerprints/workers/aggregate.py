@@ -30,9 +30,9 @@ from verification.fingerprints.workers.packed import KINDS, PackKind, packed, pa
 from verification.vocabulary.identity import NO_SOURCE
 
 _PLACE = ("run", "topic_index", "partition")
-#: What nothing is folded of.
+#: Columns that no aggregate needs.
 _UNREAD = frozenset({"topic", "timestamp_ms", "leader_epoch", "kind"})
-#: What is read of the log, and of a capture.
+#: Columns that are read of the log, and of a capture.
 LOGGED = tuple(name for name in columns.LOG if name not in _UNREAD)
 GIVEN = (*_PLACE, "offset", "identity_run", "process", "operation", *columns.CONTENT)
 
@@ -57,7 +57,7 @@ def _chosen(condition: Flags, values: Numbers) -> Numbers:
 
 
 def lowest(groups: Groups, values: Numbers) -> Numbers:
-    """The lowest of each group, nulls passed over."""
+    """The lowest value of each group, without nulls."""
     if not (values == NULL).any():
         return groups.reduce(np.minimum, values)
     highest = np.iinfo(np.int64).max
@@ -77,7 +77,7 @@ def _summed(groups: Groups, hashes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _differ(one: Numbers, other: Numbers) -> Flags:
-    """Whether two columns differ where both say something."""
+    """Whether two columns differ where neither is null."""
     differing: Flags = (one != other) & (one != NULL) & (other != NULL)
     return differing
 
@@ -92,7 +92,7 @@ def _amiss(rows: NumpyColumns) -> Flags:
 
 
 def fragment_keys(rows: NumpyColumns) -> dict[str, Numbers]:
-    """The columns that say which fragment a row is of."""
+    """The columns that identify the fragment of a row."""
     mine = (rows["control"] == NULL) & rows.sure
     return {
         **{name: rows[name] for name in FRAGMENT_KEYS if name != "chunk"},
@@ -112,7 +112,7 @@ def _fragments(rows: NumpyColumns) -> dict[str, Numbers]:
     }
     groups = Groups(list(keys.values()))
     index = rows["index"]
-    # As Spark has it: a null leaves the seed as it is.
+    # As in Spark, a null leaves the seed unchanged.
     index_hash = np.where(index == NULL, SEED, hash_int(index)).view(np.int64)
     content, content_sum = _summed(groups, content_of(rows))
     indexes, indexes_sum = _summed(groups, index_hash)
@@ -138,9 +138,9 @@ def _fragments(rows: NumpyColumns) -> dict[str, Numbers]:
 
 
 def aggregate_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets: int) -> Iterator[pa.RecordBatch]:
-    """Batches of the log (`LOGGED`) → packs (`packed.KINDS`) of fragments, in so many buckets by producer, and of stretches.
+    """Batches of the log (`LOGGED`) → packs (`packed.KINDS`) of fragments and of stretches.
 
-    `claimed` are the runs that claim order.
+    Fragments are in so many `buckets` by producer. `claimed` are the runs that claim order.
     """
     fragments, stretches = [], []
     for batch in batches:
@@ -161,7 +161,8 @@ def aggregate_capture(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a capture (`GIVEN`) → packs (`packed.KINDS`) of operations and of blocks, in so many buckets.
 
-    `of` says what the capture is held against (`suspects`); `inputs` are those whose copies are looked for.
+    `of` names the aggregate that the capture is compared with (`suspects`). `inputs` are those whose copies are
+    checked.
     """
     counted: list[pa.RecordBatch] = []
     delivered: list[pa.RecordBatch] = []

@@ -20,16 +20,16 @@ from verification.fingerprints.workers.observer_check import Polled, as_the_log_
 from verification.fingerprints.workers.packed import PackKind, unpack
 from verification.fingerprints.workers.suspects import of_acks, of_history, suspicious
 
-#: Against what each capture is run (`suspects`).
+#: The aggregate that each capture is compared with (`suspects`).
 _GIVEN = {"uncommitted": "read", "committed": "given"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInMemory:
-    """One run in memory: its captures by name (columns of `fold`), what was told (`suspects.TOLD`) and acknowledged.
+    """One run in memory: its captures by name (columns of `aggregate`), its answers (`suspects.TOLD`) and acknowledgements.
 
-    `acks` has at least the acknowledgements of plain operations. `decided_ns` is by process and operation, of those that a
-    transaction binds.
+    `acks` has at least the acknowledgements of plain operations. `decided_ns` is by process and operation, for
+    operations in a transaction.
     """
 
     run: str
@@ -50,7 +50,7 @@ def _of_log(run: RunInMemory, kinds: dict[PackKind, list[pa.RecordBatch]]) -> st
     stretches = unpack(kinds.get(PackKind.STRETCHES, []))
     # The whole log is one batch, so each writer has one stretch.
     if stretches is not None and not NumpyColumns(stretches)["rising"].all():
-        return "records that do not stand in the order in which they were sent"
+        return "records that are out of their send order"
     if PackKind.RAISING in kinds:
         return "a producer's epoch that goes back"
     if PackKind.UNJOINED in kinds:
@@ -91,12 +91,12 @@ def _of_observers(run: RunInMemory, _: Mapping[PackKind, list[pa.RecordBatch]]) 
             return "an observer of an empty log"
         log = readable(NumpyColumns(run.captures["log"]), run.decided_ns)
         if not all(as_the_log_has_it(seen, log) for seen in run.polled):
-            return "what an observer was given"
+            return "the records that an observer received"
     return None
 
 
 def disagreement(run: RunInMemory) -> str | None:
-    """What does not agree, the first of it; None when every record is in order (`verification.fingerprints`)."""
+    """The first disagreement; None when every record is in order (`verification.fingerprints`)."""
     kinds: dict[PackKind, list[pa.RecordBatch]] = {}
     for look in (_of_log, _of_captures, _of_operations, _of_copies, _of_observers):
         found = look(run, kinds)

@@ -1,8 +1,8 @@
-"""Blocks of 64 input offsets, in which copies are held against their inputs: the worker's side of `copying`.
+"""Compares copies with their inputs, in blocks of 64 input offsets: the worker's side of `copying`.
 
-Which offsets of a block were copied into an output, and which of them were delivered, is a long each. That is exact: a set
-of offsets, not a sum. Rows are of two sorts: fragments of copies with what became of them, which have an `n`, and what was
-delivered of the inputs below the offset that the group committed.
+One long has the offsets of a block that were copied into an output, another the offsets that were delivered. That is
+exact: a set of offsets, not a sum. There are two kinds of rows. Fragments of copies have an `n` and their outcome. The
+others are the inputs that were delivered below the offset that the group committed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from verification.fingerprints.workers.packed import unpack
 #: A block of inputs.
 SOURCE = ("run", "source_partition", "source_block")
 _COPY = (*FRAGMENT_KEYS, *COPIED, "n", "first", "last", "sources", "source_max")
-#: What is kept of blocks; of inputs all is null but SOURCE and `wanted`, and `sources` is empty.
+#: The columns of blocks. For inputs, only SOURCE and `wanted` are not null, and `sources` is empty.
 BLOCKS = pa.schema([*[FRAGMENTS.field(name) for name in _COPY], ("committed", pa.bool_()), ("wanted", pa.int64())])
-#: What is found: blocks in which copies and inputs do not agree.
+#: Blocks in which copies and inputs disagree.
 SUSPECT_BLOCKS = pa.schema([FRAGMENTS.field(name) for name in SOURCE])
 
 
@@ -42,7 +42,7 @@ class Input:
 
 
 def copying_of(runs: Iterable[Row], group_offsets: Iterable[Row]) -> CopyBlocks:
-    """What is said of those runs that copy, in rows of `frames.runs` and `frames.group_offsets`."""
+    """The runs that copy, from rows of `dataframes.runs` and `dataframes.group_offsets`."""
     fan_out = {row["run"]: row["fan_out"] for row in runs if row["fan_out"] is not None}
     inputs = tuple(
         Input(
@@ -63,7 +63,7 @@ def packed(rows: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, 
 
 
 def of_inputs(rows: NumpyColumns, inputs: Iterable[Input]) -> Iterator[pa.RecordBatch]:
-    """What a batch of the committed capture says was delivered below the group's offsets."""
+    """The inputs that a batch of the committed capture delivered below the group's offsets."""
     runs = {value: number for number, value in enumerate(rows.values("run"))}
     below = np.zeros(len(rows), dtype=bool)
     for each in inputs:
@@ -101,18 +101,18 @@ def _grouped(keys: Sequence[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyBlocks:
-    """Of the runs that copy: how many outputs each input has, and how far the groups came in their inputs."""
+    """The runs that copy: the number of outputs of each input, and the group's progress in its inputs."""
 
     fan_out: Mapping[str, int]
     inputs: tuple[Input, ...]
 
     def outputs_of(self, rows: NumpyColumns) -> Numbers:
-        """For each row the outputs of an input; null in runs that do not copy."""
+        """For each row, the number of outputs of an input; null in runs that do not copy."""
         named = [self.fan_out.get(run or "", NULL) for run in rows.values("run")]
         return np.array(named, dtype=np.int64)[rows["run"]]
 
     def ends_of(self, rows: NumpyColumns) -> Numbers:
-        """For each row the offset that the group committed in its source partition; none at all counts as 0."""
+        """For each row, the offset that the group committed in its source partition; 0 if it committed none."""
         runs = {value: number for number, value in enumerate(rows.values("run"))}
         found = np.zeros(len(rows), dtype=np.int64)
         for each in self.inputs:
@@ -128,7 +128,7 @@ def _bits(values: Numbers) -> Numbers:
 
 
 def _suspect_blocks(rows: NumpyColumns, copying: CopyBlocks) -> NDArray[np.intp]:
-    """A row of each block that is suspect_blocks: too much or too little was copied, or beyond what the group committed."""
+    """A row of each suspect block: an input was copied too often, too rarely, or beyond the group's committed offset."""
     order, heads = _grouped([rows[name] for name in SOURCE])
     block = np.empty(len(rows), dtype=np.intp)
     block[order] = np.repeat(np.arange(len(heads)), np.diff(heads, append=len(rows)))
@@ -151,7 +151,7 @@ def _suspect_blocks(rows: NumpyColumns, copying: CopyBlocks) -> NDArray[np.intp]
 
 
 def suspect_blocks(batches: Iterable[pa.RecordBatch], copying: CopyBlocks) -> Iterator[pa.RecordBatch]:
-    """All rows (`BLOCKS`, packed) of some blocks → those blocks (`SUSPECT_BLOCKS`) that are suspect_blocks."""
+    """All rows (`BLOCKS`, packed) of some blocks → the suspect ones (`SUSPECT_BLOCKS`)."""
     whole = unpack(batches)
     if whole is not None:
         rows = NumpyColumns(whole)

@@ -1,7 +1,7 @@
-"""A batch of captured rows as numpy columns: what workers look at instead of rows.
+"""A batch of captured rows as numpy columns, which workers use instead of rows.
 
-Every column is one of longs, in which `NULL` stands for null: no offset, count or id of a producer is that low. A text is
-the number of its value in the batch's dictionary.
+Every column has longs. `NULL` stands for null, because no offset, count or id of a producer is that low. A text is the
+number of its value in the batch's dictionary.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NumpyColumns:
         """A column of texts as numbers that are the same in every batch."""
         texts = [blake2b((value or "").encode(), digest_size=8).digest() for value in self.values(name)]
         named = np.array([int.from_bytes(each, "big", signed=True) for each in texts] + [NULL], dtype=np.int64)
-        # A null has no number; the last of the list is for it.
+        # A null has no number, so the list ends with an entry for it.
         found: Numbers = named[np.where(self[name] == NULL, len(named) - 1, self[name])]
         return found
 
@@ -69,10 +69,10 @@ class NumpyColumns:
 
     @cached_property
     def sure(self) -> Flags:
-        """Whether a row is surely a record of this run, of an operation that it names (`steps.SURE` in SQL)."""
+        """Whether a row is surely a record of this run, of an operation that it names (`fragment_chains.SURE` in SQL)."""
         runs = {value: number for number, value in enumerate(self.values("run"))}
         same = np.array([runs.get(value, -1) for value in self.values("identity_run")] + [-1], dtype=np.int64)
-        # A null has no number; the last of the list is for it.
+        # A null has no number, so the list ends with an entry for it.
         claimed = same[np.where(self["identity_run"] == NULL, len(same) - 1, self["identity_run"])]
         sure = (self["valid"] == 1) & (claimed == self["run"])
         named: Flags = sure & (self["process"] != NULL) & (self["operation"] != NULL)
@@ -87,7 +87,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def restored(values: Numbers, kind: pa.DataType, dictionary: pa.Array | None = None) -> pa.Array:
-    """A column of longs as Arrow has it, of a type; texts from the numbers in their dictionary."""
+    """A column of longs as an Arrow column of a type; texts are looked up in their dictionary."""
     missing = values == NULL
     mask = missing if missing.any() else None
     if mask is not None:
@@ -100,13 +100,13 @@ def restored(values: Numbers, kind: pa.DataType, dictionary: pa.Array | None = N
     return pa.array(values.astype(kind.to_pandas_dtype()), mask=mask)
 
 
-#: Sixty-four bits of which every pattern says something: the one that stands for null elsewhere is the last offset of a
-#: block.
+#: Columns of 64 bits in which every pattern has a meaning. The pattern that stands for null elsewhere is the last
+#: offset of a block.
 _BITS = frozenset({"content", "indexes", "sources", "wanted"})
 
 
 def record_batch(schema: pa.Schema, found: Mapping[str, Numbers], texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """NumpyColumns in the order of a schema, null where nothing was found; `texts` are the dictionaries of its texts."""
+    """Columns in the order of a schema, null where a column is missing; `texts` are the dictionaries of its texts."""
     length = len(next(iter(found.values())))
     arrays = []
     for field in schema:

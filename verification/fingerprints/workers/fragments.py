@@ -1,4 +1,4 @@
-"""Fragments of the log as workers hand them on: their keys and columns; see `steps`."""
+"""The keys and columns of fragments of the log; see `fragment_chains`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRAGMENT_KEYS = (
     "chunk",
     "control",
 )
-#: What a copy was made of, in blocks of offsets, and the output that it was made for; null for what is no copy.
+#: The source of a copy, in blocks of offsets, and the output that it was made for; null for other records.
 COPIED = ("source_partition", "source_block", "output")
 #: The columns of a partial fragment; `int32` and `string` are those of `sources.schema`.
 FRAGMENTS = pa.schema(

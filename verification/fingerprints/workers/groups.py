@@ -1,8 +1,8 @@
-"""Rows grouped by several columns at once, and what ufuncs make of each group.
+"""Groups rows by several columns at once, and applies ufuncs to each group.
 
-Records of one operation stand together in a log. So rows that are alike in all keys and follow each other are put together
-first, which needs no sorting, and of these few the ones that are alike. Rows of one hash that differ are told apart by
-their keys: at worst a group comes in several parts, which whoever merges parts merges anyway.
+Records of one operation are close together in a log. So equal rows that follow each other are merged first, which needs
+no sorting. The few rows that remain are sorted by hash. Different rows with one hash are told apart by their keys: at
+worst, a group comes in several parts, and code that merges parts merges these too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from verification.fingerprints.workers.hashing import Numbers, hash_longs
 
 
 def starts(columns: Sequence[Numbers]) -> NDArray[np.intp]:
-    """Where a row differs from the one before."""
+    """The rows that differ from the row before."""
     differs = np.zeros(len(columns[0]), dtype=bool)
     differs[0] = True
     for column in columns:
@@ -26,7 +26,7 @@ def starts(columns: Sequence[Numbers]) -> NDArray[np.intp]:
 
 
 class Groups:
-    """Groups of the rows of some key columns, of which there is at least one row."""
+    """Groups of the rows of some key columns, with at least one row."""
 
     def __init__(self, keys: Sequence[Numbers]) -> None:
         self._rows = len(keys[0])
@@ -38,7 +38,7 @@ class Groups:
         self.keys = [key[self.starts] for key in sorted_keys]
 
     def runs(self, ufunc: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
-        """One value for each run of rows that stand together, group by group, in the rows' order within a group."""
+        """One value for each run of equal rows, group by group, in the rows' order within a group."""
         found: NDArray[Any] = ufunc.reduceat(values, self.heads)[self.order]
         return found
 
@@ -54,7 +54,7 @@ class Groups:
         return np.repeat(named, np.diff(self.heads, append=self._rows))
 
     def counts(self) -> Numbers:
-        """How many rows each group has."""
+        """The number of rows of each group."""
         lengths = np.diff(self.heads, append=self._rows)[self.order].astype(np.int64)
         counted: Numbers = np.add.reduceat(lengths, self.starts)
         return counted

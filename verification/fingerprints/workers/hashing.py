@@ -1,7 +1,8 @@
-"""Spark's `xxhash64` over numpy columns, so that workers and Spark's own expressions give one number for one value.
+"""Spark's `xxhash64` over numpy columns, so that workers and Spark's own expressions give the same number for a value.
 
-XXH64 (Collet, xxHash fast digest algorithm) of a single value of four or eight bytes, as Spark's `XxHash64` has it: a null
-leaves the hash as it is, and the hash of several columns is chained, each seeded with that of the one before.
+This is XXH64 (Collet, xxHash fast digest algorithm) of a single value of four or eight bytes, as in Spark's `XxHash64`.
+A null leaves the hash unchanged. The hash of several columns is chained: each is seeded with the hash of the one
+before.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def hash_int(numbers: Numbers, seed: Any = SEED) -> Hashes:
 
 
 def hash_longs(*columns: Numbers) -> Hashes:
-    """The chained hash of several columns of longs, in which nothing is null."""
+    """The chained hash of several columns of longs without nulls."""
     hashes: Any = SEED
     for column in columns:
         hashes = hash_long(column, hashes)

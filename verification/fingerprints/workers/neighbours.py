@@ -1,8 +1,8 @@
-"""What follows each fragment in its producer's part of a partition, in numpy columns: the worker's side of `steps`.
+"""Finds the neighbours of each fragment in its producer's part of a partition: the worker's side of `fragment_chains`.
 
-A task is given all partial fragments of some producers, puts together what are parts of one, lays them out by producer and
-offset, and looks up and down from each. It gives the steps (in the columns that `steps` names) in one pack, and in others
-what they count for operations (`suspects`) and what was copied (`blocks`).
+A task receives all partial fragments of some producers. It merges the parts of each fragment, sorts fragments by
+producer and offset, and looks up and down from each. It returns one pack of steps (columns as in `fragment_chains`),
+packs of their counts per operation (`suspects`), and packs of copies (`blocks`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _MERGED = {
 }
 _LOWEST = ("first", "epoch_min", "sequence_min", "shift_min")
 _KEPT = (*FRAGMENT_KEYS, "n", "first", "last", "epoch_max", "sequence_max")
-#: What is kept of a step.
+#: The columns of a step.
 STEPS = pa.schema([*[FRAGMENTS.field(name) for name in _KEPT], ("until", pa.int64())])
-#: What is said of a step that is looked at in any case.
+#: The columns that name a step whose records are always read.
 NAMED = pa.schema([FRAGMENTS.field(name) for name in FRAGMENT_KEYS if name != "control"])
 
 
 def _merge(rows: NumpyColumns, groups: Groups) -> tuple[dict[str, Numbers], NDArray[np.intp]]:
-    """One row per fragment, by producer and offset, and where each group went."""
-    # Where hashes agree by chance one fragment may come in two rows. They cross, so they are odd.
+    """One row per fragment, by producer and offset, and the new place of each group."""
+    # If hashes agree by chance, one fragment may come in two rows. These cross, so they are odd.
     found = dict(zip(FRAGMENT_KEYS, groups.keys, strict=True))
     found |= {name: groups.reduce(how, rows[name]) for name, how in _MERGED.items()}
     found |= {name: lowest(groups, rows[name]) for name in _LOWEST}
@@ -56,7 +56,7 @@ def _merge(rows: NumpyColumns, groups: Groups) -> tuple[dict[str, Numbers], NDAr
 
 
 def _loose(rows: dict[str, Numbers], data: Flags) -> Flags:
-    """Not surely one number after the other. Of rows without numbers, or without send orders, nothing is sure."""
+    """Fragments whose numbers are not surely consecutive. Rows without numbers or send orders are never sure."""
     unstepped = (rows["shift_min"] == NULL) | (rows["shift_min"] < rows["shift_max"])
     spanned = rows["sequence_max"] - rows["sequence_min"] + 1
     irregular = (rows["sequence_min"] < 0) | (spanned != rows["n"]) | unstepped
@@ -66,7 +66,7 @@ def _loose(rows: dict[str, Numbers], data: Flags) -> Flags:
 
 
 def _unjoined(rows: dict[str, Numbers], own: Producers, data: Flags, odd: Flags) -> Flags:
-    """Whose numbers may not begin where those of the producer's latest fragment in its highest epoch so far ended."""
+    """Fragments that may not begin where the producer's latest fragment in its highest epoch so far ended."""
     loose = _loose(rows, data)
     epochs = np.where(data, rows["epoch_max"], NULL)
     best = own.highest_before(epochs)
@@ -84,7 +84,7 @@ def _unjoined(rows: dict[str, Numbers], own: Producers, data: Flags, odd: Flags)
 
 
 def _look_around(rows: dict[str, Numbers], control: NumpyColumns) -> dict[str, Numbers]:
-    """The columns that follow from those around a row."""
+    """The columns that follow from the rows before and after."""
     own = Producers([rows[name] for name in _PRODUCER])
     data, produced, transactional = rows["control"] == NULL, rows["producer_id"] >= 0, rows["transactional"] == 1
     ending = decided(own, rows["control"], control.values("control"))
@@ -100,7 +100,7 @@ def _look_around(rows: dict[str, Numbers], control: NumpyColumns) -> dict[str, N
     raises = produced & ((highest == NULL) | (rows["epoch_max"] > highest))
     flags = {
         "wrong": data & ((rows["amiss"] == 1) | odd | (outcome == OPEN)),
-        # Wherever the producer's epoch went back later.
+        # If the producer's epoch went back later.
         "raising": raises & own.any(stale),
         "unjoined": _unjoined(rows, own, data, odd),
     }

@@ -1,8 +1,9 @@
-"""What live observers were given against the log of a run that is in memory: the worker's side of `accord`.
+"""Compares the records that live observers received with the log of a run in memory: the worker's side of `agreement`.
 
-From its start to the last offset that an observer was given of a partition, it was given exactly what the log holds there
-for readers of its isolation level, in that order, and, if it reads committed records, none before its commit was
-invoked. Where that is so, no observer skipped, repeated, went back, met another content, or saw a record aborted or early.
+In each partition, an observer must have received exactly the log's records for its isolation level, in that order, from
+the start to the last offset that it received. A reader of committed records must have received none before its commit
+was invoked. Then no observer skipped, repeated or went back, saw other content, or saw an aborted record or one too
+early.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PARTITION = ("topic_index", "partition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled:
-    """What an observer was given, in its order; `digest` is that of the identity, null where a value has none."""
+    """The records that an observer received, in order; `digest` is that of the identity, null for a value without one."""
 
     committed_reader: bool
     topic_index: Numbers
@@ -40,7 +41,7 @@ PolledRecord = tuple[int, int, int, int, int]
 
 
 def polled(records: Iterable[PolledRecord], *, committed_reader: bool) -> Polled:
-    """What an observer was given, record by record in its order."""
+    """The records that an observer received, from single records in order."""
     columns = np.array(list(records), dtype=np.int64).reshape(-1, 5).T
     topic_index, partition, offset, digest, received_ns = columns
     return Polled(
@@ -54,7 +55,7 @@ def polled(records: Iterable[PolledRecord], *, committed_reader: bool) -> Polled
 
 
 def _digest(text: str) -> int:
-    """That of an identity's text; a value that is too short for one has none."""
+    """The digest of an identity's text; a value that is too short for an identity has none."""
     return zlib.crc32(text.encode()) if len(text) == IDENTITY_LENGTH else NULL
 
 
@@ -80,7 +81,7 @@ class Readable:
 
 
 def readable(log: NumpyColumns, decided_ns: dict[tuple[int, int], int]) -> Readable:
-    """The records of a log that is whole; `decided_ns` is by process and operation."""
+    """The records of a whole log; `decided_ns` is by process and operation."""
     order = np.lexsort((log["offset"], log["producer_id"], *(log[name] for name in reversed(_PARTITION))))
     own = Producers([log[name][order] for name in (*_PARTITION, "producer_id")])
     control = log["control"][order]
@@ -101,7 +102,7 @@ def readable(log: NumpyColumns, decided_ns: dict[tuple[int, int], int]) -> Reada
 
 
 def as_the_log_has_it(seen: Polled, log: Readable) -> bool:
-    """Whether an observer was given what the log holds for it, as the module's docstring says."""
+    """Whether an observer received the log's records, by the rule of the module's docstring."""
     partitions = np.unique(np.stack([seen.topic_index, seen.partition]), axis=1).T
     return all(_partition(seen, log, int(topic), int(partition)) for topic, partition in partitions)
 

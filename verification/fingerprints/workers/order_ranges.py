@@ -1,6 +1,6 @@
-"""What a batch holds of each writer in each partition: from where to where, and whether send orders rise with offsets.
+"""Finds the stretches of a batch: the range of each writer in each partition, and whether send orders rise with offsets.
 
-The worker's side of `sequence`, which says what stretches prove.
+This is the worker's side of `sequence`, which explains why stretches prove order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WRITER = ("run", "topic_index", "partition", "process")
 
 
 def _ordered(rows: NumpyColumns, claimed: Iterable[str]) -> Flags:
-    """Records that stand where they were sent, of runs that claim order (`claimed`) or with a number of their producer."""
+    """Records in their intended partition, of runs that claim order (`claimed`) or with a producer's number."""
     runs = set(claimed)
     claims = np.array([value in runs for value in rows.values("run")], dtype=bool)[rows["run"]]
     numbered = (rows["producer_id"] >= 0) & (rows["sequence"] >= 0)
@@ -27,11 +27,11 @@ def _ordered(rows: NumpyColumns, claimed: Iterable[str]) -> Flags:
 
 
 def stretches_of(rows: NumpyColumns, claimed: Iterable[str]) -> dict[str, Numbers] | None:
-    """The stretches of a batch, in the columns of `fold.STRETCHES`; None where order is asked of nothing in it."""
+    """The stretches of a batch, in the columns of `aggregate.STRETCHES`; None if no record's order matters."""
     kept = np.flatnonzero(_ordered(rows, claimed))
     if not len(kept):
         return None
-    # Runs of rows are asked whether they rise, so rows that came in another order are put in that of the log first.
+    # Rows in another order are first sorted by offset, because rising is checked from row to row.
     offset = rows["offset"][kept]
     keys = [rows[name][kept] for name in _WRITER]
     order = rows["send_order"][kept]
@@ -52,16 +52,16 @@ def stretches_of(rows: NumpyColumns, claimed: Iterable[str]) -> dict[str, Number
 
 
 def _rising(groups: Groups, offset: Numbers, order: Numbers) -> Flags:
-    """Of each group whether offsets and send orders rise from row to row."""
+    """For each group, whether offsets and send orders rise from row to row."""
     within = np.ones(len(offset), dtype=bool)
     within[1:] = (offset[1:] > offset[:-1]) & (order[1:] > order[:-1])
-    # The first row of those that stand together follows none of its own; it follows the last of the run before.
+    # The first row of a run of rows does not follow a row of its own. It follows the last row of the run before.
     within[groups.heads] = True
     rises = groups.runs(np.logical_and, within)
     for values in (offset, order):
         low, high = groups.runs(np.minimum, values), groups.runs(np.maximum, values)
         rises[1:] &= low[1:] > high[:-1]
-    # The first run of a group was held against the last one of another group.
+    # The first run of a group was compared with the last one of another group.
     alone = groups.runs(np.logical_and, within)[groups.starts]
     rises[groups.starts] = alone
     found: Flags = np.logical_and.reduceat(rises, groups.starts)

@@ -1,7 +1,7 @@
-"""Many rows of Arrow in one value of Spark's: what workers hand to workers.
+"""Packs many Arrow rows into one Spark value, to pass rows from worker to worker.
 
-Spark would hold, exchange and copy each row and each of its values by itself; here it sees a number, by which it brings
-rows together, and bytes (Arrow's streaming format, compressed).
+Otherwise Spark would hold, exchange and copy each row and each value. Here it sees one number, by which it brings rows
+together, and bytes (Arrow's streaming format, compressed).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKED = pa.schema([("bucket", pa.int32()), ("packed", pa.binary())])
 
 
 class PackKind(IntEnum):
-    """What the rows of a pack are, where a task makes several."""
+    """The kinds of rows in packs, for a task that makes several."""
 
     STEPS = 0
     OPERATIONS = 1
@@ -32,12 +32,12 @@ class PackKind(IntEnum):
     STRETCHES = 6
 
 
-#: Packs of several kinds; `rows` is how many rows of the log are in one of steps.
+#: Packs of several kinds; `rows` is the number of rows of the log in a pack of steps.
 KINDS = pa.schema([("kind", pa.int32()), *PACKED, ("rows", pa.int64())])
 
 
 def buckets_of(keys: Iterable[Numbers], number: int) -> Numbers:
-    """For each row one of so many buckets, by its keys."""
+    """For each row, one of so many buckets, by its keys."""
     found: Numbers = (hash_longs(*keys) % np.uint64(number)).astype(np.int64)
     return found
 
@@ -61,12 +61,12 @@ def packs(rows: pa.RecordBatch, buckets: Numbers) -> Iterator[tuple[int, bytes]]
 
 
 def packs_of_kind(packs: pa.RecordBatch, kind: PackKind) -> pa.RecordBatch:
-    """Those packs among some (`KINDS`)."""
+    """The packs of one kind (`KINDS`)."""
     return packs.filter(pc.equal(packs.column("kind"), int(kind)))
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """All rows of some batches with a column `packed`, as one batch; None for none."""
+    """All rows of some batches with a column `packed`, as one batch; None if there are none."""
     parts = [pa.ipc.open_stream(value.as_buffer()).read_all() for batch in batches for value in batch.column("packed")]
     table = pa.concat_tables(parts) if parts else None
     if table is None or not table.num_rows:
@@ -76,7 +76,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
 
 
 def packed(parts: Sequence[pa.RecordBatch], keys: Iterable[str], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """Rows in so many buckets by some columns: all of a task together, so that packs are few."""
+    """Rows in so many buckets by some columns. All rows of a task go together, so that packs are few."""
     whole: list[pa.RecordBatch] = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else []
     for batch in whole:
         rows = NumpyColumns(batch)
@@ -91,7 +91,7 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def packed_rows(schema: pa.Schema, packs: Iterable[tuple[int, bytes]], **said: int) -> Iterator[pa.RecordBatch]:
-    """One row of a schema for each pack, with what is said of all; the rest is null."""
+    """One row of a schema for each pack, with the values common to all; the rest is null."""
     for bucket, held in packs:
         values = {"bucket": bucket, "packed": held, **said}
         arrays = [pa.array([values.get(field.name)], field.type) for field in schema]

@@ -1,4 +1,4 @@
-"""What stands around rows that are laid out by producer, in numpy columns: before, after, and what decided them."""
+"""Looks up rows before and after a row among rows sorted by producer, and the control records that decided it, in numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMIT, ABORT, OPEN = range(3)
 
 
 class Producers:
-    """Rows laid out by producer: what stands before and after each among those of its own."""
+    """Rows sorted by producer: lookups before and after each row among those of its producer."""
 
     def __init__(self, keys: list[Numbers]) -> None:
         heads = starts(keys)
@@ -27,7 +27,7 @@ class Producers:
         self.place = np.arange(len(keys[0]))
 
     def at(self, places: Numbers, values: Numbers) -> Numbers:
-        """The values at some places, null where a place is not one of the producer's."""
+        """The values at some places, null where a place is not the producer's."""
         own = (places >= self.start) & (places < self.end)
         return np.where(own, values[np.where(own, places, 0)], NULL)
 
@@ -54,19 +54,19 @@ class Producers:
         return np.where(found == NULL, NULL, -found)
 
     def next_where(self, condition: Flags) -> Numbers:
-        """The place of the next row after for which something holds; beyond the producer's own where there is none."""
+        """The place of the next row that fulfils a condition; beyond the producer's own if there is none."""
         places = np.where(condition, self.place, len(self.place))
         nearest = np.minimum.accumulate(places[::-1])[::-1]
         return np.append(nearest[1:], len(self.place))
 
     def latest_where(self, condition: Flags) -> Numbers:
-        """The place of the latest row before for which something holds; -1 or another producer's where there is none."""
+        """The place of the latest earlier row that fulfils a condition; -1 or another producer's if there is none."""
         places = np.where(condition, self.place, -1)
         return np.insert(np.maximum.accumulate(places)[:-1], 0, -1)
 
 
 def _highest_before(values: Numbers, segment: Numbers) -> Numbers:
-    """Segments one after the other; ranks instead of values, so that a segment and a rank make one long."""
+    """The highest earlier value in each segment. Ranks replace values, so that a segment and a rank make one long."""
     distinct, rank = np.unique(values, return_inverse=True)
     running = np.maximum.accumulate(segment * len(distinct) + rank)
     earlier = np.insert(running[:-1], 0, -1)
@@ -76,20 +76,20 @@ def _highest_before(values: Numbers, segment: Numbers) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """For each row the place of the next control record of its producer that ends a transaction, and which rows commit."""
+    """For each row, the place of its producer's next control record that ends a transaction; and the rows that commit."""
 
     place: Numbers
     commits: Flags
 
 
 def decided(own: Producers, control: Numbers, texts: Sequence[str | None]) -> Decisions:
-    """What decides each row; `control` are numbers of `texts`."""
+    """The decision about each row; `control` are numbers of `texts`."""
     names = {text: number for number, text in enumerate(texts)}
     commits, aborts = (control == names.get(text, -1) for text in ("commit", "abort"))
     return Decisions(own.next_where(commits | aborts), commits)
 
 
 def outcomes(own: Producers, ending: Decisions, transactional: Numbers) -> Numbers:
-    """The outcome of each row, were it one of data."""
+    """The outcome of each row, if it holds data."""
     settled = own.at(ending.place, np.where(ending.commits, COMMIT, ABORT))
     return np.where(transactional == 0, COMMIT, np.where(settled == NULL, OPEN, settled))

@@ -1,7 +1,7 @@
-"""Which rows of a capture are let through to Spark: little is sought, and workers see what they leave out.
+"""Filters the rows of a capture in workers, so that Spark receives only the few rows that are sought.
 
-A sieve knows hashes of what is sought. What it lets through is at least that, so whoever asked joins exactly afterwards;
-runs that are judged together share one sieve.
+A filter knows hashes of the sought rows. It lets through at least those, so the caller joins exactly afterwards. Runs
+that are judged together share one filter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class By(StrEnum):
-    """What rows are sought by, and the columns that say it of what is sought."""
+    """The ways to seek rows, each with the columns that identify the sought rows."""
 
     FRAGMENT = "run topic_index partition producer_id process operation chunk"
     PRODUCER = "run topic_index partition producer_id"
@@ -42,12 +42,12 @@ class By(StrEnum):
 
 
 def _numbered(rows: NumpyColumns, names: Iterable[str], found: Mapping[str, Numbers]) -> list[Numbers]:
-    """Some columns of rows, those of texts as numbers that stay; `found` are those that were made of others."""
+    """Some columns of rows, texts as numbers that are the same in every batch; `found` are derived columns."""
     return [rows.stable(name) if name == "run" else found[name] if name in found else rows[name] for name in names]
 
 
 def _made(rows: NumpyColumns, by: By) -> Mapping[str, Numbers]:
-    """The columns that records do not have."""
+    """The derived columns, which records do not have."""
     if by is By.FRAGMENT:
         return fragment_keys(rows)
     if by is By.BLOCK:
@@ -57,7 +57,7 @@ def _made(rows: NumpyColumns, by: By) -> Mapping[str, Numbers]:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is sought: hashes, sorted, and where in a capture it stands, None where that is not known."""
+    """The sought rows: sorted hashes, and their place in a capture, None if it is not known."""
 
     hashes: Hashes
     whereabouts: Whereabouts | None = None
@@ -72,7 +72,7 @@ def _whereabouts(by: By, rows: NumpyColumns) -> Whereabouts | None:
         first = rows["block"] << BLOCK_BITS
         last = first + BLOCK_MAX
     else:
-        # Whatever is a fragment by itself has its offset for a chunk.
+        # A fragment of one row has its offset as chunk.
         alone = rows["process"] == NULL
         first = np.where(alone, rows["chunk"], rows["chunk"] << CHUNK_BITS)
         last = np.where(alone, first, first + CHUNK_MAX)
@@ -80,7 +80,7 @@ def _whereabouts(by: By, rows: NumpyColumns) -> Whereabouts | None:
 
 
 def wanted(by: By, what: pa.RecordBatch | None) -> Wanted:
-    """What is sought, of a batch with at least its columns; None for nothing."""
+    """The sought rows, from a batch with at least their columns; None for no rows."""
     if what is None or not what.num_rows:
         return Wanted(np.zeros(0, dtype=np.uint64))
     rows = NumpyColumns(what)
@@ -88,7 +88,7 @@ def wanted(by: By, what: pa.RecordBatch | None) -> Wanted:
 
 
 def sought(by: By, frame: DataFrame) -> Wanted:
-    """What is sought, of a frame with at least its columns."""
+    """The sought rows, from a dataframe with at least their columns."""
     batches = frame.select(*by.columns).distinct().toArrow().combine_chunks().to_batches()
     return wanted(by, batches[0] if batches else None)
 
@@ -98,7 +98,7 @@ _TABLE_BITS = 18
 
 
 def among(hashes: Hashes, wanted: Hashes) -> Flags:
-    """Which hashes are among the wanted ones, which are sorted."""
+    """The hashes that are among the wanted ones, which are sorted."""
     found = np.zeros(len(hashes), dtype=bool)
     if len(wanted):
         shift = np.uint64(64 - _TABLE_BITS)
@@ -111,7 +111,7 @@ def among(hashes: Hashes, wanted: Hashes) -> Flags:
 
 
 def matching(rows: NumpyColumns, by: By, what: Wanted, made: Mapping[str, Numbers]) -> Flags:
-    """Rows that are wanted; those that are alike stand together, so one of each is asked."""
+    """The rows that are wanted. Equal rows that follow each other are looked up once."""
     keys = _numbered(rows, by.columns, made)
     heads = starts(keys)
     found = among(hash_longs(*(key[heads] for key in keys)), what.hashes)
@@ -120,10 +120,10 @@ def matching(rows: NumpyColumns, by: By, what: Wanted, made: Mapping[str, Number
 
 
 @dataclass(frozen=True, slots=True)
-class Sieve:
-    """Lets through what is wanted by any of these, and with `unsure` whatever is not surely a record of its run.
+class RowFilter:
+    """Lets through rows that are wanted by any of these; with `unsure`, also rows that are not surely of their run.
 
-    It is called with batches that have the columns asked about, and gives batches of `columns`.
+    It is called with batches that have the needed columns, and returns batches of `columns`.
     """
 
     columns: tuple[str, ...]
@@ -131,7 +131,7 @@ class Sieve:
     unsure: bool = False
 
     def holds(self, group: RowGroup) -> bool:
-        """Whether any row of a row group may be let through."""
+        """Whether a row group may have a row that is let through."""
         if self.unsure and not group.sure:
             return True
         return any(
@@ -151,7 +151,7 @@ class Sieve:
                     yield self._plain(batch.filter(pa.array(passing)))
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns in their order, texts without a dictionary."""
+        """The columns in order, texts without a dictionary."""
         found = [batch.column(name) for name in self.columns]
         plain = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in found]
         return pa.RecordBatch.from_arrays(plain, names=list(self.columns))

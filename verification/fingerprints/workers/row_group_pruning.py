@@ -1,8 +1,7 @@
-"""Row groups that cannot hold what is sought, told by the footers of their files.
+"""Skips row groups that cannot hold sought rows, by the footers of their files.
 
-What goes wrong goes wrong together, around a fault, and captures are written in the order of offsets. So what is looked at
-one by one stands in few row groups of many, and the others need not be read again. A footer that does not say what a
-column holds excludes nothing.
+Defects are close together, around a fault, and captures are written in the order of offsets. So the rows to read again
+are in few of many row groups. A footer without statistics of a column excludes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Spans = tuple[Numbers, Numbers]
 
 
 def merged(lowest: Numbers, highest: Numbers) -> Spans:
-    """At least one span, in whatever order; those that overlap become one."""
+    """Merge overlapping spans, in any order; at least one span."""
     order = np.argsort(lowest, kind="stable")
     low, high = lowest[order], np.maximum.accumulate(highest[order])
     apart = np.flatnonzero(np.insert(low[1:] > high[:-1], 0, True))
@@ -40,7 +39,7 @@ def meeting(spans: Spans, lowest: Numbers, highest: Numbers) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where in a capture something stands: for some values of the columns `keys`, spans of the column `bound`."""
+    """Places in a capture: for some values of the columns `keys`, spans of the column `bound`."""
 
     keys: tuple[str, ...]
     bound: str
@@ -50,7 +49,7 @@ class Whereabouts:
 def whereabouts(
     rows: NumpyColumns, keys: tuple[str, ...], bound: str, lowest: Numbers, highest: Numbers
 ) -> Whereabouts:
-    """Those of some rows, each of which is one span."""
+    """The places of some rows, each of which is one span."""
     named = [rows[name] for name in keys]
     order = np.lexsort(named)
     parts = np.split(order, starts([key[order] for key in named])[1:])
@@ -60,7 +59,7 @@ def whereabouts(
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """What the footer says of a row group: a `pyarrow.parquet.RowGroupMetaData`, and the columns' places in it."""
+    """The footer of a row group: a `pyarrow.parquet.RowGroupMetaData`, and the places of the columns in it."""
 
     metadata: Any
     places: Mapping[str, int]
@@ -70,12 +69,12 @@ class RowGroup:
         return found if found is not None and found.has_min_max else None
 
     def _ends(self, name: str) -> tuple[int, int]:
-        """Lowest and highest of a column of numbers, as far as that is said."""
+        """The lowest and highest value of a column of numbers, as far as the footer has them."""
         said = self._said(name)
         return (_LOWEST, _HIGHEST) if said is None else (int(said.min), int(said.max))
 
     def meets(self, sought: Whereabouts) -> bool:
-        """Whether any row may stand there."""
+        """Whether a row may be at one of the places."""
         ends = [self._ends(name) for name in sought.keys]
         lowest, highest = (np.array([end]) for end in self._ends(sought.bound))
         return any(
@@ -95,5 +94,5 @@ class RowGroup:
         return len(runs) == 1
 
 
-#: Whether a row group may hold what is sought.
+#: Whether a row group may hold sought rows.
 Holds = Callable[[RowGroup], bool]

@@ -1,6 +1,6 @@
-"""Which steps are looked at, of packed ones: what workers are asked for, and nothing else becomes rows of Spark.
+"""Selects steps from packs in workers, so that only the selected steps become Spark rows.
 
-A pick is given all steps of some producers, laid out by producer and offset, and says which of them are wanted.
+A pick receives all steps of some producers, sorted by producer and offset, and flags the wanted ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _END = (1 << 63) - 1
 
 
 class Pick(Protocol):
-    """Which of the steps of some producers are wanted."""
+    """Flags the wanted steps of some producers."""
 
     def __call__(self, rows: NumpyColumns) -> Flags:
         """One flag for each row."""
@@ -37,7 +37,7 @@ class Pick(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Those of some fragments or of some producers."""
+    """The steps of some fragments or of some producers."""
 
     by: By
     wanted: Wanted
@@ -49,7 +49,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Overlapping:
-    """Those that stand between some offsets of a partition; `lowest` and `highest` rise, by the partition's hash."""
+    """The steps between some offsets of a partition; `lowest` and `highest` rise, by the partition's hash."""
 
     spans: Mapping[int, Spans]
 
@@ -64,7 +64,7 @@ class Overlapping:
 
 
 def overlapping(frame: DataFrame) -> Overlapping:
-    """The pick of a frame of (PARTITION, lowest, highest): offsets, both inclusive."""
+    """The pick for a dataframe of (PARTITION, lowest, highest): offsets, both inclusive."""
     batches = frame.select(*_PARTITION, "lowest", "highest").distinct().toArrow().combine_chunks().to_batches()
     if not batches or not batches[0].num_rows:
         return Overlapping({})
@@ -77,16 +77,16 @@ def overlapping(frame: DataFrame) -> Overlapping:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What is sought, and steps of the same producer up to the control records that decided it.
+    """The sought steps, and steps of the same producer up to the control records that decided them.
 
-    Sought are whole operations, single fragments, and whatever is not surely of its run.
+    Sought are whole operations, single fragments, and rows that are not surely of their run.
     """
 
     operations: Wanted
     fragments: Wanted
 
     def __call__(self, rows: NumpyColumns) -> Flags:
-        """By the highest offset that anything sought before a step reaches to."""
+        """By the highest offset that any sought step before a step reaches."""
         data = rows["control"] == NULL
         seeds = matching(rows, By.OPERATION, self.operations, {}) | matching(rows, By.FRAGMENT, self.fragments, {})
         seeds |= data & (rows["process"] == NULL)
@@ -94,7 +94,7 @@ class Reached:
         reach = np.where(data & (rows["transactional"] != 0), until, rows["last"])
         heads = starts([rows[name] for name in _PRODUCER])
         segment = np.repeat(np.arange(len(heads)), np.diff(heads, append=len(rows)))
-        # In the order of their first offsets, what is sought before what is not.
+        # In the order of their first offsets, sought steps first.
         order = np.lexsort((~seeds, rows["first"], segment))
         distinct, rank = np.unique(np.where(seeds, reach, NULL)[order], return_inverse=True)
         running = np.maximum.accumulate(segment[order] * len(distinct) + rank)
@@ -104,7 +104,7 @@ class Reached:
 
 
 def pick(batches: Iterable[pa.RecordBatch], wanted: Pick, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Packed steps → those that are wanted."""
+    """Packed steps → the wanted ones."""
     for batch in batches:
         for row in range(batch.num_rows):
             steps = unpack([batch.slice(row, 1)])

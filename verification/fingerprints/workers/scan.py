@@ -1,9 +1,9 @@
-"""Every row of a capture handed to workers in Arrow batches, and what they make of it as a frame.
+"""Passes every row of a capture to workers in Arrow batches, and returns their results as a dataframe.
 
-Where the Parquet lies on a file system that this machine sees, workers read it themselves, one row group after the other
-and only the columns that are asked for: Spark would turn columns into rows to hand them over, which costs several times
-what there is to do with them. Wherever else evidence lies (`hdfs://`, `s3a://`, a frame that was never a file) Spark reads
-it and hands the same batches to the same work. As with Spark's own reader, a `file:` path has to be the same for all.
+If the Parquet files are on a file system that this machine sees, workers read them directly: row group by row group,
+and only the needed columns. Spark would turn columns into rows to pass them on, which costs several times the work
+itself. Evidence elsewhere is read by Spark (`hdfs://`, `s3a://`, a dataframe that was never a file), which passes the
+same batches to the same work. As with Spark's own reader, a `file:` path must mean the same on all nodes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from verification.fingerprints.workers.row_group_pruning import Holds, RowGroup
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Rows of a batch: of some twenty columns of longs it stays within what a core keeps at hand, and its fold is a tenth.
+#: Rows of a batch. With some twenty columns of longs it stays within a core's cache, and its aggregate is a tenth of
+#: it.
 BATCH_ROWS = 1 << 17
-#: Rows that make a task. A worker needs 65 ms for any task before it has seen a row, as much as for folding 80 000.
+#: Rows of a task. A worker needs 65 ms for any task before it sees a row, as long as for aggregating 80 000 rows.
 TASK_ROWS = 2_000_000
 #: Columns whose texts are read as numbers in a dictionary: they have a handful of values.
 TEXTS = ("run", "topic", "identity_run", "kind", "control")
@@ -35,7 +36,7 @@ Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureSource:
-    """A capture as Spark's frame, and the files that it is made of where workers can read them themselves."""
+    """A capture as Spark's dataframe, and its files where workers can read them directly."""
 
     frame: DataFrame
     files: tuple[str, ...] = ()
@@ -47,14 +48,14 @@ def parquet_files(folders: Iterable[Path]) -> tuple[str, ...]:
 
 
 def rows_of(files: Iterable[str]) -> int:
-    """How many rows some files have, by their footers."""
+    """The number of rows of some files, by their footers."""
     import pyarrow.parquet as pq
 
     return sum(int(pq.read_metadata(path).num_rows) for path in files)
 
 
 def tasks(rows: int) -> int:
-    """How many tasks share so many rows."""
+    """The number of tasks that share so many rows."""
     return max(1, ceil(rows / TASK_ROWS))
 
 
@@ -68,7 +69,7 @@ def row_groups(path: str) -> Iterator[RowGroup]:
 
 
 def _pieces(files: Sequence[str], holds: Holds) -> tuple[pa.Table, int]:
-    """The row groups of some files that may hold what is sought, and how many tasks they make."""
+    """The row groups of some files that may hold sought rows, and the number of tasks for them."""
     groups = [
         (path, number, int(group.metadata.num_rows))
         for path in files
@@ -83,7 +84,7 @@ def _pieces(files: Sequence[str], holds: Holds) -> tuple[pa.Table, int]:
 
 
 def _read(pieces: Iterable[pa.RecordBatch], *, columns: tuple[str, ...], work: Work) -> Iterator[pa.RecordBatch]:
-    """The worker's side: row groups by name → their batches → what the work makes of them."""
+    """The worker's side: row groups by name → their batches → the results of the work."""
     yield from work(_batches(pieces, columns))
 
 
@@ -110,9 +111,9 @@ def _every(_: RowGroup) -> bool:
 def scanned(
     capture: CaptureSource, columns: tuple[str, ...], work: Work, schema: pa.Schema, holds: Holds = _every
 ) -> DataFrame:
-    """What some work makes of the rows of a capture in these columns, as a frame of that schema.
+    """The results of some work on the rows of a capture in these columns, as a dataframe of that schema.
 
-    It need not be given the rows of a row group that does not hold what it looks for.
+    Row groups without sought rows may be left out.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -1,10 +1,10 @@
-"""Operation by operation, whether what the log holds agrees with what was told and with what readers were given.
+"""Finds the operations whose log, answers and deliveries disagree.
 
 Everything is counted into one row per operation: the fragments of the log with their outcomes, the two captures, the
-acknowledgements of records that no transaction binds, and the history. An operation is suspect when anything of it does
-not agree; what an anomaly cannot agree with is listed in `verification.fingerprints`.
+acknowledgements of records outside transactions, and the history. An operation is suspect if any of these disagree. The
+docstring of `verification.fingerprints` lists the disagreement that each anomaly causes.
 
-Who counts yields partial rows (`OPERATIONS`), packed by operation; Spark brings together what is of one operation.
+Each source yields partial rows (`OPERATIONS`), packed by operation. Spark brings together the rows of one operation.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from verification.vocabulary.history import Outcome, Told
 
 OPERATION_KEYS = ("run", "process", "operation")
 _COUNTED = ("n", "content", "content_sum")
-#: Column of a row → how rows of one operation are put together. `read_*` is the log against the uncommitted capture,
-#: `given_*` its committed part against the committed capture, `kept_*` the indexes of that part, `acked_*` those that
-#: were acknowledged.
+#: Column of a row → how rows of one operation are merged. `read_*` compares the log with the uncommitted capture,
+#: `given_*` its committed part with the committed capture. `kept_*` are the indexes of that part, `acked_*` the
+#: acknowledged ones.
 _SUMS: dict[str, np.ufunc] = {
     **{
         f"{of}_{name}": np.bitwise_xor if name == "content" else np.add for of in ("read", "given") for name in _COUNTED
@@ -34,12 +34,12 @@ _SUMS: dict[str, np.ufunc] = {
     **dict.fromkeys(("found", "kept", "acked"), np.add),
     **dict.fromkeys(("index_max", "wrong", "known", "told", "plain", "size", "superseded"), np.maximum),
 }
-#: What a row says where its frame says nothing; nothing in it is null.
+#: The values of a row whose dataframe lacks the column; none is null.
 _NOTHING = {"index_max": -1}
 OPERATIONS = pa.schema(
     [("run", pa.string()), ("process", pa.int32()), ("operation", pa.int64()), *[(name, pa.int64()) for name in _SUMS]]
 )
-#: What is found: `operations` of which anything does not agree.
+#: Operations in which anything disagrees.
 SUSPECTS = pa.schema([OPERATIONS.field(name) for name in OPERATION_KEYS])
 #: Told, as numbers.
 _TOLD: dict[str, int] = {Told.COMMITTED: 1, Told.UNKNOWN: 2, Told.ABORTED: 3}
@@ -62,7 +62,7 @@ def packed(counted: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[in
 
 
 def of_log(rows: NumpyColumns, steps: Mapping[str, Numbers], committed: Flags) -> Iterator[pa.RecordBatch]:
-    """What fragments count; `steps` are the columns of `neighbours.STEPS`, whose texts are those of `rows`."""
+    """The counts of fragments; `steps` are the columns of `neighbours.STEPS`, whose texts are those of `rows`."""
     named = np.flatnonzero(steps["process"] != NULL)
     if not len(named):
         return
@@ -78,7 +78,10 @@ def of_log(rows: NumpyColumns, steps: Mapping[str, Numbers], committed: Flags) -
 
 
 def of_capture(rows: NumpyColumns, content: Numbers, of: str) -> Iterator[pa.RecordBatch]:
-    """What a reader was given counts against the log; `content` are the hashes of the rows (`fold.content_of`)."""
+    """The counts of a capture, to be subtracted from the log's.
+
+    `content` are the hashes of the rows (`aggregate.content_of`).
+    """
     kept = np.flatnonzero(rows.sure)
     if not len(kept):
         return
@@ -103,13 +106,13 @@ def _acked(rows: NumpyColumns) -> Iterator[pa.RecordBatch]:
         yield _rows(groups, rows, counted | {"acked_sum": groups.reduce(np.add, hashes & HALF)})
 
 
-#: What is read of the history, of `checks.operations`.
+#: The columns of the history that are read, from `checks.operations`.
 TOLD = (*OPERATION_KEYS, "told", "plain", "size", "superseded_ns")
 
 
 def _told(rows: NumpyColumns) -> Iterator[pa.RecordBatch]:
     groups = Groups([rows[name] for name in OPERATION_KEYS])
-    # A null is no name; the last of the list is for it.
+    # A null is no name, so the list ends with an entry for it.
     numbers = np.array([_TOLD.get(text or "", 0) for text in rows.values("told")] + [0], dtype=np.int64)
     values = {
         "known": np.ones(len(rows), dtype=np.int64),
@@ -122,20 +125,20 @@ def _told(rows: NumpyColumns) -> Iterator[pa.RecordBatch]:
 
 
 def of_acks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """What was acknowledged (`sources.schema.ACKS`), packed."""
+    """The counts of acknowledgements (`sources.schema.ACKS`), packed."""
     counted = [each for batch in batches if batch.num_rows for each in _acked(NumpyColumns(batch))]
     yield from packed_rows(PACKED, packed(counted, buckets))
 
 
 def of_history(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """What clients were told (`TOLD`), packed."""
+    """The answers to clients (`TOLD`), packed."""
     counted = [each for batch in batches if batch.num_rows for each in _told(NumpyColumns(batch))]
     yield from packed_rows(PACKED, packed(counted, buckets))
 
 
 def _whole(of: Mapping[str, Numbers]) -> Flags:
-    """Whether the indexes that were kept are all of 0 to size - 1: by their number, XOR and sum of hashes."""
-    # Only of sizes that so many records were kept of: a history may say anything.
+    """Whether the kept indexes are all of 0 to size - 1: by number, XOR and sum of their hashes."""
+    # Only for sizes that equal the number of kept records: a history may claim any size.
     size = np.where(of["kept"] == of["size"], of["size"], 0)
     largest = int(size.max(initial=0))
     hashes = hash_int(np.arange(largest, dtype=np.int64)).view(np.int64)
@@ -172,14 +175,14 @@ def _suspect(of: Mapping[str, Numbers]) -> Flags:
 
 
 def suspicious(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """All partial rows of some operations, packed → the operations that are suspect (`SUSPECTS`)."""
+    """All partial rows of some operations, packed → the suspect operations (`SUSPECTS`)."""
     batch = unpack(batches)
     if batch is None:
         return
     rows = NumpyColumns(batch)
     groups = Groups([rows[name] for name in OPERATION_KEYS])
     counted = {name: groups.reduce(how, rows[name]) for name, how in _SUMS.items()}
-    # Where hashes agree by chance one operation may come in two rows, which then are suspect: nothing is missed.
+    # If hashes agree by chance, one operation may come in two rows. Both are suspect then, so nothing is missed.
     chosen = np.flatnonzero(_suspect(counted))
     keys = {name: key[chosen] for name, key in zip(OPERATION_KEYS, groups.keys, strict=True)}
     yield record_batch(SUSPECTS, keys, {"run": rows.encoded("run").dictionary})
