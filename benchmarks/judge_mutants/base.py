@@ -1,8 +1,8 @@
-"""A clean run as mutators see it: its rows, and what a reader of the definitions would note about each record.
+"""A clean run as mutators see it: its rows, with facts about each record that the definitions of anomalies need.
 
-Everything here is taken from what a clean run says plainly. Its records are visible or not because the committed
-capture has them or not; its transactions are committed or not because all of their records are visible or none is.
-Nothing is derived from producer ids, epochs or control records, which is the judges' business.
+All facts are taken directly from the clean run. Its records are visible if the committed capture has them. Its
+transactions are committed if all their records are visible, and not if none is. Nothing is derived from producer ids,
+epochs or control records: that is the judges' work.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class CleanRecord:
 
 
 def place_of(row: Row) -> Place:
-    """Where a row of the log, a capture, an observation or an acknowledgement is about."""
+    """The place of a row of the log, a capture, an observation or an acknowledgement."""
     return (row["topic_index"], row["partition"], row["offset"])
 
 
 def by_partition(records: Iterable[CleanRecord]) -> list[list[CleanRecord]]:
-    """Records, those of one partition together."""
+    """Records, grouped by partition."""
     found: dict[Partition, list[CleanRecord]] = {}
     for record in records:
         found.setdefault(record.partition, []).append(record)
@@ -93,12 +93,12 @@ class Base:
         return bool(self.run["order_claimed"])
 
     def told(self, record: CleanRecord) -> str | None:
-        """What its client was told about its transaction; None for a record that stands for itself."""
+        """The answer to a record's client about its transaction; None for a record outside a transaction."""
         told: str | None = self.operations[record.key]["told"]
         return told
 
     def transactions(self, told: str, *, visible: bool | None = None) -> list[OperationKey]:
-        """Transactions with records in the log whose client was told so; `visible` asks for what became of them."""
+        """Transactions with records in the log whose client got this answer; `visible` selects by their outcome."""
         return [
             key
             for key, records in self.of.items()
@@ -106,7 +106,7 @@ class Base:
         ]
 
     def promised(self) -> list[CleanRecord]:
-        """Records that stand for themselves and were acknowledged."""
+        """Acknowledged records outside transactions."""
         return [each for each in self.records if self.told(each) is None and (*each.key, each.index) in self.acked]
 
     def copies(self) -> list[CleanRecord]:
@@ -114,7 +114,7 @@ class Base:
         return [each for each in self.records if each.row["source_offset"] >= 0 and each.visible]
 
     def given(self, observer_index: int, partition: Partition) -> list[Row]:
-        """What an observer was given of one partition, in its order."""
+        """The records that an observer received of one partition, in order."""
         rows = [
             row
             for row in self.rows["observations"]
@@ -127,7 +127,7 @@ class Base:
         return [row for row in self.rows["observers"] if committed is None or row["committed_reader"] is committed]
 
     def seen(self, random: Random, *, committed: bool) -> tuple[Row, list[Row]]:
-        """An observer of an isolation level, and what it was given of a partition of which it was given much."""
+        """An observer of an isolation level, and its records of a partition from which it received more than two."""
         observer = random.choice(self.observers(committed=committed))
         every = [self.given(observer["observer_index"], partition) for partition in self.partitions]
         return observer, random.choice([rows for rows in every if len(rows) > 2])

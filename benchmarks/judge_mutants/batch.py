@@ -1,8 +1,8 @@
-"""A batch of mutants as the frames that the checks read: hundreds of runs in one job.
+"""A batch of mutants as dataframes for the checks: hundreds of runs in one job.
 
-A mutant is nearly all of its base, so what is sent to Spark are the bases once, and of every mutant which rows of its
-base it does not have and which others it has instead. The frames are put together there: base × mutants, without the
-rows that are gone, with those that were added.
+A mutant is nearly all of its base. So Spark receives the bases once, and for every mutant the numbers of the rows that
+it removes and the rows that it adds. Spark builds the dataframes: base × mutants, without the removed rows, with the
+added ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _renamed(row: Row, base: Base, run: str) -> Row:
-    """A row of a base as a row of a mutant: whatever names the base's run names the mutant."""
+    """A row of a base as a row of a mutant: every name of the base's run is replaced."""
     own = {"run": run}
     if row.get("identity_run") == base.run["run"]:
         own["identity_run"] = run
@@ -85,10 +85,10 @@ def _small(spark: SparkSession, mutants: Sequence[Mutant], frame: str, schema: S
 
 
 def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Dataframes:
-    """The evidence of some mutants, each a run of its own."""
+    """The evidence of some mutants, each as a run of its own."""
     from verification.spark.dataframes import BULK, FRAME_SCHEMAS, Dataframes
 
-    # What has a row per record is put together by Spark. The others are small and sent as they are.
+    # Spark builds the dataframes with a row per record. The others are small and sent complete.
     bases = list({each.base.name: each.base for each in mutants}.values())
     held = {
         name: _bulk(spark, bases, mutants, name) if name in BULK else _small(spark, mutants, name, schema)
@@ -115,7 +115,7 @@ def passed_unread(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[s
 
 
 def judged(spark: SparkSession, mutants: Sequence[Mutant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks find, by mutant, in one job, and what coordinators may not have written."""
+    """Every violation that the Spark checks find, by mutant, in one job, and the illegal steps of coordinators."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge.run_checks import collect

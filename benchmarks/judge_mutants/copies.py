@@ -47,7 +47,7 @@ def _offset_ahead(base: Base, draft: Draft) -> Breaks:
 
 
 def _other_source(base: Base, draft: Draft) -> Breaks:
-    """An output says that it was made of another input, which was copied as well."""
+    """An output names another input as its source, which was copied as well."""
     copies = base.copies()
     record = draft.pick(copies)
     topic = record.row["intended_topic_index"]
@@ -65,7 +65,7 @@ def _other_source(base: Base, draft: Draft) -> Breaks:
 
 
 def _copied_in_vain(base: Base, draft: Draft) -> Breaks:
-    """The copies of a transaction that was aborted are gone: another one had made them again."""
+    """The copies of an aborted transaction are gone: another transaction had copied the same inputs again."""
     keys = [key for key, records in base.of.items() if records[0].row["source_offset"] >= 0 and not records[0].visible]
     draft.vanish(each.place for each in base.of[draft.pick(keys)])
     return unfollowed(draft)

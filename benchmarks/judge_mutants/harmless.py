@@ -1,4 +1,4 @@
-"""Mutators that change how things are written down and nothing of what they say."""
+"""Harmless mutators: they change how evidence is written down, but not its meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.judge_mutants.mutant import MS, Breaks, Draft, mutator
 
 
 def _another_clock(base: Base, draft: Draft) -> Breaks:
-    """Every time is shifted by the same amount: the clock began elsewhere."""
+    """Every time is shifted by the same amount: the clock started at another time."""
     shift_ns = draft.random.randint(-(10**12), 10**15)
     for frame, rows in base.rows.items():
         names = [name for name in (rows[0] if rows else ()) if name.endswith("_ns")]
@@ -19,14 +19,14 @@ def _another_clock(base: Base, draft: Draft) -> Breaks:
 
 
 def _another_order(_: Base, draft: Draft) -> Breaks:
-    """The rows of every file stand in another order."""
+    """The rows of every file are in another order."""
     for rows in draft.rows.values():
         draft.random.shuffle(rows)
     return ()
 
 
 def _wall_clock_back(_: Base, draft: Draft) -> Breaks:
-    """The brokers' wall clock, from which records have their timestamps, went back during the run."""
+    """The brokers' wall clock, which sets the timestamps of records, went back during the run."""
     offset = draft.random.randint(0, 3_000)
     for frame in ("log", "committed", "uncommitted"):
         draft.change(
@@ -36,14 +36,14 @@ def _wall_clock_back(_: Base, draft: Draft) -> Breaks:
 
 
 def _hole(base: Base, draft: Draft) -> Breaks:
-    """Everything from an offset on stands one offset higher: something that nobody is given stands before it."""
+    """All records from an offset on move one offset up: an undelivered record precedes them."""
     record = draft.pick([each for each in base.records if each.partition[0] not in base.inputs])
     draft.shift(record.partition, record.place[2])
     return ()
 
 
 def _idle_instance(base: Base, draft: Draft) -> Breaks:
-    """One more transactional id was initialised, and used for nothing."""
+    """One more transactional id was initialised, and not used."""
     row = draft.pick(base.rows["operations"])
     at_ns = row["invoked_ns"]
     init = {"action": "init", "outcome": "ok", "told": None, "plain": False, "records": 0, "decided_ns": None}
@@ -61,7 +61,7 @@ def _answered_late(base: Base, draft: Draft) -> Breaks:
 
 
 def _settled_later(base: Base, draft: Draft) -> Breaks:
-    """Nobody waited for a partition, or its last stable offset was asked for once more."""
+    """A partition was not waited for, or its last stable offset was asked for once more."""
     chosen = draft.pick(base.rows["settled"])
     if draft.random.random() < 0.5:
         draft.drop("settled", lambda row: row is chosen)

@@ -1,7 +1,4 @@
-"""Rows of evidence as a worker holds the run (`fingerprints.accord`), without files.
-
-Free of pyspark.
-"""
+"""Turns rows of evidence into a run in memory (`fingerprints.agreement`), without files and without pyspark."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def _records(rows: Iterable[Row]) -> Iterator[PolledRecord]:
 
 
 def run_in_memory(rows: Rows) -> RunInMemory:
-    """One run, of all its rows by frame."""
+    """One run, from all its rows by dataframe."""
     (run,) = rows["runs"]
     observed = {each["observer_index"]: each["committed_reader"] for each in rows["observers"]}
     return RunInMemory(

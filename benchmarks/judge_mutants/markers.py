@@ -1,4 +1,4 @@
-"""Mutators of what stands in a partition's log besides records: control records, epochs, and what stays open."""
+"""Mutators of everything in a partition's log except records: control records, epochs, and open transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verification.vocabulary.violations import Partition
 
 
 def _followers(base: Base, marker: Row) -> list[Row]:
-    """What the producer of a control record wrote into its partition afterwards."""
+    """The later rows of a control record's producer in its partition."""
     return sorted(
         (
             row
@@ -26,7 +26,7 @@ def _followers(base: Base, marker: Row) -> list[Row]:
 
 
 def _marker_gone(base: Base, draft: Draft) -> Breaks:
-    """The last control record of a committed transaction is gone from a partition, which stands still from there on."""
+    """The last control record of a committed transaction is gone from a partition, whose LSO does not advance any more."""
     keys = base.transactions("committed", visible=True)
     several = by_partition(base.of[draft.pick(keys)])
     ends = [records for records in several if not _followers(base, draft.marker_of(records))]
@@ -38,7 +38,7 @@ def _marker_gone(base: Base, draft: Draft) -> Breaks:
 
 
 def _stand(draft: Draft, partition: Partition, stable: int) -> None:
-    """A partition's last stable offset stands there: no read_committed reader is given anything from it on."""
+    """Fix a partition's last stable offset there: no read_committed reader receives anything from it on."""
     draft.hide(each.place for each in draft.base.partitions[partition] if each.place[2] >= stable)
     draft.change("ends", lambda row: (row["topic_index"], row["partition"]) == partition, last_stable_offset=stable)
 
@@ -57,7 +57,7 @@ def _written_late(base: Base, draft: Draft) -> Breaks:
 
 
 def _marker_adopted(base: Base, draft: Draft) -> Breaks:
-    """A control record is gone, and the one of the producer's next transaction there says the same."""
+    """A control record is gone, and the one of the producer's next transaction there decides the same."""
     candidates = []
     for key in base.transactions("committed", visible=True):
         for records in by_partition(base.of[key]):
@@ -72,7 +72,7 @@ def _marker_adopted(base: Base, draft: Draft) -> Breaks:
 
 
 def _open_at_the_leader(base: Base, draft: Draft) -> Breaks:
-    """A leader names an open transaction; harmless where its coordinator says that it is going on."""
+    """A leader names an open transaction; harmless if its coordinator says that it is going on."""
     partition = draft.pick(list(base.partitions))
     here = {"run": base.run["run"], "topic_index": partition[0], "partition": partition[1]}
     offset = draft.random.randrange(base.ends[partition]["high_watermark"])
@@ -91,7 +91,7 @@ def _standing(base: Base, draft: Draft) -> Breaks:
 
 
 def _stood_too_long(base: Base, draft: Draft) -> Breaks:
-    """A last stable offset had not reached its high watermark when its bound ran out, and nothing was open."""
+    """A last stable offset had not reached its high watermark within its bound, and nothing was open."""
     chosen = draft.pick(base.rows["settled"])
     behind = draft.random.randint(1, 9)
     draft.change("settled", lambda row: row is chosen, last_stable_offset=lambda row: row["high_watermark"] - behind)
@@ -113,7 +113,7 @@ def _needless_marker(base: Base, draft: Draft) -> Breaks:
 
 
 def _superseded_by_epoch(base: Base, draft: Draft) -> Breaks:
-    """An earlier row of a partition has a higher epoch; no zombie is there when its producer committed nothing later."""
+    """An earlier row of a partition has a higher epoch; no zombie if its producer committed nothing later."""
     chosen = draft.pick([row for row in base.rows["log"] if row["producer_id"] >= 0])
     raised = chosen["producer_epoch"] + draft.random.randint(1, 3)
     draft.change("log", lambda row: row is chosen, producer_epoch=raised)

@@ -1,7 +1,7 @@
-"""Mutants: a clean run with a few rows taken away, changed or added, and what its judges must find.
+"""Mutants: a clean run with a few rows removed, changed or added, and the anomalies that the judge must find.
 
-A draft starts as the rows of its base and shares them; what it changes it replaces, so that in the end only the
-difference has to be carried to where a thousand mutants are judged together.
+A draft starts with the rows of its base and shares them. It replaces only the rows that it changes, so that only the
+difference is sent to Spark, where a thousand mutants are judged together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Picked = TypeVar("Picked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """One mutant: the rows of its run, which mutator made it, and the anomalies that it breaks (none: harmless)."""
+    """One mutant: the rows of its run, the mutator that made it, and the anomalies that it breaks (none: harmless)."""
 
     name: str
     mutator: str
@@ -35,7 +35,7 @@ class Mutant:
 
 
 class NothingToChangeError(Exception):
-    """A base has nothing of the kind that a mutator changes."""
+    """A base has nothing that a mutator could change."""
 
 
 class Draft:
@@ -47,17 +47,17 @@ class Draft:
         self.rows: Rows = {frame: list(rows) for frame, rows in base.rows.items()}
 
     def pick(self, several: Sequence[Picked]) -> Picked:
-        """One of several at random; raises NothingToChangeError when there is none."""
+        """One of several at random; raises NothingToChangeError if there is none."""
         if not several:
             raise NothingToChangeError
         return self.random.choice(several)
 
     def drop(self, frame: str, which: Callable[[Row], bool]) -> None:
-        """Take away rows of a frame."""
+        """Remove rows of a dataframe."""
         self.rows[frame] = [row for row in self.rows[frame] if not which(row)]
 
     def change(self, frame: str, which: Callable[[Row], bool], **columns: Any) -> None:
-        """Change columns of rows of a frame; a column may be a function of the row."""
+        """Change columns of rows of a dataframe; a column may be a function of the row."""
         self.rows[frame] = [_changed(row, columns) if which(row) else row for row in self.rows[frame]]
 
     def add(self, frame: str, row: Row, **columns: Any) -> None:
@@ -65,19 +65,19 @@ class Draft:
         self.rows[frame].append({**row, **columns})
 
     def vanish(self, places: Iterable[Place], frames: Collection[str] = PLACED) -> None:
-        """Nobody has what stands at some places: neither the log nor a reader."""
+        """Remove some places from the log and from all readers."""
         gone = set(places)
         for frame in frames:
             self.drop(frame, lambda row: place_of(row) in gone)
 
     def hide(self, places: Iterable[Place]) -> None:
-        """No read_committed reader is given some places."""
+        """Remove some places from all read_committed readers."""
         gone = set(places)
         self.drop("committed", lambda row: place_of(row) in gone)
         self.drop("observations", lambda row: row["committed_reader"] and place_of(row) in gone)
 
     def show(self, records: Iterable[CleanRecord]) -> None:
-        """Every read_committed reader is given records that it was not given; observers in their turn, at the end."""
+        """Deliver records to every read_committed reader; live observers receive them last."""
         for record in records:
             (row,) = [row for row in self.base.rows["uncommitted"] if place_of(row) == record.place]
             self.add("committed", row)
@@ -85,9 +85,9 @@ class Draft:
                 self.observe(observer, row)
 
     def observe(self, observer: Row, row: Row, **columns: Any) -> None:
-        """An observer is given a row in one more poll, in the order of offsets within its partition, as late as possible.
+        """Deliver a row to an observer in one more poll, as late as possible, in the order of offsets within its partition.
 
-        What it was given of the partition at higher offsets comes after it, in the same poll.
+        Rows of the partition with higher offsets follow it in the same poll.
         """
         index = observer["observer_index"]
         own = [each for each in self.rows["observations"] if each["observer_index"] == index]
@@ -106,7 +106,7 @@ class Draft:
         ]
 
     def append(self, partition: Partition, row: Row, *, visible: bool, **columns: Any) -> Row:
-        """One more record at the end of a partition, given to all readers of the isolation level; returns the log's row."""
+        """Append a record to a partition, for all readers of the isolation level; returns the log's row."""
         end = next(each for each in self.rows["ends"] if (each["topic_index"], each["partition"]) == partition)
         offset = end["high_watermark"]
         topic = next((each["topic"] for each in self.rows["log"] if each["topic_index"] == partition[0]), "")
@@ -127,7 +127,7 @@ class Draft:
         return made
 
     def shift(self, partition: Partition, start: int) -> None:
-        """Everything from an offset on stands one offset higher, as if something else had been written before it."""
+        """Move everything from an offset on one offset up, as if another record had been written before it."""
 
         def later(row: Row) -> bool:
             return (row["topic_index"], row["partition"]) == partition and bool(row["offset"] >= start)
@@ -158,16 +158,16 @@ class Draft:
         )
 
     def decide(self, records: Iterable[CleanRecord], decision: str) -> None:
-        """The control records of some records of one transaction say something else."""
+        """Change the control records of some records of one transaction."""
         markers = {place_of(self.marker_of(mine)) for mine in by_partition(records)}
         self.change("log", lambda row: place_of(row) in markers, control=decision)
 
     def tell(self, key: OperationKey, **columns: Any) -> None:
-        """The history says something else about an operation."""
+        """Change the history of an operation."""
         self.change("operations", lambda row: (row["process"], row["operation"]) == key, **columns)
 
     def contents(self, place: Place, **columns: Any) -> None:
-        """What stands at a place is something else, in the log and for every reader; the digests follow."""
+        """Change the content at a place, in the log and for every reader; the digests follow."""
         digests = {"digest": self.random.getrandbits(32), "identity_digest": self.random.getrandbits(32)}
         for frame in PLACED:
             changed = {**columns, **digests}
@@ -195,7 +195,7 @@ def _changed(row: Row, columns: dict[str, Any]) -> Row:
     return {**row, **{name: value(row) if callable(value) else value for name, value in columns.items()}}
 
 
-#: What a mutator says that it breaks; it raises NothingToChangeError where the base has nothing for it.
+#: The anomalies that a mutator declares; it raises NothingToChangeError if the base has nothing to change.
 Breaks = Collection[Anomaly]
 Make = Callable[[Base, Draft], Breaks]
 

@@ -1,4 +1,4 @@
-"""Mutators of how transactions ended: what was told, what control records say, who owned the id, and what stands open."""
+"""Mutators of outcomes: answers about transactions, control records, owners of ids, and open transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = {"outcome": "info", "told": "unknown"}
 
 
 def superseded(base: Base, key: OperationKey) -> bool:
-    """Whether a later instance of the transactional id had been initialised before this operation asked for its end."""
+    """Whether a later instance of the transactional id was initialised before this operation requested its end."""
     own = base.operations[key]
     return own["decided_ns"] is not None and any(
         row["action"] == "init"
@@ -33,7 +33,7 @@ def _unanswered_commit(base: Base, draft: Draft) -> Breaks:
 
 
 def _unanswered_and_gone(base: Base, draft: Draft) -> Breaks:
-    """The answer to a commit is lost and so are all records; harmless where none of their producer follows them."""
+    """The answer to a commit and all its records are lost; harmless if no record of their producer follows."""
     keys = base.transactions("committed", visible=True)
     key = draft.pick(keys)
     draft.tell(key, **UNKNOWN)
@@ -42,7 +42,7 @@ def _unanswered_and_gone(base: Base, draft: Draft) -> Breaks:
 
 
 def _unanswered_and_torn(base: Base, draft: Draft) -> Breaks:
-    """The answer to a commit is lost and so are some of the records."""
+    """The answer to a commit is lost, and so are some of its records."""
     keys = several(base, "committed")
     key = draft.pick(keys)
     gone = part(base, key, draft)
@@ -59,14 +59,14 @@ def _told_committed(base: Base, draft: Draft) -> Breaks:
 
 
 def _told_aborted(base: Base, draft: Draft) -> Breaks:
-    """A transaction that was committed, and read, is answered as failed."""
+    """A transaction that was committed and read is answered as failed."""
     keys = base.transactions("committed", visible=True)
     draft.tell(draft.pick(keys), outcome="fail", told="aborted")
     return {Anomaly.ABORTED_READ}
 
 
 def _torn_by_marker(base: Base, draft: Draft) -> Breaks:
-    """One partition of a committed transaction was told to abort; readers see it so."""
+    """One partition of a committed transaction got an abort marker; readers see it aborted."""
     keys = [key for key in several(base, "committed") if len({each.partition for each in base.of[key]}) > 1]
     records = draft.pick(by_partition(base.of[draft.pick(keys)]))
     draft.decide(records, "abort")
@@ -75,7 +75,7 @@ def _torn_by_marker(base: Base, draft: Draft) -> Breaks:
 
 
 def _aborted_after_all(base: Base, draft: Draft) -> Breaks:
-    """All partitions of a transaction were told to abort though its client was told committed; readers see it so."""
+    """All partitions of a transaction got abort markers, though its client was told committed; readers see it aborted."""
     keys = base.transactions("committed", visible=True)
     records = base.of[draft.pick(keys)]
     draft.decide(records, "abort")
@@ -84,7 +84,7 @@ def _aborted_after_all(base: Base, draft: Draft) -> Breaks:
 
 
 def _aborted_unanswered(base: Base, draft: Draft) -> Breaks:
-    """A commit was not answered and all its partitions were told to abort: it never took place."""
+    """A commit was not answered, and all its partitions got abort markers: it never took place."""
     keys = base.transactions("committed", visible=True)
     key = draft.pick(keys)
     draft.tell(key, **UNKNOWN)
@@ -103,7 +103,7 @@ def _committed_unanswered(base: Base, draft: Draft) -> Breaks:
 
 
 def _abortable(base: Base) -> list[OperationKey]:
-    """Aborted transactions that were asked to abort by the owner of the id and copied nothing."""
+    """Aborted transactions whose abort was requested by the owner of the id, and that copied nothing."""
     return [
         key
         for key in base.transactions("aborted", visible=False)
@@ -114,7 +114,7 @@ def _abortable(base: Base) -> list[OperationKey]:
 
 
 def _committed_after_all(base: Base, draft: Draft) -> Breaks:
-    """All partitions of an aborted transaction were told to commit; readers see it so."""
+    """All partitions of an aborted transaction got commit markers; readers see it committed."""
     keys = _abortable(base)
     records = base.of[draft.pick(keys)]
     draft.decide(records, "commit")
@@ -123,7 +123,7 @@ def _committed_after_all(base: Base, draft: Draft) -> Breaks:
 
 
 def _committed_unseen(base: Base, draft: Draft) -> Breaks:
-    """All partitions of an aborted transaction were told to commit, and no reader sees anything of it."""
+    """All partitions of an aborted transaction got commit markers, and no reader sees any of it."""
     keys = _abortable(base)
     draft.decide(base.of[draft.pick(keys)], "commit")
     return {Anomaly.HIDDEN_COMMITTED}
@@ -154,7 +154,7 @@ def _init(draft: Draft, init: Row, completed_ns: int) -> None:
 
 
 def superseded_by_time(base: Base, draft: Draft) -> Breaks:
-    """A successor had been initialised before an older instance asked for a commit that took place."""
+    """A successor was initialised before an older instance requested a commit that took place."""
     init, before = draft.pick(_successions(base))
     decided_ns = base.operations[draft.pick(before)]["decided_ns"]
     _init(draft, init, decided_ns - draft.pick((1, 1_000, MS)))
@@ -162,7 +162,7 @@ def superseded_by_time(base: Base, draft: Draft) -> Breaks:
 
 
 def _succeeded_in_time(base: Base, draft: Draft) -> Breaks:
-    """A successor was initialised at or after the moment when the last commit of the older instance was asked for."""
+    """A successor was initialised at or after the moment when the older instance requested its last commit."""
     successions = _successions(base)
     init, before = draft.pick(successions)
     last_ns = max(base.operations[key]["decided_ns"] for key in before)
@@ -171,7 +171,7 @@ def _succeeded_in_time(base: Base, draft: Draft) -> Breaks:
 
 
 def _unbound(base: Base, draft: Draft) -> Breaks:
-    """By the log a record is in no transaction; harmless where it is visible anyway, else readers should have it."""
+    """In the log a record is outside any transaction; harmless if it is visible anyway, else readers should have it."""
     bound = [each for each in base.records if base.told(each) is not None]
     record = draft.pick(bound)
     draft.change("log", lambda row: place_of(row) == record.place, transactional=False)
@@ -181,7 +181,7 @@ def _unbound(base: Base, draft: Draft) -> Breaks:
 
 
 def _stranded(base: Base, draft: Draft) -> Breaks:
-    """A producer is told that it can never go on; a violation where nobody superseded it and survival is claimed."""
+    """A producer receives a fatal error; a violation if no successor replaced it and survival is claimed."""
     keys = [key for key in base.transactions("aborted") if base.operations[key]["completed_ns"] is not None]
     key = draft.pick(keys)
     claimed = draft.random.random() < 0.7

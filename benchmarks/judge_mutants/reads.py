@@ -1,4 +1,4 @@
-"""Mutators of what readers were given: too little, too much, too early, again, or something else."""
+"""Mutators of reads: readers received too little, too much, too early, again, or something else."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from verification.vocabulary.violations import Partition
 
 
 def _unseen(base: Base, record: CleanRecord) -> Breaks:
-    """What it means that one visible record is visible no more."""
+    """The anomaly if one visible record is no longer visible."""
     alone = base.told(record) is None or len(base.of[record.key]) == 1
     return {Anomaly.HIDDEN_COMMITTED if alone else Anomaly.TORN_TRANSACTION}
 
 
 def _hidden(base: Base, draft: Draft) -> Breaks:
-    """No read_committed reader is given a committed record."""
+    """No read_committed reader receives a committed record."""
     record = draft.pick([each for each in base.records if each.visible])
     draft.hide([record.place])
     return _unseen(base, record)
 
 
 def _hidden_at_last(base: Base, draft: Draft) -> Breaks:
-    """At quiescence a committed record is not given any more, though a live observer once had it."""
+    """At quiescence a committed record is no longer delivered, though a live observer once received it."""
     record = draft.pick([each for each in base.records if each.visible])
     draft.vanish([record.place], ["committed"])
     return _unseen(base, record)
 
 
 def _skipped(base: Base, draft: Draft) -> Breaks:
-    """A live observer is not given a record that it must see, but is given a later one of the partition."""
+    """A live observer does not receive a record that it must see, but receives a later one of the partition."""
     _, rows = base.seen(draft.random, committed=draft.random.random() < 0.5)
     gone = draft.pick(rows[:-1])
     draft.drop("observations", lambda row: row is gone)
@@ -50,13 +50,13 @@ def _ended_early(base: Base, draft: Draft) -> Breaks:
 
 
 def _unread(base: Base, draft: Draft) -> Breaks:
-    """The read_uncommitted client at quiescence is not given a record."""
+    """The read_uncommitted capture lacks a record."""
     draft.vanish([draft.pick(base.records).place], ["uncommitted"])
     return {Anomaly.POLL_SKIP}
 
 
 def _given_again(base: Base, draft: Draft) -> Breaks:
-    """A live observer is given a record again, in a later poll."""
+    """A live observer receives a record again, in a later poll."""
     _, rows = base.seen(draft.random, committed=draft.random.random() < 0.5)
     last = max(row["poll"] for row in base.rows["observations"])
     late_ns = max(row["received_ns"] for row in base.rows["observations"])
@@ -65,14 +65,14 @@ def _given_again(base: Base, draft: Draft) -> Breaks:
 
 
 def _captured_twice(base: Base, draft: Draft) -> Breaks:
-    """A client at quiescence is given one offset twice."""
+    """A capture has one offset twice."""
     frame = draft.pick(("committed", "uncommitted"))
     draft.add(frame, draft.pick(base.rows[frame]))
     return {Anomaly.NONMONOTONIC_POLL}
 
 
 def _turned_round(base: Base, draft: Draft) -> Breaks:
-    """A live observer is given two records of a partition in the wrong order."""
+    """A live observer receives two records of a partition in the wrong order."""
     _, rows = base.seen(draft.random, committed=draft.random.random() < 0.5)
     number = draft.random.randrange(len(rows) - 1)
     first, second = rows[number], rows[number + 1]
@@ -86,14 +86,14 @@ def _turned_round(base: Base, draft: Draft) -> Breaks:
 
 
 def _polled_otherwise(_: Base, draft: Draft) -> Breaks:
-    """The same records are given in the same order, divided into other polls."""
+    """The same records are delivered in the same order, divided into other polls."""
     factor = draft.random.randint(2, 9)
     draft.change("observations", lambda _: True, poll=lambda row: row["poll"] * factor + (row["position"] > 3))
     return ()
 
 
 def _read_early(base: Base, draft: Draft) -> Breaks:
-    """A live observer had a record earlier; a violation where it is committed and its commit had not been asked for."""
+    """A live observer received a record earlier; a violation if it is committed and its commit had not been requested."""
     committed = draft.random.random() < 0.8
     _, rows = base.seen(draft.random, committed=committed)
     row = draft.pick(rows)
@@ -108,7 +108,7 @@ def _read_early(base: Base, draft: Draft) -> Breaks:
 
 
 def _aborted_shown(base: Base, draft: Draft) -> Breaks:
-    """A read_committed reader is given an aborted record: the one at quiescence, or a live observer."""
+    """A read_committed reader receives an aborted record: the capture, or a live observer."""
     records = [each for each in base.records if not each.visible]
     place = draft.pick(records).place
     (row,) = [row for row in base.rows["uncommitted"] if place_of(row) == place]
@@ -136,7 +136,7 @@ def _declared_committed(base: Base, draft: Draft) -> Breaks:
 
 
 def _declared_uncommitted(base: Base, draft: Draft) -> Breaks:
-    """An observer that is kept from aborted records declares read_uncommitted."""
+    """An observer that does not receive aborted records declares read_uncommitted."""
     observer = draft.pick(base.observers(committed=True))
     _declare(draft, observer, committed=False)
     last: dict[Partition, int] = {}
@@ -154,7 +154,7 @@ def _declare(draft: Draft, observer: Row, *, committed: bool) -> None:
 
 
 def _other_content_observed(base: Base, draft: Draft) -> Breaks:
-    """A live observer was given another record, or somebody else's, at an offset."""
+    """A live observer received another record, or a foreign one, at an offset."""
     row = draft.pick(base.rows["observations"])
     other = draft.pick([each for each in base.rows["observations"] if place_of(each) != place_of(row)])
     content = {name: other[name] for name in (*IDENTITY, "valid", "identity_digest")}
@@ -165,7 +165,7 @@ def _other_content_observed(base: Base, draft: Draft) -> Breaks:
 
 
 def _other_content_captured(base: Base, draft: Draft) -> Breaks:
-    """Two of the log and the clients at quiescence have different bytes at an offset."""
+    """Two of the log and the captures have different bytes at an offset."""
     frame = draft.pick(("log", "committed", "uncommitted"))
     row = draft.pick([row for row in base.rows[frame] if row["digest"] is not None])
     draft.change(frame, lambda each: each is row, digest=draft.random.getrandbits(31))
@@ -173,13 +173,13 @@ def _other_content_captured(base: Base, draft: Draft) -> Breaks:
 
 
 def _marker_as_data(base: Base, draft: Draft) -> Breaks:
-    """A reader is given a record where the log has a control record."""
+    """A reader receives a record where the log has a control record."""
     markers = [row for row in base.rows["log"] if row["control"] is not None]
     return _ghost(base, draft, place_of(draft.pick(markers)))
 
 
 def _ghost_read(base: Base, draft: Draft) -> Breaks:
-    """A reader is given a record where the log holds nothing, in a hole or beyond its end."""
+    """A reader receives a record where the log holds nothing, in a hole or beyond its end."""
     partition = draft.pick(list(base.partitions))
     held = {each["offset"] for each in base.rows["log"] if place_of(each)[:2] == partition}
     end = base.ends[partition]["high_watermark"]
@@ -188,7 +188,7 @@ def _ghost_read(base: Base, draft: Draft) -> Breaks:
 
 
 def _ghost(base: Base, draft: Draft, place: tuple[int, int, int]) -> Breaks:
-    """A reader is given the content of a visible record at a place where it is not."""
+    """A reader receives the content of a visible record at a place where it is not."""
     visible = [row for row in base.rows["committed"] if row["source_offset"] == NO_SOURCE]
     row = {**draft.pick(visible), "topic_index": place[0], "partition": place[1], "offset": place[2]}
     frame = draft.pick(("committed", "uncommitted", "observations"))
@@ -200,7 +200,7 @@ def _ghost(base: Base, draft: Draft, place: tuple[int, int, int]) -> Breaks:
 
 
 def _gone_after_reading(base: Base, draft: Draft) -> Breaks:
-    """A record that nobody was promised is gone from the log, though a live observer was given it."""
+    """A record that was not promised is gone from the log, though a live observer received it."""
     keys = [key for key in base.transactions("aborted", visible=False) if not superseded_or_unasked(base, key)]
     observed = {place_of(row) for row in base.rows["observations"]}
     places = [each.place for key in keys for each in base.of[key] if each.place in observed]
@@ -209,7 +209,7 @@ def _gone_after_reading(base: Base, draft: Draft) -> Breaks:
 
 
 def _only_not_in_the_log(base: Base, draft: Draft) -> Breaks:
-    """The log does not hold a record that every reader was given."""
+    """The log does not hold a record that every reader received."""
     record = draft.pick(base.records)
     draft.vanish([record.place], ["log"])
     if not record.visible:
@@ -219,7 +219,7 @@ def _only_not_in_the_log(base: Base, draft: Draft) -> Breaks:
 
 
 def _changed_after_reading(base: Base, draft: Draft) -> Breaks:
-    """The log holds something foreign where a live observer was given one of our records."""
+    """The log holds a foreign value where a live observer received one of our records."""
     row = draft.pick(base.rows["observations"])
     draft.contents(place_of(row), **FOREIGN)
     changed = {place_of(row)}
@@ -230,7 +230,7 @@ def _changed_after_reading(base: Base, draft: Draft) -> Breaks:
 
 
 def superseded_or_unasked(base: Base, key: tuple[int, int]) -> bool:
-    """Whether the end of a transaction was not asked for by the owner of its id."""
+    """Whether the owner of the transactional id did not request the end of a transaction."""
     return base.operations[key]["decided_ns"] is None or superseded(base, key)
 
 

@@ -1,4 +1,4 @@
-"""All mutators, and making mutants with them: seeded, every mutator as often as every other."""
+"""All mutators, and the seeded generator of mutants: every mutator makes the same number."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ MUTATORS: tuple[Mutator, ...] = (
 )
 
 
-#: How often a mutator may find nothing where it happens to look before a base is given up.
+#: How often a mutator may find nothing to change in a base before it gives the base up.
 MISSES_MAX = 8
 
 
 def mutants(bases: Sequence[Base], *, each: int, seed: int) -> Iterator[Mutant]:
-    """`each` mutants by every mutator, of the bases in turn that have something for it."""
+    """`each` mutants by every mutator, from the bases that it can change, in turn."""
     number = 0
     for mutator in MUTATORS:
-        # Of its own, so that a mutator more or less does not change what the others make.
+        # Each mutator has its own generator, so that adding or removing one does not change the others' mutants.
         random = Random(f"{seed} {mutator.name}")
         fit = [*bases] * MISSES_MAX
         made = 0

@@ -117,7 +117,7 @@ def _breaks(counts: Mapping[frozenset[Anomaly], int]) -> str:
 
 def lines(score: Score, mutators: Sequence[Mutator]) -> list[str]:
     """The score as a table in Markdown, one row per mutator."""
-    head = ["mutator", "what it does", "breaks", *map(str, MutantOutcome)]
+    head = ["mutator", "change", "breaks", *map(str, MutantOutcome)]
     rows = [f"| {' | '.join(head)} |", f"|---|---|---|{'--:|' * len(MutantOutcome)}"]
     for mutator in mutators:
         counts = [str(score.judged[mutator.name, each] or "") for each in MutantOutcome]

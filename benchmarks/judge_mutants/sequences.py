@@ -1,4 +1,4 @@
-"""Mutators of producers' own numbers, and what becomes of those numbers when others take records out of a log."""
+"""Mutators of producers' sequence numbers, and the anomalies of those numbers if other mutators remove records."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from benchmarks.judge_mutants.mutant import Breaks, Draft, mutator
 from verification.evidence.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
 
-#: Numbers go round.
+#: After the highest number comes 0.
 TURN = 1 << 31
 Numbering = tuple[int, int, int, int]
 
 
 def _numberings(draft: Draft) -> list[list[Row]]:
-    """What each producer wrote, or was told by control records, in each partition; without what came from older epochs."""
+    """The records and control records of each producer in each partition, without those of older epochs."""
     parts: dict[tuple[int, int, int], list[Row]] = defaultdict(list)
     for row in sorted(draft.rows["log"], key=place_of):
         mine = parts[*place_of(row)[:2], row["producer_id"]]
@@ -27,9 +27,9 @@ def _numberings(draft: Draft) -> list[list[Row]]:
 
 
 def unfollowed(draft: Draft) -> set[Anomaly]:
-    """What is broken when a number does not follow: those of an epoch count on, from 0 where its producer was known before.
+    """The anomaly if a number does not follow: numbers of an epoch count on, from 0 if its producer was known before.
 
-    The logs of all bases begin at offset 0, so that a control record always makes its producer known.
+    The logs of all bases begin at offset 0, so a control record always makes its producer known.
     """
     for rows in _numberings(draft):
         known = False
@@ -49,7 +49,7 @@ def _numbering(row: Row) -> Numbering:
 
 
 def _epochs(base: Base) -> list[list[CleanRecord]]:
-    """The records of each producer and epoch in each partition, three or more of them."""
+    """The records of each producer and epoch in each partition, if there are three or more."""
     found: dict[Numbering, list[CleanRecord]] = defaultdict(list)
     for record in base.records:
         if record.row["producer_id"] >= 0:
@@ -63,14 +63,14 @@ def _renumber(draft: Draft, records: list[CleanRecord], ahead: int) -> None:
 
 
 def _number_left_out(base: Base, draft: Draft) -> Breaks:
-    """From a record on a producer's numbers are higher: a leader let a gap pass; harmless where it knew nothing before."""
+    """From some record on, a producer's numbers are higher: its leader accepted a gap; harmless if it knew no number."""
     records = draft.pick(_epochs(base))
     _renumber(draft, records[draft.random.randrange(len(records)) :], draft.random.randint(1, 5))
     return unfollowed(draft)
 
 
 def _number_again(base: Base, draft: Draft) -> Breaks:
-    """From a record on a producer's numbers are lower: a leader let pass what it had already."""
+    """From some record on, a producer's numbers are lower: a leader accepted numbers that it already had."""
     records = draft.pick(_epochs(base))
     start = draft.random.randrange(1, len(records))
     _renumber(draft, records[start:], -draft.random.randint(1, start))
@@ -86,7 +86,7 @@ def _numbers_exchanged(base: Base, draft: Draft) -> Breaks:
 
 
 def _numbers_go_round(base: Base, draft: Draft) -> Breaks:
-    """The first numbers of a producer in a partition are the last ones there are, and go on with 0."""
+    """The first numbers of a producer in a partition are the highest possible ones, and go on with 0."""
     records = draft.pick([each for each in _epochs(base) if each[0].row is _first(base, each[0])])
     _renumber(draft, records, TURN - draft.random.randint(1, len(records) - 1))
     return ()
@@ -100,7 +100,7 @@ def _first(base: Base, record: CleanRecord) -> Row:
 
 
 def _no_numbers(base: Base, draft: Draft) -> Breaks:
-    """Nobody captured the numbers of a partition, and records are gone that nobody was to have."""
+    """The numbers of a partition were not captured, and records of an aborted transaction are gone."""
     keys = base.transactions("aborted", visible=False)
     gone = draft.pick(base.of[draft.pick(keys)])
     draft.vanish([gone.place])

@@ -1,7 +1,7 @@
-"""Mutators of what coordinators wrote: one record of `__transaction_state` says something else, is missing, or is one more.
+"""Mutators of `__transaction_state`: a record is changed, missing, or added.
 
-A base that has no transaction log has nothing for them. The bases that have one are runs without faults, so that no
-append can have failed and nothing is forgiven on that ground.
+They change only bases with a transaction log. Those are runs without faults, so no append can have failed, and no wrong
+step is excused by that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ELSEWHERE = "elsewhere-0"
 
 
 def _log(draft: Draft) -> TransactionLog:
-    """The draft's transaction log; raises NothingToChangeError where there is none."""
+    """The draft's transaction log; raises NothingToChangeError if there is none."""
     if not draft.rows["transaction_log"]:
         raise NothingToChangeError
     log: TransactionLog = draft.rows["transaction_log"][0]["log"]
@@ -53,7 +53,7 @@ def _steps(draft: Draft) -> list[tuple[Entry, Entry]]:
 
 
 def _write(draft: Draft, entries: Iterable[Entry], *, partition: int = -1, longer: int = 0) -> None:
-    """The log holds these records; the end of a partition moves."""
+    """Replace the records of the log; the end of a partition moves."""
     (row,) = draft.rows["transaction_log"]
     log: TransactionLog = row["log"]
     ranges = tuple(
@@ -64,12 +64,12 @@ def _write(draft: Draft, entries: Iterable[Entry], *, partition: int = -1, longe
 
 
 def _say(draft: Draft, entry: Entry, **fields: Any) -> None:
-    """A record says something else."""
+    """Change fields of a record."""
     _write(draft, [replace(each, **fields) if each is entry else each for each in _log(draft).entries])
 
 
 def _unwrite(draft: Draft, entry: Entry) -> None:
-    """A record was never written: what follows it in the partition stands one offset lower."""
+    """Remove a record as if it had never been written: later records of the partition move one offset down."""
     kept = [
         replace(each, offset=each.offset - 1)
         if each.partition == entry.partition and each.offset > entry.offset
@@ -81,7 +81,7 @@ def _unwrite(draft: Draft, entry: Entry) -> None:
 
 
 def _ended_otherwise(_: Base, draft: Draft) -> Breaks:
-    """The decision about a transaction, or its completion, is the opposite of what the other one of them says."""
+    """The decision about a transaction, or its completion, is the opposite of the other one."""
     entry = draft.pick([each for step in _steps(draft) for each in step if each.state in OPPOSITES])
     _say(draft, entry, state=OPPOSITES[entry.state])
     return ILLEGAL
@@ -94,13 +94,13 @@ def _never_decided(_: Base, draft: Draft) -> Breaks:
 
 
 def _never_completed(_: Base, draft: Draft) -> Breaks:
-    """Something follows a decision before the transaction is complete."""
+    """A record follows a decision before the transaction is complete."""
     _unwrite(draft, draft.pick([entry for entry, _ in _steps(draft) if entry.state in COMPLETE]))
     return ILLEGAL
 
 
 def _begun_in_the_middle(_: Base, draft: Draft) -> Breaks:
-    """The history of an id that nobody had used before does not begin with its initialisation."""
+    """The history of a new id does not begin with its initialisation."""
     _unwrite(draft, draft.pick([first for first, second, *_ in _histories(draft) if second.state is not State.EMPTY]))
     return ILLEGAL
 
@@ -120,7 +120,7 @@ def _producer_went_back(_: Base, draft: Draft) -> Breaks:
 
 
 def _left_out(_: Base, draft: Draft) -> Breaks:
-    """A partition that was in the transaction is not in it when it is decided, or has left it before."""
+    """A partition that was in the transaction is missing when it is decided, or left it before."""
     steps = [step for step in _steps(draft) if step[0].state is State.ONGOING and step[0].places & step[1].places]
     entry, following = draft.pick(steps)
     gone = draft.pick(sorted(entry.places & following.places))
@@ -158,7 +158,7 @@ def _compacted(_: Base, draft: Draft) -> Breaks:
 
 
 def _id_forgotten(_: Base, draft: Draft) -> Breaks:
-    """An id whose last transaction is over was forgotten: a tombstone follows."""
+    """An id whose last transaction is over was removed: a tombstone follows."""
     last = draft.pick([each[-1] for each in _histories(draft) if each[-1].state in COMPLETE | {State.EMPTY}])
     (end,) = [each.end for each in _log(draft).header.ranges if each.partition == last.partition]
     tombstone = Entry(
@@ -174,7 +174,7 @@ def _id_forgotten(_: Base, draft: Draft) -> Breaks:
 
 
 def _another_coordinator(_: Base, draft: Draft) -> Breaks:
-    """From some record on another broker leads the partition."""
+    """From some record on, another broker leads the partition."""
     entry = draft.pick(_log(draft).entries)
     later = [
         replace(each, leader_epoch=each.leader_epoch + 1)
@@ -187,7 +187,7 @@ def _another_coordinator(_: Base, draft: Draft) -> Breaks:
 
 
 def _other_ids_unknown(_: Base, draft: Draft) -> Breaks:
-    """Nobody knows which ids were new, so that their histories may have begun earlier."""
+    """The capture does not say which ids were new, so their histories may have begun earlier."""
     log = _log(draft)
     (row,) = draft.rows["transaction_log"]
     draft.rows["transaction_log"] = [{**row, "log": replace(log, header=replace(log.header, new_ids=()))}]

@@ -1,13 +1,12 @@
-"""A real run directory, cut down to a few of its operations: small enough to be kept, and as real as before.
+"""Cuts a real run directory down to a few of its operations, so that it is small enough to be kept.
 
-Operations are kept or left out as a whole, with their acknowledgements, their records in the log and in all captures,
-the control records that decided them, and what observers were given of them. Left out are also the samples, the
-floors (which counted the whole) and what only speaks about the machine. Offsets, times, producer ids and epochs stay
-as they were, so the log has holes, as every log does at its control records; only producers' own numbers are closed up,
-because a number that is left out is a violation. What coordinators wrote is kept whole: a
-hole there is a step that nobody can judge any more.
+Each operation is kept or left out as a whole: its acknowledgements, its records in the log and in all captures, its
+control records, and the records of it that observers received. The copy has no samples, no floors (which counted the
+whole run), and no facts about the machine. Offsets, times, producer ids and epochs stay the same. So the log has holes,
+as every log has at its control records. Only producers' sequence numbers are closed up, because a missing number is a
+violation. The transaction log is kept whole: a hole there would be a step that cannot be judged.
 
-Of copies their inputs are kept and nothing else of the input topic; a copy keeps every other copy of its inputs.
+The inputs of copies are kept, and nothing else of the input topic. A copy keeps every other copy of its inputs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Line = dict[str, Any]
 
 
 class _Cut:
-    """What is kept of one run."""
+    """The kept part of one run."""
 
     def __init__(self, evidence: RunEvidence, per_kind: int) -> None:
         self.evidence = evidence
@@ -57,7 +56,7 @@ class _Cut:
             for row in self.data
             if row["source_offset"] >= 0 and _key(row) in self.operations
         }
-        # Whoever copied the same inputs, in vain or not, belongs to the same story.
+        # Operations that copied the same inputs, aborted ones included, belong together.
         self.operations |= {
             _key(row) for row in self.data if (row["source_partition"], row["source_offset"]) in sources
         }
@@ -101,19 +100,19 @@ class _Cut:
         return found
 
     def acks(self, process: int, line: Line) -> Line | None:
-        """A line of acknowledgements as it is kept."""
+        """The kept part of a line of acknowledgements."""
         if (process, line["operation"]) not in self.operations:
             return None
         acks = [ack for ack in line["acks"] if ack[1] not in self.inputs or tuple(ack[1:4]) in self.places]
         return {**line, "acks": acks}
 
     def poll(self, line: Line) -> Line | None:
-        """A line of observations as it is kept."""
+        """The kept part of a line of observations."""
         records = [record for record in line["records"] if tuple(record[:3]) in self.places]
         return {**line, "records": records} if records else None
 
     def markers(self) -> set[Place]:
-        """The control records that decide what is kept."""
+        """The control records that decide kept records."""
         found: set[Place] = set()
         pending: set[tuple[int, int, int]] = set()
         for row in sorted(self.rows["log"], key=_place):
@@ -127,7 +126,7 @@ class _Cut:
 
 
 def closed_up(every: list[Row], kept: Collection[Place]) -> list[Row]:
-    """The rows of the log that are kept; each sequence is as much lower as numbers before it are left out."""
+    """The kept rows of the log; each sequence number is lowered by the count of removed numbers before it."""
     left_out: Counter[tuple[int, int, int, int]] = Counter()
     found = []
     for row in sorted(every, key=_place):
@@ -182,7 +181,7 @@ def _history(cut: _Cut) -> Iterator[str]:
 
 
 def cut(source: Path, target: Path, *, per_kind: int = PER_KIND) -> RunDirectory:
-    """Write a cut-down copy of a scenario's directory; raises UnfitEvidenceError when the source cannot be judged."""
+    """Write a smaller copy of a scenario's directory; raises UnfitEvidenceError if the source cannot be judged."""
     kept = _Cut(read_run(RunDirectory(source)), per_kind)
     directory = RunDirectory(target)
     target.mkdir(parents=True)

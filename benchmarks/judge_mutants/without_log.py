@@ -1,7 +1,7 @@
-"""Mutators of runs without a log: a subject that writes no control records is judged by delivered against told alone.
+"""Mutators of runs without a log, which are judged only by delivered records against answers to clients.
 
-Each first takes the log and the read_uncommitted capture away, which by itself changes nothing. What a log would show
-besides, and what lies in times of reading, is not judged in such a run.
+Such a subject writes no control records. Each mutator first removes the log and the read_uncommitted capture, which by
+itself changes nothing. Anomalies that only a log, or times of reading, would show are not judged in such a run.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def _without(draft: Draft) -> None:
 
 
 def _no_log(_: Base, draft: Draft) -> Breaks:
-    """Nothing but that there is no log."""
+    """The log is missing, and nothing else is changed."""
     _without(draft)
     return ()
 
 
 def _no_log_and_lost(base: Base, draft: Draft) -> Breaks:
-    """There is no log, and what was promised is not delivered: a record by itself, or a whole transaction."""
+    """There is no log, and a promised record outside a transaction, or a whole transaction, is not delivered."""
     wholes = [base.of[key] for key in base.transactions("committed", visible=True)]
     chosen = draft.pick([*wholes, *[[each] for each in base.promised()[: len(wholes) or None]]])
     draft.vanish(each.place for each in chosen)
@@ -68,7 +68,7 @@ def _no_log_and_twice(base: Base, draft: Draft) -> Breaks:
 
 
 def _no_log_and_superseded(base: Base, draft: Draft) -> Breaks:
-    """There is no log, and a commit of an instance that had been superseded is delivered."""
+    """There is no log, and a commit of a superseded instance is delivered."""
     breaks = superseded_by_time(base, draft)
     _without(draft)
     return breaks

@@ -1,4 +1,4 @@
-"""Mutators of what was written: records that are gone, there twice, somebody else's, elsewhere, or out of order."""
+"""Mutators of writes: records that are missing, duplicated, foreign, misplaced, or out of order."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from verification.vocabulary.identity import NO_SOURCE
 from verification.vocabulary.violations import OperationKey, Partition
 
 FOREIGN: Row = {**dict.fromkeys(IDENTITY), "valid": False}
-#: Written by a producer without idempotence.
-NOBODY: Row = {"producer_id": -1, "producer_epoch": -1, "sequence": -1, "transactional": False}
+#: Columns of a record by a producer without idempotence.
+NO_PRODUCER: Row = {"producer_id": -1, "producer_epoch": -1, "sequence": -1, "transactional": False}
 
 
 def uncopied(records: list[CleanRecord]) -> set[Anomaly]:
-    """What else is broken when these records are not committed any more.
+    """The further anomalies if these records are no longer committed.
 
-    The group's offset covers the inputs of whatever was copied, so an input is left without its output.
+    The group's offset covers the inputs of all copies, so an input is left without its output.
     """
     copies = any(each.row["source_offset"] != NO_SOURCE and each.visible for each in records)
     return {Anomaly.OFFSET_WITHOUT_OUTPUT} if copies else set()
@@ -33,19 +33,19 @@ def several(base: Base, told: str) -> list[OperationKey]:
 
 
 def part(base: Base, key: OperationKey, draft: Draft) -> list[CleanRecord]:
-    """Some but not all of the records of an operation, at random."""
+    """Some but not all records of an operation, at random."""
     records = base.of[key]
     return draft.random.sample(records, draft.random.randint(1, len(records) - 1))
 
 
 def _lost_record(base: Base, draft: Draft) -> Breaks:
-    """An acknowledged record that stands for itself is gone, from the log and from all readers."""
+    """An acknowledged record outside a transaction is gone, from the log and from all readers."""
     draft.vanish([draft.pick(base.promised()).place])
     return {Anomaly.LOST_WRITE}
 
 
 def _lost_transaction(base: Base, draft: Draft) -> Breaks:
-    """All records of a transaction that was told committed are gone; its control records are not."""
+    """All records of a transaction that was told committed are gone; its control records remain."""
     keys = base.transactions("committed", visible=True)
     records = base.of[draft.pick(keys)]
     draft.vanish(each.place for each in records)
@@ -61,14 +61,14 @@ def _torn_transaction(base: Base, draft: Draft) -> Breaks:
 
 
 def _gone_aborted(base: Base, draft: Draft) -> Breaks:
-    """Records of a transaction that was aborted are gone: nobody was to have them, but those after them tell."""
+    """Records of an aborted transaction are gone. No reader needs them, but the records after them show the gap."""
     keys = base.transactions("aborted", visible=False)
     draft.vanish(each.place for each in part(base, draft.pick(keys), draft))
     return unfollowed(draft)
 
 
 def _unacknowledged(base: Base, draft: Draft) -> Breaks:
-    """The answer about a record is lost: what was not promised may be there."""
+    """The acknowledgement of a record is lost: a record that was not promised may be there."""
     chosen = draft.pick(base.rows["acks"])
     if draft.random.random() < 0.5:
         draft.drop("acks", lambda row: row is chosen)
@@ -78,7 +78,7 @@ def _unacknowledged(base: Base, draft: Draft) -> Breaks:
 
 
 def _promised_more(base: Base, draft: Draft) -> Breaks:
-    """One more record was promised than was written: by a commit, or by an acknowledgement."""
+    """One more record was promised than was written, by a commit or by an acknowledgement."""
     keys = base.transactions("committed", visible=True)
     if keys and draft.random.random() < 0.5:
         draft.tell(draft.pick(keys), records=lambda row: row["records"] + 1)
@@ -107,12 +107,12 @@ def _promised_less(base: Base, draft: Draft) -> Breaks:
 def _written_twice(base: Base, draft: Draft) -> Breaks:
     """A retry without idempotence appended a visible record again, at the end of its partition."""
     record = draft.pick([each for each in base.records if each.visible])
-    draft.append(record.partition, record.row, visible=True, **NOBODY)
+    draft.append(record.partition, record.row, visible=True, **NO_PRODUCER)
     return {Anomaly.DUPLICATE}
 
 
 def _written_twice_at_once(base: Base, draft: Draft) -> Breaks:
-    """A record stands twice, one after the other, within its own transaction or batch, with the same number."""
+    """A record is duplicated right after itself, within its own transaction or batch, with the same number."""
     records = [each for each in base.records if each.partition[0] not in base.inputs]
     record = draft.pick(records)
     after = record.place[2] + 1
@@ -125,7 +125,7 @@ def _written_twice_at_once(base: Base, draft: Draft) -> Breaks:
 
 
 def renumber(draft: Draft) -> None:
-    """Positions within a poll are whole numbers again."""
+    """Make positions within a poll whole numbers again."""
     turns: dict[tuple[Any, ...], int] = {}
     for row in sorted(draft.rows["observations"], key=lambda row: (row["poll"], row["position"])):
         poll = (row["observer_index"], row["poll"])
@@ -137,15 +137,15 @@ def renumber(draft: Draft) -> None:
 
 
 def _written_elsewhere(base: Base, draft: Draft) -> Breaks:
-    """A visible record was written again, into another partition than the one that it was sent to."""
+    """A visible record was written again, to a different partition than the one that it was sent to."""
     record = draft.pick([each for each in base.records if each.visible and each.partition[0] not in base.inputs])
     others = [each for each in base.partitions if each != record.partition and each[0] not in base.inputs]
-    draft.append(draft.pick(others), record.row, visible=True, **NOBODY)
+    draft.append(draft.pick(others), record.row, visible=True, **NO_PRODUCER)
     return {Anomaly.DUPLICATE, Anomaly.PHANTOM_RECORD}
 
 
 def _truncated(base: Base, draft: Draft) -> Breaks:
-    """A partition lost its end, between two transactions; live observers had been given it."""
+    """A partition lost its end, between two transactions; live observers had received it."""
     partition = draft.pick([each for each in base.partitions if each[0] not in base.inputs])
     cut = draft.pick(_between(base, partition))
     gone = [each for each in base.partitions[partition] if each.place[2] >= cut]
@@ -185,7 +185,7 @@ def _between(base: Base, partition: Partition) -> list[int]:
 
 
 def _foreign_value(base: Base, draft: Draft) -> Breaks:
-    """A record holds a value that this suite did not write, or none at all; every reader is given that."""
+    """A record holds a value that this suite did not write, or none at all; every reader receives that."""
     record = draft.pick(base.records)
     draft.contents(record.place, **FOREIGN)
     if draft.random.random() < 0.5:
@@ -196,24 +196,24 @@ def _foreign_value(base: Base, draft: Draft) -> Breaks:
 
 
 def _foreign_record(base: Base, draft: Draft) -> Breaks:
-    """Somebody else wrote a record, or a tombstone, to the end of a partition."""
+    """Another program wrote a record, or a tombstone, to the end of a partition."""
     record = draft.pick(base.records)
     digest = draft.pick((0, 0xC0FFEE))
-    foreign = {**FOREIGN, **NOBODY}
+    foreign = {**FOREIGN, **NO_PRODUCER}
     made = draft.append(record.partition, record.row, visible=True, **foreign, digest=digest, identity_digest=digest)
     draft.change("observations", lambda row: place_of(row) == place_of(made), identity_digest=None)
     return {Anomaly.PHANTOM_RECORD}
 
 
 def _of_another_run(base: Base, draft: Draft) -> Breaks:
-    """A record says that it is of another run."""
+    """A record carries the identity of another run."""
     record = draft.pick(base.records)
     draft.contents(record.place, identity_run="another")
     return {Anomaly.PHANTOM_RECORD, *uncopied([record])}
 
 
 def _of_nobody(base: Base, draft: Draft) -> Breaks:
-    """A record says that it is of an operation, or has an index, that nobody sent."""
+    """A record names an operation, a process or an index that no client sent."""
     record = draft.pick([each for each in base.records if each.row["source_offset"] == NO_SOURCE])
     size = max(base.operations[record.key]["records"], record.row["count"])
     changed = draft.pick(({"operation": 77_777}, {"process": 77}, {"index": size + draft.random.randint(0, 3)}))
@@ -229,19 +229,19 @@ def _forgotten_operation(base: Base, draft: Draft) -> Breaks:
 
 
 def _misrouted(base: Base, draft: Draft) -> Breaks:
-    """A visible record stands at the end of another partition than the one that it was sent to."""
+    """A visible record is at the end of a different partition than the one that it was sent to."""
     record = draft.pick([each for each in base.records if each.visible and each.partition[0] not in base.inputs])
     others = [each for each in base.partitions if each != record.partition and each[0] not in base.inputs]
     draft.vanish([record.place])
-    draft.append(draft.pick(others), record.row, visible=True, **NOBODY)
+    draft.append(draft.pick(others), record.row, visible=True, **NO_PRODUCER)
     return {Anomaly.PHANTOM_RECORD}
 
 
 def _reordered(base: Base, draft: Draft) -> Breaks:
-    """Two records of one process changed places in their partition; harmless where aborted, or where order is no claim."""
+    """Two records of one process swapped places in their partition; harmless if aborted, or if no order is claimed."""
     groups: dict[tuple[Any, ...], list[CleanRecord]] = {}
     for each in base.records:
-        # Records that stand for themselves may also change places with those of another operation.
+        # Records outside transactions may also swap places with those of another operation.
         own = each.key if base.told(each) is not None else each.key[0]
         groups.setdefault((own, each.visible, each.partition), []).append(each)
     first, second = draft.random.sample(draft.pick([each for each in groups.values() if len(each) > 1]), 2)
