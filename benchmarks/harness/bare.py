@@ -1,9 +1,9 @@
-"""The bare broker: one combined KRaft broker as a person starts it by hand, the measure of a cluster's start.
+"""The bare broker: one combined KRaft broker as a person starts it by hand, to compare a cluster's start with.
 
-The same jars, the same Java, the same JVM flags (heap, collector, compiler) and the same formatting tool as in our
-clusters; no links, one listener for everybody, no setting beyond those without which it does not start. It counts as
-started when it says so itself: its own metadata lists it, and it leads the metadata quorum. Of a cluster of ours more is
-awaited (internal topics and coordinators), because scenarios are only given a cluster that has them.
+It has the same jars, Java, JVM flags (heap, collector, compiler) and formatting tool as our clusters. It has no links,
+one listener for all clients, and no setting that it can start without. It counts as started when its own metadata lists
+it and it leads the metadata quorum. A cluster of ours must also have its internal topics and coordinators, because
+scenarios only receive a cluster that has them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOST = "127.0.0.1"
 _CLIENTS_PORT, _CONTROLLER_PORT, _CLAIM_PORT = 1, 11, 99
 # 2 to 3 s on two quiet cores; the rest is for busy ones.
 _READY_DEADLINE_S = 120.0
-# As often as our own clusters are asked, so that both are seen to be ready equally soon.
+# The same interval as for our own clusters, so that both are seen to be ready equally soon.
 _LOOK_EVERY_S = 0.05
 
 
@@ -50,7 +50,7 @@ class BareBroker:
     def seconds_to_start(self, directory: Path) -> float:
         """Start one in `directory`, which must not exist yet, end it, and return how long the start took.
 
-        Raises BareBrokerError, ClusterStartError (its format), NoFreePortsError; nothing is left running.
+        Raises BareBrokerError, ClusterStartError (from formatting) and NoFreePortsError; nothing is left running.
         """
         log = directory / "broker.log"
         with contextlib.ExitStack() as undo:
@@ -104,7 +104,7 @@ def _needed(base: int) -> list[Endpoint]:
 
 
 def _properties(base: int, data: Path) -> str:
-    """What a combined broker cannot start without."""
+    """The settings that a combined broker needs to start."""
     clients, controller = _at(base, _CLIENTS_PORT), _at(base, _CONTROLLER_PORT)
     settings = {
         "process.roles": "broker,controller",

@@ -1,9 +1,8 @@
-"""How long verification takes, against the run whose evidence it judges.
+"""Measures how long verification takes, compared with the run whose evidence it judges.
 
-The run is one of the suite's own scenarios, called as pytest calls it and conducted by the suite's own runner. Its own
-time is that of all phases up to the capture, on a cluster that stands already, as it does for all scenarios of a
-conformance run but the first. Each run is judged twice: only the first judgement of a session pays for what Spark
-compiles and loads.
+The run is one of the suite's own scenarios, called as pytest calls it, by the suite's own runner. Its own time is that
+of all phases up to the capture. The cluster has started before, as for all scenarios of a conformance run but the
+first. Each run is judged twice, because only the first judgement of a session pays for compiling and loading in Spark.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.history import Phase
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
-#: Two, so that a judgement which is not the session's first is seen more than once; each run takes half a minute.
+#: Two, so that more than one judgement is not the session's first. Each run takes half a minute.
 RUNS = 2
 CAPTURE = "capture"
 
@@ -43,8 +42,8 @@ class Timed:
 
 
 def measure(resources: RunResources, say: Callable[[str], None]) -> tuple[Ratio, ...]:
-    """Conduct and judge; raises WorthlessJudgementError, and what a run raises."""
-    # Neither the cluster's start nor Spark's is part of what is measured.
+    """Run and judge. Raises WorthlessJudgementError, and the errors of a run."""
+    # The starts of the cluster and of Spark are not measured.
     resources.clusters.lease(THREE_BROKERS(release=resources.config.release.version))
     resources.spark()
     runs = [_timed(resources, seed, say) for seed in range(1, RUNS + 1)]
@@ -79,7 +78,7 @@ def _timed(resources: RunResources, seed: int, say: Callable[[str], None]) -> Ti
 
 
 def conducted(scenario_run: ScenarioRun, resources: RunResources) -> RunDirectory:
-    """Conduct a trial while the console shows how it stands. Raises what a run raises."""
+    """Run a scenario while the console shows its status. Raises the errors of a run."""
     resources.console.follow(scenario_run.status)
     try:
         return run_scenario(scenario_run)
@@ -88,7 +87,7 @@ def conducted(scenario_run: ScenarioRun, resources: RunResources) -> RunDirector
 
 
 def judged(resources: RunResources, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
-    """Judge evidence that must be acquitted; the verdict and the seconds. Raises WorthlessJudgementError."""
+    """Judge evidence that must pass; the verdict and the seconds. Raises WorthlessJudgementError."""
     from verification.judge.judge import judge
 
     began = time.monotonic()
@@ -100,7 +99,7 @@ def judged(resources: RunResources, directory: RunDirectory) -> tuple[ScenarioVe
 
 
 def leader_crash(seed: int) -> Scenario:
-    """The scenario that is timed: `suites/atomicity/test_leader_crash.py`, without pytest around it."""
+    """The timed scenario: `suites/atomicity/test_leader_crash.py`, without pytest."""
     return Scenario(
         name="atomicity/leader-crash-while-committing",
         test_name="test_leader_crash_while_committing",

@@ -1,9 +1,9 @@
-"""How long a report takes, and how large its page is.
+"""Measures how long a report takes, and how large its page is.
 
-The evidence is one of the suite's own scenarios, conducted and judged once and laid out two hundred times, as a night of
-that many scenarios would. Time from the evidence to every face is set against parsing the histories as JSON and nothing
-else, which nothing that reads them can undercut; the size of the page against the two megabytes that a page of 200
-scenarios may have.
+The evidence is one of the suite's own scenarios, run and judged once, and copied two hundred times, as a night of that
+many scenarios would leave it. The time from the evidence to every format is compared with parsing the histories as
+JSON, the least that any reader must do. The size of the page is compared with two megabytes, the limit for 200
+scenarios.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from verification.evidence.run_directory import RunDirectory
 
 COPIES = 200
 PAGE_MAX_BYTES = 2_000_000
-#: What the report reads of a scenario that passed; records and broker logs stay where they are.
+#: The files that the report reads of a scenario that passed; records and broker logs are not copied.
 READ = ("scenario.json", "history.jsonl", "verdicts.json")
 
 
 def measure(resources: RunResources, place: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
-    """Conduct, judge and report; raises what a run raises, WorthlessJudgementError and WorthlessReportError."""
+    """Run, judge and report. Raises the errors of a run, WorthlessJudgementError and WorthlessReportError."""
     scenario_run = ScenarioRun(leader_crash(3), resources)
     evidence = conducted(scenario_run, resources)
     judged(resources, evidence)
@@ -46,7 +46,7 @@ def ratios(
     made: list[tuple[ReportCost, float]] = []
     for _ in range(pairs):
         parsed_s = _parsed(histories)
-        made.append((measure_report(lambda: load_run(run), place / "faces"), parsed_s))
+        made.append((measure_report(lambda: load_run(run), place / "formats"), parsed_s))
     last = made[-1][0]
     if last.tried != copies:
         raise WorthlessReportError(f"The report has {last.tried} of {copies} scenarios.")
@@ -54,14 +54,14 @@ def ratios(
         say(line)
     return (
         Ratio(
-            subject=f"report of {copies} scenarios, from evidence to every face",
+            subject=f"report of {copies} scenarios, from evidence to every format",
             against="parsing their histories as JSON",
             unit=Unit.SECONDS,
             pairs=tuple((each.seconds, parsed_s) for each, parsed_s in made),
         ),
         Ratio(
             subject=f"page of {copies} scenarios",
-            against="what it may have",
+            against="its limit",
             unit=Unit.KILOBYTES,
             pairs=((last.page_bytes / 1000, PAGE_MAX_BYTES / 1000),),
         ),
@@ -69,7 +69,7 @@ def ratios(
 
 
 def lay_out(evidence: RunDirectory, run: Path, copies: int) -> Path:
-    """A whole run's directory with so many copies of the files that a report reads."""
+    """A run directory with so many copies of the files that a report reads."""
     for number in range(copies):
         directory = run / "runs" / f"{evidence.root.name}-{number}"
         directory.mkdir(parents=True)

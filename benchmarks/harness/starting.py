@@ -1,8 +1,8 @@
-"""How much longer a three-broker cluster with all its links takes to start than one bare broker.
+"""Measures how much longer a three-broker cluster with all its links takes to start than one bare broker.
 
 Both are measured from nothing to usable: ports, configuration, formatting, processes, readiness. They take turns, so
-that a slow minute of the machine falls on all of them. A bare broker is started in two ways: plainly, and with the class
-archive that our clusters start with, so that what the archive saves is not taken for what links and brokers cost.
+that a slow minute of the machine affects both. A bare broker is started in two ways: plainly, and with the class
+archive that our clusters start with. So the gain of the archive is not confused with the cost of links and brokers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fixtures.clusters.spec import ClusterSpec
 
 
 def measure(runtime: LocalRuntime, directory: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
-    """Start each of the three `pairs` times by turns; raises what their starts raise."""
+    """Start each of the three `pairs` times by turns. Raises the errors of their starts."""
     plain = BareBroker(files=runtime.files, java=runtime.java, options=NO_OPTIONS)
     sharing = BareBroker(files=runtime.files, java=runtime.java, options=runtime.sharing)
     against_plain, against_sharing = [], []
@@ -46,7 +46,7 @@ def measure(runtime: LocalRuntime, directory: Path, *, pairs: int, say: Callable
 
 
 def _cluster_s(runtime: LocalRuntime, directory: Path) -> float:
-    """Seconds until a cluster is one that scenarios are given; it is gone afterwards."""
+    """Seconds until a cluster is ready for scenarios; it is closed afterwards."""
     began = time.monotonic()
     cluster = runtime.launch(ClusterSpec(release=str(runtime.files.release)), directory, keep_data=False)
     try:

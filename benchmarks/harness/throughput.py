@@ -1,12 +1,12 @@
-"""How fast records are captured and judged, against a plain consumer that merely reads them.
+"""Measures how fast records are captured and judged, compared with a plain consumer that only reads them.
 
-The records are written by the ordinary workload through the ordinary drivers, so the evidence is what a run leaves:
-operations, acknowledgements and what two live observers were given, beside the log itself. Only the pace differs:
-transactions are large and nothing goes wrong on purpose, because a million records shall not take half an hour.
+The ordinary workload writes the records through the ordinary drivers, so the evidence is that of a run: operations,
+acknowledgements, and the records of two live observers, in addition to the log. Only the pace differs: transactions are
+large and no fault is injected, so that a million records do not take half an hour.
 
-Then, some times by turns: one process reads every record with a plain consumer; Spark captures the log, what
-read_uncommitted delivers and what read_committed delivers; the judge judges. A record is counted once for all of that,
-although capture and judge see it up to five times: in three captures and in two observers' evidence.
+Then three things take turns, several times: one process reads every record with a plain consumer; Spark captures the
+log, the read_uncommitted delivery and the read_committed delivery; the judge judges. Each record counts once, although
+capture and judge see it up to five times: in three captures and in the evidence of two observers.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from verification.spark.capture import capture
 from verification.vocabulary.experiment import Floor
 from verification.vocabulary.verdict import ScenarioVerdict
 
-#: The first round warms Spark up, the second is what a further scenario of a run would see; both are in the spread.
+#: The first round warms Spark up, the second is like a further scenario of a run. Both are in the spread.
 ROUNDS = 3
-#: Aimed at: the records are written in this time, if the machine can.
+#: The aim: the records are written in this time, if the machine can do it.
 FILL_S = 40.0
-#: What clients of an ordinary scenario reach on two busy cores; writing may be that slow, not slower.
+#: The rate of clients of an ordinary scenario on two busy cores. Writing may be that slow, not slower.
 SLOWEST_PER_S = 2_000
 #: Connecting and initialising, on top of the time for writing.
 FILL_SLACK_S = 60.0
-#: Large transactions, because commits and requests cost what they cost whatever they carry.
+#: Large transactions, because commits and requests cost the same for any number of records.
 RECORDS_PER_TRANSACTION = 2_000
-#: More than asked for, because records of operations that failed do not count.
+#: A margin, because records of failed operations do not count.
 MARGIN = 1.02
 
 
@@ -53,7 +53,7 @@ class ThroughputRound:
 
 
 def measure(resources: RunResources, say: Callable[[str], None], *, records: int) -> tuple[Ratio, ...]:
-    """Write, then read, capture and judge by turns; raises WorthlessJudgementError, and what a run raises."""
+    """Write, then read, capture and judge by turns. Raises WorthlessJudgementError, and the errors of a run."""
     resources.spark()
     scenario_run = ScenarioRun(_scenario(records), resources)
     resources.console.follow(scenario_run.status)
@@ -61,7 +61,7 @@ def measure(resources: RunResources, say: Callable[[str], None], *, records: int
         began = time.monotonic()
         _fill(scenario_run, records)
         written = sum(end.high_watermark - end.start for end in scenario_run.captures.ends)
-        say(f"{records} records wanted: {written} offsets written and at rest in {time.monotonic() - began:.0f} s")
+        say(f"{records} records wanted: {written} offsets written and quiescent in {time.monotonic() - began:.0f} s")
         rounds, count = [], 0
         for number in range(1, ROUNDS + 1):
             each, count = _round(scenario_run)
@@ -105,13 +105,13 @@ def _scenario(records: int) -> Scenario:
             plain_ratio=0.02,
             rate=max(SLOWEST_PER_S, round(records / FILL_S)),
         ),
-        # With these floors PASS says that every record was acknowledged and that some transactions were aborted.
+        # With these floors, PASS means that every record was acknowledged and that some transactions were aborted.
         floors=(Floor(name="records", need=records), Floor(name="aborted", need=1)),
     )
 
 
 def _fill(scenario_run: ScenarioRun, records: int) -> None:
-    """The phases of a run without faults, until everything is written, at rest and pinned."""
+    """The phases of a run without faults, until everything is written, quiescent and pinned."""
     within_s = FILL_SLACK_S + records / SLOWEST_PER_S
     with scenario_run.phase("set up"):
         scenario_run.set_up()
@@ -125,12 +125,12 @@ def _fill(scenario_run: ScenarioRun, records: int) -> None:
         )
     quiesce(scenario_run, drain_within_s=within_s)
     scenario_run.pin()
-    # Evidence is complete; what follows is done to it again and again.
+    # The evidence is complete. Everything that follows is repeated on it.
     scenario_run.recorder.seal()
 
 
 def _round(scenario_run: ScenarioRun) -> tuple[ThroughputRound, int]:
-    """Read, capture and judge once; the times and the number of records that all of them saw."""
+    """Read, capture and judge once; the times, and the number of records that all of them saw."""
     began = time.monotonic()
     read = read_all(
         scenario_run.cluster.witness_bootstrap,
@@ -145,10 +145,10 @@ def _round(scenario_run: ScenarioRun) -> tuple[ThroughputRound, int]:
 
 
 def require_all(verdict: ScenarioVerdict, read: int) -> None:
-    """Raise WorthlessJudgementError unless the judge had every record that the plain consumer was given."""
+    """Raise WorthlessJudgementError unless the judge had every record that the plain consumer received."""
     counts = dict(verdict.counts)
     if counts["uncommitted"] != read or counts["log"] < read or not 0 < counts["committed"] < read:
         raise WorthlessJudgementError(
-            f"A plain consumer was given {read} records, but {counts['uncommitted']} were judged as delivered, "
-            f"{counts['committed']} of them committed, and {counts['log']} stand in the log."
+            f"A plain consumer received {read} records, but {counts['uncommitted']} were judged as delivered, "
+            f"{counts['committed']} of them committed, and {counts['log']} are in the log."
         )

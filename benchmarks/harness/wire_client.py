@@ -1,16 +1,16 @@
-"""How fast the wire client writes and reads, against the client libraries that people use.
+"""Measures how fast the wire client writes and reads, compared with the client libraries that people use.
 
 Writing: Produce requests of one batch of a hundred records each, acks=all, five in flight, to one partition of one
-broker. The libraries make their batches themselves, so they are told to make them that large and to wait for them.
-Records per second of the wall clock, because a client that keeps a broker busy is no slower for doing it with more
-threads. The wire client encodes each batch anew, as scripts do.
+broker. The libraries make their batches themselves, so they are configured to make them that large and to wait for
+them. The rate is in records per second of the wall clock, because a client that keeps a broker busy is no slower for
+doing it with more threads. The wire client encodes each batch anew, as scripts do.
 
-Reading: the log that was written last, from its start to its end. The wire client fetches, checks checksums and takes
-every record's offset, time, key and value apart (`wire.columns`, which Spark's source reads through); the consumer
-makes a message object of each record, checksums checked too. Records per second of processor time, because readers
-run one to a core.
+Reading: the log that was written last, from its start to its end. The wire client fetches, checks checksums and decodes
+every record's offset, time, key and value (`wire.columns`, which Spark's source uses). The consumer makes a message
+object of each record and checks checksums too. The rate is in records per second of processor time, because readers run
+one to a core.
 
-Every party must have written, or been given, exactly as many records as it was asked for.
+Every client must have written, or received, exactly the expected number of records.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from wire.values import TopicPartition
 RECORDS_PER_BATCH = 100
 REQUESTS = 2_000
 RECORDS = RECORDS_PER_BATCH * REQUESTS
-#: As many as the libraries keep in flight by default where order is kept.
+#: The default of the libraries where order is kept.
 IN_FLIGHT = 5
-#: A record of an ordinary topic: some identity and a small body.
+#: A record of an ordinary topic: a short key and a small body.
 KEY, VALUE = b"order-0000", b"v" * 100
 #: A batch of so many records with their overhead (12 bytes each, 61 in all); both libraries close it when it is full.
 BATCH_BYTES = 61 + RECORDS_PER_BATCH * (len(KEY) + len(VALUE) + 12)
-#: The libraries wait this long for a batch to become full; filling one takes them below a millisecond.
+#: The libraries wait this long for a batch to become full; filling one takes them less than a millisecond.
 LINGER_MS = 50
 #: Produce versions up to this one name the topic.
 NAMED_MAX = 12
 DELIVERED_WITHIN_S = 120.0
-#: Batches whose records are taken apart together; an answer to Fetch holds about as many.
+#: Batches whose records are decoded together; a response to Fetch holds about as many.
 BATCHES_AT_ONCE = 500
 
 
 def measure(runtime: LocalRuntime, directory: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
-    """Write and read `pairs` times by turns on one broker; raises WorthlessRateError, and what a cluster raises."""
+    """Write and read `pairs` times by turns on one broker. Raises WorthlessRateError, and the errors of a cluster."""
     spec = ClusterSpec(
         release=str(runtime.files.release), brokers=1, replicas=1, min_in_sync=1, partitions=1, sites=(Site("app"),)
     )
@@ -82,7 +82,7 @@ class ClientRound:
 
 
 def ratios(rounds: list[ClientRound]) -> tuple[Ratio, ...]:
-    """The wire client against each library."""
+    """The wire client compared with each library."""
 
     def ratio(subject: str, against: str, pair: Callable[[ClientRound], tuple[float, float]]) -> Ratio:
         return Ratio(subject=subject, against=against, unit=Unit.RECORDS_PER_S, pairs=tuple(map(pair, rounds)))
@@ -110,13 +110,13 @@ def _round(client: Client, bootstrap: str, number: int, say: Callable[[str], Non
         write(client, bootstrap, at)
         rates[name] = RECORDS / (time.monotonic() - began)
         if (end := client.list_offsets([at])[at]) != RECORDS:
-            raise WorthlessRateError(f"{name} was to write {RECORDS} records, and {end} offsets are in the log.")
+            raise WorthlessRateError(f"{name} should have written {RECORDS} records, but the log has {end} offsets.")
     for name, read in {"decoding": _decode, "consuming": _consume}.items():
         began = time.process_time()
         count = read(client, bootstrap, at)
         rates[name] = RECORDS / (time.process_time() - began)
         if count != RECORDS:
-            raise WorthlessRateError(f"{RECORDS} records are in the log, and {name} gave {count}.")
+            raise WorthlessRateError(f"{RECORDS} records are in the log, but {name} returned {count}.")
     say(f"round {number}, records/s: " + ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items()))
     return ClientRound(**rates)
 

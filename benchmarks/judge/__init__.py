@@ -1,25 +1,25 @@
-"""`tox -e bench-verify`: how fast the judge is, beside what anybody would compare it with.
+"""`tox -e bench-verify`: how fast the judge is, compared with two other formulations of the same anomalies.
 
-The question is whether verification is worth skipping, and whether it grows with the evidence and not faster. So one
-run makes evidence of several sizes, with anomalies planted in it, and gives the same directory to three parties, each in
-a process of its own with the same number of threads, by turns:
+The questions are whether verification takes too long to run always, and whether its time grows no faster than the
+evidence. So one run makes evidence of several sizes with planted anomalies. It gives the same directory to three
+contenders by turns, each in a process of its own with the same number of threads:
 
 * **onceproof**: `python -m verification DIRECTORY`, all of it, from the start of the process to its verdict;
-* **DuckDB** (`verify.sql`): the same anomalies, found in the way that suits it best, as the yardstick. Fingerprints
-first: records are folded to one row per transaction and partition, and only what does not
-  agree is looked at record by record. DuckDB also says which findings are consequences of others, and shows what stands
-  around the examples of all others (`surroundings.sql`), as the product does;
-* **textbook**: one query per anomaly with the joins that come to mind first, on Spark, as the floor.
+* **DuckDB** (`verify.sql`), the yardstick: the same anomalies, in the way that suits DuckDB best. It uses fingerprints
+  first: it aggregates records to one row per transaction and partition, and checks record by record only where these
+  disagree. It also attributes consequences to findings, and shows the records around the examples of all findings
+  (`surroundings.sql`), as the product does;
+* **textbook**, the floor: one query per anomaly, with the obvious joins, on Spark.
 
-Every party must find exactly what was planted, place by place, and DuckDB must show the same records around it as the
-product, value by value (`log_context`). One that does not is an error and no figure. The textbook shows nothing, which
-flatters it.
+Every contender must find exactly the planted violations, place by place. DuckDB must show the same records around them
+as the product, value by value (`log_context`). A contender that does not is an error and no figure. The textbook shows
+no records, which flatters it.
 
-What is compared is one machine against itself. DuckDB needs neither a JVM nor a plan for several machines,
-writes neither witnesses nor sentences, and reads neither the history for its fitness nor who was given what by live
-observers; Spark reads evidence that no single machine holds. The bounds are therefore judged from 10^7 records on; below
-that, what a process costs before it has read anything is most of what is seen.
+The comparison is for one machine. DuckDB needs neither a JVM nor a plan for several machines. It writes neither
+witnesses nor sentences, does not check the assumptions of the history, and does not read the records of live observers.
+Spark reads evidence that no single machine holds. So the bounds are judged from 10^7 records on. With fewer records,
+most of the time is the start of the process.
 
-Doubtful: evidence is written by one process at full speed and read from the page cache; and its transactions are all of
-one size, which real ones are not.
+Limit: one process writes the evidence at full speed, and it is read from the page cache. All its transactions have one
+size, which real ones do not.
 """

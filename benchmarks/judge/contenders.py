@@ -1,4 +1,4 @@
-"""The three parties: how each is started on a scenario's directory, and where it leaves what it found."""
+"""The three contenders: how each is started on a scenario's directory, and where it leaves its findings."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from verification.spark import class_archive
 from verification.vocabulary.experiment import read as read_experiment
 from verification.vocabulary.verdict import ExitCode
 
-#: So few records are those of one scenario of a night. Nothing is planted in them, as nothing is wrong in nearly all runs.
+#: The records of one scenario of a night. Nothing is planted in them, because nearly all runs are in order.
 SMALL = 100_000
-#: From so many records on, what a process costs before it has read anything no longer decides.
+#: From so many records on, the start of a process no longer decides.
 LARGE = 10_000_000
-#: Heaps of Spark's driver, which is all there is of a local Spark. Of 4 GiB the product's workers have some, and all else
-#: is for Python and the JVM itself.
+#: Heaps of Spark's driver, which is the whole of a local Spark. Of 4 GiB, the product's workers need a part, and the
+#: rest is for Python and the JVM itself.
 PRODUCT_HEAP, TEXTBOOK_HEAP = "2g", "3g"
 _JVM = "spark.driver.extraJavaOptions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What all parties are given alike."""
+    """The same input for all contenders."""
 
     directory: RunDirectory
     records: int
     threads: int
 
     def spark(self) -> dict[str, str]:
-        """The product's settings of Spark; those of `verification.spark.session` else."""
+        """The product's settings of Spark; all others are those of `verification.spark.session`."""
         return {"spark.master": f"local[{self.threads}]", "spark.driver.memory": PRODUCT_HEAP}
 
     def textbook_spark(self) -> dict[str, str]:
-        """The textbook's settings of Spark: what does it good where its own way needs another than the product's."""
+        """The textbook's settings of Spark: different from the product's where that makes the textbook faster."""
         chosen = {"spark.master": f"local[{self.threads}]", "spark.driver.memory": TEXTBOOK_HEAP}
         if self.records >= LARGE:
-            # All records go through code of the JVM: both compilers, partitions that fit.
+            # All records go through the JVM: both compilers, and partitions that fit.
             chosen |= {
                 _JVM: "-XX:+UseParallelGC -Xss4m -XX:ReservedCodeCacheSize=256m",
                 "spark.sql.adaptive.enabled": "true",
@@ -69,7 +69,7 @@ def _product(setting: Setting, _: Path) -> list[str]:
 def _textbook(setting: Setting, found: Path) -> list[str]:
     settings = setting.textbook_spark()
     if _JVM in settings:
-        # The class archive comes with the session's own options otherwise.
+        # The class archive is an option of the session unless these settings replace its options.
         settings[_JVM] = " ".join([settings[_JVM], *class_archive.sharing_options()])
     options = [f"{key}={value}" for key, value in settings.items()]
     return _module("benchmarks.judge.textbook", str(setting.directory.root), str(found), *options)
@@ -81,7 +81,7 @@ def _duckdb(setting: Setting, found: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """One formulation. `needs` is a library that it alone needs; `codes` are the exit codes of coming to an end."""
+    """One formulation. `needs` is the library that it needs; `codes` are its exit codes when it finishes."""
 
     name: str
     command: Command
@@ -91,13 +91,13 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """How one party fared; `judged_s` is the product's own count of its seconds without its start."""
+    """One turn of a contender; `judged_s` is the product's own measurement, without the start of the process."""
 
     footprint: Footprint
     judged_s: float | None = field(default=None)
 
 
-# What it found is held against what was planted, which may be nothing.
+# Its findings are compared with the planted violations, of which there may be none.
 PRODUCT = Contender(name="onceproof", command=_product, codes=(ExitCode.VIOLATION, ExitCode.CONFORMANT))
 DUCKDB = Contender(name="DuckDB", command=_duckdb, needs="duckdb")
 TEXTBOOK = Contender(name="textbook Spark", command=_textbook)
@@ -105,7 +105,7 @@ CONTENDERS = (PRODUCT, DUCKDB, TEXTBOOK)
 
 
 def require(contenders: tuple[Contender, ...]) -> None:
-    """Raise ContenderError when a library is not installed; nobody is left out in silence."""
+    """Raise ContenderError when a library is not installed: no contender is left out silently."""
     absent = sorted({each.needs for each in contenders if importlib.util.find_spec(each.needs) is None})
     if absent:
         raise ContenderError(
@@ -114,12 +114,12 @@ def require(contenders: tuple[Contender, ...]) -> None:
 
 
 def compare(setting: Setting, place: Path) -> int:
-    """Hold what DuckDB showed around its examples in its last turn against what the product showed in its own.
+    """The number of rows around examples that DuckDB and the product both showed in their last turns.
 
-    How many rows agree; raises DisagreementError. Neither the product's findings nor DuckDB's are touched by others' turns.
+    Raises DisagreementError if they differ. Turns of other contenders do not change the files of either.
     """
     ours = log_context.of_judgement(setting.directory)
-    log_context.agree(DUCKDB.name, log_context.of_party(log_context.beside(_found(place))), ours)
+    log_context.agree(DUCKDB.name, log_context.of_contender(log_context.context_file(_found(place))), ours)
     return len(ours)
 
 
@@ -128,11 +128,11 @@ def _found(place: Path) -> Path:
 
 
 def perform(contender: Contender, setting: Setting, planted: tuple[FoundViolation, ...], place: Path) -> Turn:
-    """Let a party judge, in a process of its own; raises ContenderError, and DisagreementError when it is wrong."""
+    """Let a contender judge, in a process of its own. Raises ContenderError, and DisagreementError when it is wrong."""
     found = _found(place)
     found.unlink(missing_ok=True)
     if contender is DUCKDB:
-        log_context.beside(found).unlink(missing_ok=True)
+        log_context.context_file(found).unlink(missing_ok=True)
     footprint = measured(
         contender.command(setting, found),
         cwd=ROOT,

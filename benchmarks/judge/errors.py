@@ -1,8 +1,8 @@
-"""What goes wrong with the comparison of judges; part of the tree in `benchmarks/measuring/errors.py`.
+"""The errors of the comparison of judges; part of the tree in `benchmarks/measuring/errors.py`.
 
 BenchError
-├── DisagreementError   a party did not find exactly what was planted, or shows else around it: its time means nothing
-└── EvidenceSizeError   evidence of this size has no room for what is to be planted in it
+├── DisagreementError   a contender found other violations than the planted ones, or shows other records around them
+└── EvidenceSizeError   evidence of this size has no room for its plants
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from benchmarks.measuring.errors import BenchError
 
 
 class DisagreementError(BenchError):
-    """A party did not find exactly what was planted, or shows else around it: its time means nothing."""
+    """A contender did not find exactly the planted violations, or shows other records around them.
 
-    default_hint = "One of the formulations is wrong, or the generator is; `tests/benchmarks/test_judge.py` is smaller."
+    Its time means nothing then.
+    """
+
+    default_hint = "A formulation or the generator is wrong. `tests/benchmarks/test_judge.py` uses fewer records."
 
 
 class EvidenceSizeError(BenchError):
-    """Evidence of this size has no room for what is to be planted in it."""
+    """Evidence of this size has no room for its plants."""
 
     default_hint = "Ask for more records or for fewer plants."

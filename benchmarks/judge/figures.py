@@ -1,4 +1,4 @@
-"""The measured ratios, the bounds that they must meet, and `docs/generated/performance.md`. Pure."""
+"""The measured ratios, their bounds, and `docs/generated/performance.md`. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ _GIB = 1 << 30
 #: The product is at least this much faster than the textbook, and at most this much slower than DuckDB.
 FLOOR_LEAST = 4.0
 YARDSTICK_MOST = 3.0
-#: Ten times the records take at most this much more per record. Sorting takes a sixth more (log 10^7 / log 10^6 = 7 / 6),
-#: and about as much again is for a machine that is not alone.
+#: The most that ten times the records may take per record. Sorting takes a sixth more (log 10^7 / log 10^6 = 7 / 6),
+#: and about as much again is for a busy machine.
 GROWTH_MOST = 1.3
-#: Of the driver, whatever the size: it is one process of one machine, where workers are as many as there are cores.
+#: Of the driver, for any size: there is one driver, but as many workers as cores.
 MEMORY_MOST_GIB = 4.0
-#: Seconds from the start of the process to the verdict on `SMALL` records in which everything is in order.
+#: Seconds from the start of the process to the verdict on `SMALL` records, all in order.
 SMALL_MOST_S = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """All that was measured on the evidence of one size: by party, one entry per turn; `made` is the exact number."""
+    """All measurements on the evidence of one size: by contender, one entry per turn.
+
+    `made` is the exact number of records.
+    """
 
     setting: Setting
     made: int
@@ -44,11 +47,11 @@ class Size:
         return max(each.footprint.peak_bytes for each in self.judged[contender]) / _GIB
 
     def driver_gib(self, contender: Contender) -> float:
-        """The most over the turns, without what the driver's own children started."""
+        """The most over the turns, without the processes that the driver's own children started."""
         return max(each.footprint.driver_bytes for each in self.judged[contender]) / _GIB
 
     def ratio(self, subject: Contender, against: Contender) -> Ratio:
-        """Seconds against seconds, turn by turn."""
+        """Seconds divided by seconds, turn by turn."""
         pairs = zip(self.judged[subject], self.judged[against], strict=True)
         return Ratio(
             subject=f"{subject.name}, " + f"{self.setting.records:,} records".replace(",", " "),
@@ -59,7 +62,7 @@ class Size:
 
 
 def ratios(sizes: Sequence[Size]) -> list[Ratio]:
-    """The product against the others, by size."""
+    """The product compared with the others, by size."""
     return [
         size.ratio(PRODUCT, other)
         for size in sizes
@@ -69,7 +72,7 @@ def ratios(sizes: Sequence[Size]) -> list[Ratio]:
 
 
 def bounds(sizes: Sequence[Size]) -> list[Bound]:
-    """Every bound that the sizes allow to speak of: seconds of `SMALL` records, and ratios from `LARGE` records on."""
+    """Every bound that the sizes allow: seconds of `SMALL` records, and ratios from `LARGE` records on."""
     found = []
     for size in (size for size in sizes if size.setting.records == SMALL and PRODUCT in size.judged):
         took = size.seconds(PRODUCT)
@@ -94,7 +97,7 @@ def bounds(sizes: Sequence[Size]) -> list[Bound]:
 
 
 def growth(sizes: Sequence[Size]) -> list[Bound]:
-    """Seconds per record of each size from `LARGE` on against those of the size before it."""
+    """Seconds per record of each size from `LARGE` on, compared with the size before it."""
     found = []
     for smaller, larger in pairwise(sizes):
         if larger.setting.records < LARGE or PRODUCT not in smaller.judged or PRODUCT not in larger.judged:
@@ -107,9 +110,18 @@ def growth(sizes: Sequence[Size]) -> list[Bound]:
 
 
 def seen(sizes: Sequence[Size]) -> str:
-    """What each party took, as a table."""
+    """The measurements of each contender, as a table."""
     rows = [
-        ("records", "party", "seconds", "records/s", "of it judging", "processor seconds", "peak memory", "driver's")
+        (
+            "records",
+            "contender",
+            "seconds",
+            "records/s",
+            "of it judging",
+            "processor seconds",
+            "peak memory",
+            "driver's",
+        )
     ]
     for size in sizes:
         for contender in CONTENDERS:
@@ -140,27 +152,29 @@ PACKAGES = {"pyspark": "Spark", "duckdb": "DuckDB"}
 _HEAD = """\
 # Performance of the judge
 
-Written by `tox -e bench-verify`. Evidence of several sizes is made with anomalies planted in it, and three parties judge
-the same directory by turns, each in a process of its own with the same number of threads: the product
-(`python -m verification`, from the start of the process to its verdict, witnesses and files included), the same
-anomalies in DuckDB (`benchmarks/judge/verify.sql`) as the yardstick, and one Spark query per anomaly
-(`benchmarks/judge/textbook.sql`) as the floor. More than 10 000 000 records are judged by the product and DuckDB
-alone: the textbook takes an hour. In 100 000 records nothing is planted, and the
-product alone judges them: what is asked there is what a session costs. Each found exactly what was planted, place by
-place; a party that does not is an error and no figure. DuckDB does the rest of the product's work as well: it tells
-consequences from findings, and writes what the log and the readers hold around the examples of each finding
-(`benchmarks/judge/surroundings.sql`); its rows were held against the product's, value by value. The textbook
-writes no surroundings, which flatters it. Seconds are whole processes;
-peak memory is the resident pages of all processes of a party together, and the driver's that of the process that was
-started and its JVM, without workers."""
+Written by `tox -e bench-verify`. It makes evidence of several sizes with planted anomalies. Three contenders judge the same
+directory by turns, each in a process of its own with the same number of threads:
+
+* the product, `python -m verification`, from the start of the process to its verdict, witnesses and files included;
+* the yardstick: the same anomalies in DuckDB (`benchmarks/judge/verify.sql`);
+* the floor: one Spark query per anomaly (`benchmarks/judge/textbook.sql`).
+
+Only the product and DuckDB judge more than 10 000 000 records, because the textbook takes an hour. In 100 000 records
+nothing is planted, and only the product judges them, to measure the cost of a Spark session. Each contender found exactly
+the planted violations, place by place; a contender that does not is an error and no figure. DuckDB also does the rest of
+the product's work. It attributes consequences to findings, and writes the records of the log and of the readers around the
+examples of each finding (`benchmarks/judge/surroundings.sql`). Its rows were compared with the product's, value by value.
+The textbook writes no such records, which flatters it. Seconds are whole processes. Peak memory is the resident pages of
+all processes of a contender together. The driver's memory is that of the process that was started and of its JVM, without
+workers."""
 
 
-def _told(settings: Mapping[str, str]) -> str:
+def _settings_text(settings: Mapping[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
-    """`docs/generated/performance.md`."""
+    """The text of `docs/generated/performance.md`."""
     planted = "; ".join(
         f"{size.planted} violations of {size.kinds} kinds in {size.setting.records:,} records".replace(",", " ")
         for size in sizes
@@ -170,9 +184,9 @@ def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
     most = f"{last.records:,} records".replace(",", " ")
     facts = [
         *lines,
-        f"planted and found by all: {planted}",
-        f"Spark's settings of the product: `{_told(last.spark())}`, and its class archive, as after any run",
-        f"Spark's settings of the textbook at {most}: `{_told(last.textbook_spark())}`, and the same archive",
+        f"planted, and found by all: {planted}",
+        f"Spark's settings of the product: `{_settings_text(last.spark())}`, and its class archive, as after any run",
+        f"Spark's settings of the textbook at {most}: `{_settings_text(last.textbook_spark())}`, and the same archive",
     ]
     text = [
         _HEAD,

@@ -1,7 +1,7 @@
-"""What a party found: the columns in which all formulations must agree, and how they are told apart.
+"""The findings of a contender, in the columns in which all formulations must agree.
 
-A violation is named by its anomaly and by the record, place and observer that a check names (`verification.checks`);
-the sentence about it is the product's alone.
+A violation is identified by its anomaly and by the record, place and observer that a check names
+(`verification.checks`). Only the product writes a sentence about it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMED = 5
 
 
 class FoundViolation(NamedTuple):
-    """One violation; what it is not about is None. `record` is the index of a record in its operation."""
+    """One violation; columns that do not apply are None. `record` is the index of a record in its operation."""
 
     anomaly: str
     process: int | None = None
@@ -36,7 +36,7 @@ class FoundViolation(NamedTuple):
 
 
 def of_violations(violations: Iterable[RawViolation]) -> list[FoundViolation]:
-    """The same, of violations as a judge has them in memory."""
+    """The violations that a judge has in memory, in these columns."""
     return [
         FoundViolation(
             str(each.anomaly),
@@ -53,7 +53,7 @@ def of_violations(violations: Iterable[RawViolation]) -> list[FoundViolation]:
 
 
 def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[FoundViolation]:
-    """Everything that `python -m verification` left in `findings/`, consequences included."""
+    """All violations that `python -m verification` wrote to `findings/`, consequences included."""
     indexes = {topic.name: index for index, topic in enumerate(experiment.topics)}
     found = []
     for path in sorted(directory.findings.glob("*/violations.jsonl")):
@@ -66,7 +66,7 @@ def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[FoundV
 
 
 def write(path: Path, found: Iterable[FoundViolation]) -> None:
-    """Write as CSV with a header; what is None stays empty."""
+    """Write as CSV with a header; None is empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(FoundViolation._fields)
@@ -74,7 +74,7 @@ def write(path: Path, found: Iterable[FoundViolation]) -> None:
 
 
 def read(path: Path) -> list[FoundViolation]:
-    """Read what `write` wrote, or a database with the same columns; raises what opening raises."""
+    """Read the CSV that `write`, or a database with the same columns, wrote. Raises OSError."""
     found = []
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -92,7 +92,7 @@ def _shown(found: Iterable[FoundViolation]) -> str:
 
 
 def agree(contender: str, found: Iterable[FoundViolation], planted: Iterable[FoundViolation]) -> None:
-    """Raise DisagreementError unless a party found each planted violation, once, and nothing else."""
+    """Raise DisagreementError unless a contender found each planted violation once, and nothing else."""
     theirs, ours = list(found), set(planted)
     missed, invented = ours - set(theirs), set(theirs) - ours
     if missed:
@@ -100,12 +100,12 @@ def agree(contender: str, found: Iterable[FoundViolation], planted: Iterable[Fou
             f"{contender} missed {len(missed)} of {len(ours)} planted violations: {_shown(missed)}."
         )
     if invented:
-        raise DisagreementError(f"{contender} found {len(invented)} that nobody planted: {_shown(invented)}.")
+        raise DisagreementError(f"{contender} found {len(invented)} that were not planted: {_shown(invented)}.")
     if len(theirs) != len(ours):
         raise DisagreementError(f"{contender} found {len(theirs) - len(ours)} of the planted violations twice.")
 
 
 def kinds(found: Iterable[FoundViolation]) -> tuple[Anomaly, ...]:
-    """The anomalies among them, the most severe first."""
+    """Their anomalies, the most severe first."""
     there = {each.anomaly for each in found}
     return tuple(each for each in Anomaly if each in there)

@@ -1,6 +1,6 @@
-"""The surroundings of findings: what the product wrote to `records.jsonl`, and what a yardstick made of the same evidence.
+"""The records around findings: the product's `records.jsonl`, compared row by row with those of the yardstick.
 
-They are held against each other row by row, because a yardstick that did less would be quicker for nothing.
+A yardstick that showed fewer records would be faster for the wrong reason.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from verification.evidence.run_directory import RunDirectory
 Row = tuple[tuple[str, Any], ...]
 
 
-def beside(found: Path) -> Path:
-    """Where a party writes surroundings, by where it writes what it found."""
+def context_file(found: Path) -> Path:
+    """The file for the records around findings, given the file of the findings."""
     return found.with_suffix(".around.parquet")
 
 
@@ -31,7 +31,7 @@ def _row(values: Mapping[str, Any]) -> Row:
 
 
 def of_judgement(directory: RunDirectory) -> list[Row]:
-    """What `python -m verification` left in `findings/`, with the anomaly of each row's finding."""
+    """The rows that `python -m verification` wrote to `findings/`, with the anomaly of each row's finding."""
     return [
         _row({"anomaly": path.parent.name, **json.loads(line)})
         for path in sorted(directory.findings.glob("*/records.jsonl"))
@@ -39,8 +39,8 @@ def of_judgement(directory: RunDirectory) -> list[Row]:
     ]
 
 
-def of_party(path: Path) -> list[Row]:
-    """What a party wrote, in the same columns; raises what reading raises."""
+def of_contender(path: Path) -> list[Row]:
+    """The rows that a contender wrote, in the same columns. Raises the errors of reading."""
     return [_row(row) for row in pq.read_table(path).to_pylist()]
 
 
@@ -50,7 +50,7 @@ def _shown(rows: Counter[Row]) -> str:
 
 
 def agree(contender: str, theirs: Iterable[Row], ours: Iterable[Row]) -> None:
-    """Raise DisagreementError unless a party shows around its examples exactly what the product shows around them."""
+    """Raise DisagreementError unless a contender shows exactly the product's rows around its examples."""
     shown, expected = Counter(theirs), Counter(ours)
     if missed := expected - shown:
         raise DisagreementError(

@@ -1,9 +1,9 @@
--- What stands around the examples of each finding, as `verification.judge.finding_files` chooses it. Reads the tables of
--- `verify.sql`; the result is the table `surroundings`, in the columns of `records.jsonl`.
+-- The records around the examples of each finding, as `verification.judge.finding_files` chooses them. Reads the tables
+-- of `verify.sql`; the result is the table `surroundings`, in the columns of `records.jsonl`.
 
--- Findings of their own ------------------------------------------------------------------------------------------------
+-- Primary findings ----------------------------------------------------------------------------------------------------
 
--- Where records are missing of what was lost or torn: places that were acknowledged, null where none was told.
+-- The places of missing records of lost writes and torn transactions: acknowledged places, null without one.
 CREATE TEMP TABLE missing AS
     SELECT process, operation, topic_index, partition, "offset"
     FROM records WHERE NOT visible AND told IN ('committed', 'unknown') AND seen > 0 AND seen < size;
@@ -18,7 +18,7 @@ CREATE TEMP TABLE missing_from AS
     ) ANTI JOIN phantoms USING (topic_index, partition, "offset")
     WHERE "offset" IS NOT NULL GROUP BY ALL;
 
--- Whose numbers are broken by what else is found, and where; null for anybody's, and for any partition.
+-- The processes whose numbers another finding breaks, and where; null for any process, and for any partition.
 CREATE TEMP TABLE renumbered AS
     SELECT NULL::INT AS process, topic_index, partition FROM found WHERE anomaly = 'zombie-write'
     UNION SELECT process, topic_index, partition FROM missing
@@ -26,8 +26,8 @@ CREATE TEMP TABLE renumbered AS
     UNION SELECT process, topic_index, partition FROM found WHERE process IS NOT NULL AND anomaly IN
         ('lost-write', 'inconsistent-offset', 'duplicate', 'reordered-write', 'hung-transaction');
 
--- The rules 2 to 7 of `verification.judge.primary_findings`. Of the first there is no case: nothing that is planted stands at or above a
--- last stable offset that stands still.
+-- The rules 2 to 7 of `verification.judge.primary_findings`. Rule 1 has no case: no plant is at or above a last stable
+-- offset that does not advance.
 CREATE TEMP TABLE consequences AS
     SELECT found.* FROM found SEMI JOIN phantoms USING (topic_index, partition, "offset")
     WHERE anomaly IN ('lost-write', 'inconsistent-offset')
@@ -62,9 +62,9 @@ CREATE TEMP TABLE examples AS
     QUALIFY row_number() OVER (PARTITION BY anomaly ORDER BY topic_index NULLS LAST, partition NULLS LAST,
         "offset" NULLS LAST, process NULLS LAST, operation NULLS LAST, record NULLS LAST, coalesce(observer, '')) <= 32;
 
--- Which places are shown ----------------------------------------------------------------------------------------------
+-- The places that are shown -------------------------------------------------------------------------------------------
 
--- Runs of offsets; with an operation only its own records there. `far` is what is left out first where there is too much.
+-- Runs of offsets; with an operation, only its own records there. Rows with the highest `far` are left out first.
 CREATE TEMP TABLE shown AS
 WITH own AS (
     SELECT DISTINCT anomaly, runs.topic_index, runs.partition, runs.producer_id, runs.process, runs.operation,
@@ -95,7 +95,7 @@ CREATE TEMP TABLE wanted AS
 
 CREATE TEMP TABLE sought AS SELECT DISTINCT topic_index, partition, "offset" FROM wanted;
 
--- What the evidence holds there ---------------------------------------------------------------------------------------
+-- The evidence there --------------------------------------------------------------------------------------------------
 
 -- Nearly all of it was read already.
 CREATE TEMP TABLE beyond AS
@@ -117,7 +117,7 @@ INSERT INTO committed_there BY NAME SELECT topic_index, partition, "offset"
 INSERT INTO uncommitted_there BY NAME SELECT topic_index, partition, "offset"
     FROM query(getvariable('uncommitted_beyond')) SEMI JOIN beyond USING (topic_index, partition, "offset");
 
--- Nobody is given here what the log does not hold, so that its rows are all that there are; nobody observed live.
+-- No reader receives a record here that the log lacks, so the log has all rows. There are no live observers.
 CREATE TEMP TABLE surroundings AS
 WITH held AS (
     SELECT topic_index, partition, "offset", control, producer_id, producer_epoch, transactional, process, operation,

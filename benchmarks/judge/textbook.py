@@ -22,13 +22,13 @@ _DEFINED = re.compile(r"CREATE OR REPLACE TEMP VIEW (\w+)")
 
 
 def statements() -> Iterator[str]:
-    """The statements of the file, one by one; none of them holds a semicolon within."""
+    """The statements of the file, one by one; no statement contains a semicolon."""
     text = "\n".join(line for line in QUERIES.read_text(encoding="utf-8").splitlines() if not line.startswith("--"))
     yield from (each.strip() for each in text.split(";") if each.strip())
 
 
 def find(spark: SparkSession, directory: RunDirectory) -> list[FoundViolation]:
-    """Everything that the queries find in a scenario's directory; one job each, nothing kept between them."""
+    """All violations that the queries find in a scenario's directory; one job each, with nothing kept between them."""
     frames = load(spark, [read_run(directory)])
     views = [field.name for field in fields(Dataframes)]
     for name in views:
@@ -46,7 +46,7 @@ def find(spark: SparkSession, directory: RunDirectory) -> list[FoundViolation]:
 
 
 def main(directory: Path, found: Path, *options: str) -> None:
-    """Start a session like the product's, find, and write what was found as CSV."""
+    """Start a session like the product's, run the queries, and write their violations as CSV."""
     from verification.spark.session import start
 
     spark = start(options=dict(option.split("=", 1) for option in options))

@@ -1,7 +1,7 @@
--- The floor: the definitions of `verification.vocabulary.anomalies` in Spark SQL as they come to mind, one query per anomaly, with
--- the joins that its sentence names. Every SELECT is a job of its own and begins at the files. The views `log`,
--- `uncommitted`, `committed`, `acks`, `operations`, `ends`, `group_offsets`, `open_producers` and `coordinator_states` are
--- the frames of `verification.sources.schema`. Each query returns the columns of `found.Found`.
+-- The floor: the definitions of `verification.vocabulary.anomalies` in plain Spark SQL, one query per anomaly, with the
+-- joins that its sentence names. Every SELECT is a job of its own and begins at the files. The views `log`,
+-- `uncommitted`, `committed`, `acks`, `operations`, `ends`, `group_offsets`, `open_producers` and `coordinator_states`
+-- are the dataframes of `verification.sources.schema`. Each query returns the columns of `findings.FoundViolation`.
 
 CREATE OR REPLACE TEMP VIEW owned AS
 SELECT o.process, o.operation, max_by(i.process, i.completed_ns) AS owner
@@ -34,7 +34,7 @@ WHERE producer_id NOT IN (
     SELECT producer_id FROM coordinator_states WHERE state IN ('Ongoing', 'PrepareCommit', 'PrepareAbort'))
 GROUP BY topic_index, partition, producer_id;
 
--- Each promised record against the log.
+-- Each promised record, compared with the log.
 WITH promised AS (
     SELECT process, operation, explode(sequence(0, records - 1)) AS index
     FROM operations WHERE told = 'committed' AND records > 0

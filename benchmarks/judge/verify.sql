@@ -1,20 +1,21 @@
--- The definitions of `verification.vocabulary.anomalies`, as DuckDB finds them fastest. Variables: `evidence` (the directory of one
--- scenario without live observers) and `run`. The result is the table `found`, in the columns of `found.Found`.
+-- The definitions of `verification.vocabulary.anomalies`, as DuckDB finds them fastest. Variables: `evidence` (the
+-- directory of one scenario without live observers) and `run`. The result is the table `found`, in the columns of
+-- `findings.FoundViolation`.
 --
--- Fingerprints first. Records of the log are folded to one row per partition and operation: how many, from where to
--- where, which epochs, and two sums of a hash over offset and content, one of them XOR. Outcomes, epochs and missing
--- control records are decided on those rows, which are a tenth of the records, and so is whether producers' own numbers
--- follow each other. They are held against the same fingerprints of what readers were given, and against what the clients
--- were told. Only operations that do not agree are looked at record by record. Two questions have no fingerprint: the
--- order within a partition takes a window over all records, and copies are held against their inputs by blocks of 256
--- offsets. What stands around the examples of what is found is asked in `surroundings.sql`, of tables that are made here.
+-- Fingerprints first. Records of the log are aggregated to one row per partition and operation: their number, the first
+-- and last offset, the epochs, and two sums of a hash over offset and content, one of them XOR. These rows are a tenth
+-- of the records. They decide outcomes, epochs and missing control records, and whether producers' own numbers follow
+-- each other. They are compared with the same fingerprints of deliveries, and with the answers to clients. Only
+-- operations that disagree are checked record by record. Two questions have no fingerprint: the order within a
+-- partition needs a window over all records, and copies are compared with their inputs by blocks of 256 offsets.
+-- `surroundings.sql` finds the records around the examples, from tables that are made here.
 --
--- A hash of several values is chained, because one that is merely combined lets a swap of two values cancel out.
+-- A hash of several values is chained, because in a hash that is merely combined, a swap of two values cancels out.
 
 CREATE TEMP MACRO content(place, whole, part) AS
     hash(xor(hash(place), xor(whole::UBIGINT << 32, part::UBIGINT)));
 
--- What is small: the history, and what the cluster said at the end ----------------------------------------------------
+-- Small evidence: the history, and the cluster's state at quiescence --------------------------------------------------
 
 CREATE TEMP TABLE topics AS
     SELECT unnest(range(len(topics)))::INT AS topic_index, unnest(topics).name AS topic, unnest(topics).role AS role
@@ -79,10 +80,10 @@ CREATE TEMP VIEW committed AS
     SELECT *, coalesce(valid AND identity_run = getvariable('run'), false) AS genuine
     FROM read_parquet(getvariable('evidence') || '/committed/*.parquet');
 
--- What is looked at again stands close together, where something went wrong. `reading` is the query for all rows of a
--- capture in some stretches (a table with topic_index, partition, lowest and highest), and for those between neighbours
--- among them: each file is asked for its own offsets, by constants, because then it and most of its row groups are known
--- not to hold them before they are read. A vector has 2048 rows.
+-- Rows that are read again are close together, where something is wrong. `reading` is the query for all rows of a
+-- capture in some stretches (a table with topic_index, partition, lowest and highest), and for those between
+-- neighbouring stretches. Each file is asked for its own offsets, by constants. Then DuckDB knows before it reads them
+-- that the file, or most of its row groups, cannot hold them. A vector has 2048 rows.
 CREATE TEMP MACRO footers_of(named) AS TABLE
     SELECT named AS capture, file_name, min(stats_min_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_min,
         max(stats_max_value::BIGINT) FILTER (path_in_schema = 'topic_index') AS topic_max,
@@ -134,7 +135,7 @@ CREATE TEMP TABLE markers AS
         CASE WHEN control IN ('commit', 'abort') THEN control END AS decision
     FROM log WHERE control IS NOT NULL;
 
--- Runs and control records of a producer in a partition, in turn: who decides, who comes next, what stood before.
+-- Runs and control records of a producer in a partition, in order: the decision, the next one, and the one before.
 CREATE TEMP TABLE steps AS
 WITH every AS (
     SELECT topic_index, partition, producer_id, process, operation, transactional, first, last, epoch_min, epoch_max,
@@ -157,7 +158,7 @@ WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY first
     earlier AS (PARTITION BY topic_index, partition, producer_id ORDER BY first
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING);
 
--- Where runs overlap or epochs go back, the fold says too little: there every record is looked at.
+-- Where runs overlap or epochs go back, the aggregate says too little: there every record is checked.
 CREATE TEMP TABLE odd AS
     SELECT DISTINCT topic_index, partition, producer_id FROM steps WHERE producer_id >= 0 AND (crosses OR stale);
 
@@ -200,7 +201,7 @@ CREATE TEMP TABLE pieces AS
 
 -- Fingerprints against fingerprints -----------------------------------------------------------------------------------
 
--- What committed readers were given, against the committed pieces.
+-- Deliveries to committed readers, compared with the committed pieces.
 CREATE TEMP TABLE delivered_otherwise AS
 WITH every AS (
     SELECT topic_index, partition, process, operation, n, x, s FROM pieces WHERE outcome = 'commit'
@@ -214,7 +215,7 @@ WITH every AS (
 SELECT process, operation, topic_index, partition FROM every GROUP BY ALL
 HAVING sum(n) <> 0 OR bit_xor(x) <> 0 OR sum(s) <> 0;
 
--- What uncommitted readers were given, against all of the log, by blocks of offsets.
+-- Deliveries to uncommitted readers, compared with all of the log, by blocks of offsets.
 CREATE TEMP TABLE given_otherwise AS
 WITH every AS (
     SELECT topic_index, partition, "offset" >> 8 AS block, count(*) AS n,
@@ -231,7 +232,7 @@ SELECT topic_index, partition, block << 8 AS lowest, (block << 8) + 255 AS highe
 GROUP BY topic_index, partition, block
 HAVING sum(n) <> 0 OR bit_xor(x) <> 0 OR sum(s) <> 0;
 
--- What the log holds of an operation, against what its client was told.
+-- The log's records of an operation, compared with the answer to its client.
 CREATE TEMP MACRO ack_file(process) AS getvariable('evidence') || '/acks/' || process || '.jsonl.gz';
 SET VARIABLE plain_acks = (
     SELECT coalesce(list(DISTINCT ack_file(process)), [ack_file('*')]) FROM operations WHERE plain AND size > 0);
@@ -293,12 +294,12 @@ QUALIFY send_order < max(send_order) OVER (PARTITION BY topic_index, partition, 
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     AND row_number() OVER (PARTITION BY topic_index, partition, process, send_order ORDER BY "offset") = 1;
 
--- Producers' numbers, by the rule of `verification.checks.numbering`. In a run they count up by one per record if they are
--- as many as they span, keep step with send orders, and these rise; else the run is loose. One that is loose, that comes
--- after a loose one, or that does not begin where the one before it ends is read; a producer that is odd is read already.
--- What cannot be here and is not asked: a log that begins later than at offset 0, before which numbers may have been
--- deleted; a history of a day and more, in which brokers forget producers; a producer that numbers some of its records
--- and others not; a control record that is neither commit nor abort.
+-- Producers' numbers, by the rule of `verification.checks.numbering`. In a run they count up by one per record if they
+-- are as many as they span, keep step with send orders, and these rise. Otherwise the run is loose. A run is read if it
+-- is loose, if it comes after a loose one, or if it does not begin where the one before it ends. An odd producer has
+-- been read already. Some cases cannot occur in this evidence and are not checked: a log that begins later than at
+-- offset 0, before which numbers may have been deleted; a history of a day or more, in which brokers forget producers;
+-- a producer that numbers only some of its records; a control record that is neither commit nor abort.
 CREATE TEMP TABLE loose AS
     SELECT topic_index, partition, producer_id, first, last FROM steps
     WHERE loose AND producer_id >= 0 AND number_min >= 0
@@ -345,7 +346,7 @@ CREATE TEMP TABLE inputs AS
     SELECT partition AS source_partition, "offset" AS source_offset, committed_offset
     FROM committed JOIN group_offsets USING (topic_index, partition) WHERE "offset" < committed_offset;
 
--- Blocks of inputs in which the copies are not each input once per output.
+-- Blocks of inputs in which some input was not copied exactly once per output.
 CREATE TEMP TABLE copied_otherwise AS
 WITH outputs AS (
     SELECT source_partition, source_offset >> 8 AS block, output, count(*) AS n, bit_xor(hash(source_offset)) AS x,
@@ -409,23 +410,23 @@ SELECT topic_index, partition, "offset", ends_of.process, ends_of.operation FROM
 SEMI JOIN operations AS own ON own.process = ends_of.process AND own.operation = ends_of.operation
 SEMI JOIN operations AS next ON next.process = next_process AND next.operation = next_operation;
 
--- Drill-down: what is in doubt, and what stands beside it, is read once --------------------------------------------------
+-- Drill-down: suspects and their neighbours are read once -------------------------------------------------------------
 
 CREATE TEMP TABLE foreigners AS
     SELECT topic_index, partition, "offset" FROM log
     SEMI JOIN (FROM runs WHERE process IS NULL) AS nobodys USING (topic_index, partition, producer_id)
     WHERE control IS NULL AND NOT genuine;
 
-SET VARIABLE doubtful_acks = (
+SET VARIABLE suspect_acks = (
     SELECT coalesce(list(DISTINCT ack_file(process)), [ack_file('*')])
     FROM suspects SEMI JOIN operations USING (process, operation));
 
 CREATE TEMP TABLE answered AS
 WITH doubted AS (
-    -- Of all other operations the acknowledgements are left as they are.
+    -- The acknowledgements of all other operations are not parsed.
     SELECT process, operation, unnest(acks::VARCHAR[][]) AS ack FROM (
         SELECT regexp_extract(filename, '(\d+)\.jsonl\.gz$', 1)::INT AS process, operation, acks
-        FROM read_json(getvariable('doubtful_acks'), format = 'newline_delimited',
+        FROM read_json(getvariable('suspect_acks'), format = 'newline_delimited',
             columns = {operation: 'BIGINT', acks: 'JSON'}, filename = true)
     ) SEMI JOIN suspects USING (process, operation)
 )
@@ -433,15 +434,15 @@ SELECT process, operation, ack[1]::INT AS "index", ack[2]::INT AS topic_index, a
     ack[4]::BIGINT AS "offset"
 FROM doubted WHERE ack[5] = 'ok';
 
--- Where committed readers were given what is in doubt.
+-- The places where committed readers received suspects.
 CREATE TEMP TABLE delivered AS
     SELECT topic_index, partition, "offset" FROM committed JOIN suspects USING (process, operation) WHERE genuine
     UNION
     SELECT topic_index, partition, "offset" FROM committed
     SEMI JOIN (FROM delivered_otherwise WHERE process IS NULL) AS strange USING (topic_index, partition) WHERE NOT genuine;
 
--- Whatever is asked from here on is about these stretches: records of operations of which anything is doubted, the places
--- at which something is found, what is next to them, and the operations that write there at the same time.
+-- All queries from here on are about these stretches: records of suspect operations, the places of findings, their
+-- neighbours, and the operations that write there at the same time.
 CREATE TEMP TABLE drilled AS
 WITH alone AS (
     FROM foreigners UNION FROM delivered UNION SELECT topic_index, partition, "offset" FROM hung
@@ -467,7 +468,7 @@ WITH alone AS (
     UNION ALL SELECT topic_index, partition, lowest, highest FROM unjoined
     UNION ALL SELECT topic_index, partition, "offset", "offset" FROM alone
 )
--- Control records come soon after what they decide.
+-- Control records come soon after the records that they decide.
 SELECT topic_index, partition, lowest - 3 AS lowest, highest + 200 AS highest FROM every
 UNION ALL FROM given_otherwise;
 
@@ -511,7 +512,7 @@ UNION ALL
 SELECT process, operation, "index", topic_index, partition, "offset" FROM odd_records
 WHERE control IS NULL AND sequence >= 0 AND producer_epoch >= epoch_before
     AND sequence <> coalesce((number_before + 1::BIGINT) & 2147483647, 0);
-CREATE TEMP TABLE doubtful AS
+CREATE TEMP TABLE suspect_places AS
     SELECT topic_index, partition, "offset" FROM log_there JOIN suspects USING (process, operation) WHERE genuine
     UNION
     FROM delivered
@@ -530,7 +531,7 @@ CREATE TEMP TABLE places AS
 WITH held AS (
     SELECT topic_index, partition, "offset", control, transactional, producer_id, genuine, valid, process, operation,
         "index", "count", intended_topic_index, intended_partition, source_offset, digest, identity_digest
-    FROM log_there SEMI JOIN doubtful USING (topic_index, partition, "offset")
+    FROM log_there SEMI JOIN suspect_places USING (topic_index, partition, "offset")
 ), decided AS (
     SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
         ELSE coalesce(decision, 'open') END AS outcome
@@ -545,7 +546,7 @@ WITH held AS (
         arg_min(struct_pack(p := process, o := operation, i := "index"), identity_digest) AS early
     FROM (SELECT 'c' AS capture, * FROM committed_there
         UNION ALL SELECT 'u', * FROM uncommitted_there)
-    SEMI JOIN doubtful USING (topic_index, partition, "offset")
+    SEMI JOIN suspect_places USING (topic_index, partition, "offset")
     GROUP BY topic_index, partition, "offset"
 )
 SELECT topic_index, partition, "offset", control, transactional, producer_id, coalesce(genuine, false) AS genuine, valid,
@@ -559,7 +560,7 @@ SELECT topic_index, partition, "offset", control, transactional, producer_id, co
 FROM decided FULL JOIN given USING (topic_index, partition, "offset") LEFT JOIN ends USING (topic_index, partition)
     LEFT JOIN operations USING (process, operation);
 
--- Every record of a suspect operation that was promised or found, with what became of it.
+-- Every record of a suspect operation that was promised or found, with its outcome.
 CREATE TEMP TABLE records AS
 WITH promised AS (
     SELECT process, operation, unnest(range(size))::INT AS "index", true AS expected
@@ -578,7 +579,7 @@ FROM promised FULL JOIN answered USING (process, operation, "index") FULL JOIN f
     JOIN operations USING (process, operation)
 WINDOW whole AS (PARTITION BY process, operation);
 
--- What is found -------------------------------------------------------------------------------------------------------
+-- Findings ------------------------------------------------------------------------------------------------------------
 
 -- The index of a record that is known by its place.
 CREATE TEMP TABLE indexes AS

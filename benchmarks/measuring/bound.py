@@ -1,4 +1,4 @@
-"""Something that was promised of the figures of a benchmark, and whether it held."""
+"""A bound that the figures of a benchmark must meet, and whether they do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.measuring.table import aligned, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What was promised, in words, and what was seen."""
+    """The bound in words, and the measured value."""
 
     text: str
     seen: float
@@ -21,6 +21,6 @@ class Bound:
 
 
 def promised(bounds: Sequence[Bound]) -> str:
-    """The bounds as a Markdown table; empty for none."""
+    """The bounds as a Markdown table; empty if there are none."""
     rows = [(each.text, number(each.seen), "yes" if each.holds else "**no**") for each in bounds]
     return aligned([("bound", "seen", "holds"), *rows]) if rows else ""

@@ -1,13 +1,13 @@
-"""What goes wrong with a benchmark; part of the tree in `fixtures/errors.py`.
+"""The errors of benchmarks; part of the tree in `fixtures/errors.py`.
 
 OnceproofError
 └── EnvironmentProblemError
-    └── BenchError                  no figure came about, or none that means anything
-        ├── ContenderError              a party did not come to its end, or one of them is not installed
-        ├── BareBrokerError         the broker that is the measure did not start
-        ├── WorthlessJudgementError what was timed is not the judgement of all the evidence
-        ├── WorthlessReportError    the report that was timed is not that of all the scenarios
-        └── WorthlessRateError      a client did not write or read what it was timed for
+    └── BenchError                      no figure, or a figure without meaning
+        ├── ContenderError              a contender failed, or is not installed
+        ├── BareBrokerError             the broker to compare with did not start
+        ├── WorthlessJudgementError     the timed judgement did not see all the evidence
+        ├── WorthlessReportError        the timed report does not have all the scenarios
+        └── WorthlessRateError          a client did not write or read all its records
 """
 
 from __future__ import annotations
@@ -16,30 +16,28 @@ from fixtures.errors import EnvironmentProblemError
 
 
 class BenchError(EnvironmentProblemError):
-    """No figure came about, or none that means anything."""
+    """No figure, or a figure without meaning."""
 
 
 class BareBrokerError(BenchError):
-    """The broker that is the measure did not start; the message ends with the tail of its log."""
+    """The broker to compare with did not start; the message ends with the tail of its log."""
 
 
 class WorthlessJudgementError(BenchError):
-    """The verdict was not PASS, or the judge did not see everything: its time means nothing."""
+    """The verdict was not PASS, or the judge did not see everything, so its time means nothing."""
 
-    default_hint = (
-        "An INCONCLUSIVE comes from a machine that is too busy, an ERROR mostly from too little memory for Spark."
-    )
+    default_hint = "INCONCLUSIVE means that the machine is too busy; ERROR mostly means too little memory for Spark."
 
 
 class WorthlessReportError(BenchError):
-    """The report does not have every scenario that was laid out for it: its time and size mean nothing."""
+    """The report does not have every prepared scenario, so its time and size mean nothing."""
 
 
 class WorthlessRateError(BenchError):
-    """A client did not write, or was not given, as many records as it was asked for: its rate means nothing."""
+    """A client did not write or receive all its records, so its rate means nothing."""
 
-    default_hint = "Run it again on a quiet machine; when it persists, the settings of that client no longer fit."
+    default_hint = "Run it again on a quiet machine. If it fails again, the settings of that client no longer fit."
 
 
 class ContenderError(BenchError):
-    """A party did not come to its end; the message ends with the tail of what it said."""
+    """A contender failed; the message ends with the tail of its output."""

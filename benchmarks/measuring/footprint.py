@@ -1,8 +1,8 @@
-"""A command and all that it starts: how long they take, how much processor time, and how much memory at their largest.
+"""Measures a command and all processes that it starts: seconds, processor seconds, and the peak of memory.
 
-The command leads a session of its own, and whatever it starts stays in it: the driver, its JVM, its Python workers. Ten
-times a second the resident pages of all of them are added up from /proc. Pages that two processes share are counted
-twice, and a peak between two looks is missed. Linux only.
+The command leads a session of its own, and the processes that it starts stay in it: the driver, its JVM, its Python
+workers. Ten times a second, the resident pages of all of them are added up from /proc. Linux only. Limit: pages that
+two processes share count twice, and a peak between two samples is missed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOK_S = 0.1
 _TAIL_LINES = 12
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-#: How long what is left of a session may take to end, once it was told to.
+#: How long the processes of a session may take to end after a request.
 _ENDING_S = 20.0
 # Fields of /proc/<pid>/stat after the name, counted from the state (proc(5) counts from 1, the state being its third).
 _PARENT, _SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 1, 3, 11, 12, 14, 21
@@ -30,10 +30,10 @@ _PARENT, _SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 1, 3, 11, 12, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Seconds from start to end, processor seconds of all processes together, and their most resident bytes at once.
+    """Seconds from start to end, processor seconds of all processes, and their peak of resident bytes at one time.
 
-    `driver_bytes` is the most of the command and its children alone, without what these started: of a Spark party that is
-    its driver, Python and JVM, without the workers.
+    `driver_bytes` is the peak of the command and its direct children alone. For a Spark contender that is the driver,
+    Python and JVM, without the workers.
     """
 
     seconds: float
@@ -43,9 +43,9 @@ class Footprint:
 
 
 def processor_s() -> float:
-    """Processor seconds of this process and of all that it has started in its session, children that ended included.
+    """Processor seconds of this process and of all its descendants in its session, ended children included.
 
-    Others of the session count for others: what a shell or a test runner does beside it, and what ends there.
+    Other processes of the session do not count, such as those of a shell or of a test runner.
     """
     own = os.getsid(0)
     session = {pid: fields for pid, fields in _processes() if int(fields[_SESSION]) == own}
@@ -77,7 +77,7 @@ class _ProcessSession:
         self.driver_bytes = max(self.driver_bytes, driver)
 
     def end(self) -> None:
-        """End what is left of it: first by request, then by force."""
+        """End the processes that are left: first by request, then by force."""
         deadline = time.monotonic() + _ENDING_S
         for number in (signal.SIGTERM, signal.SIGKILL):
             while pids := [pid for pid, fields in _processes() if int(fields[_SESSION]) == self.number]:
@@ -95,19 +95,19 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
         if not entry.name.isdecimal():
             continue
         try:
-            # The name stands in parentheses and may hold anything, so what follows begins at the last one.
+            # The name is in parentheses and may hold any characters, so the fields begin after the last parenthesis.
             fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             continue
-        # One that has ended and was not waited for holds nothing any more.
+        # A process that ended and was not waited for holds no memory.
         if fields and fields[0] != "Z":
             yield int(entry.name), fields
 
 
 def measured(command: Sequence[str], *, cwd: Path, log: Path, codes: Sequence[int] = (0,)) -> Footprint:
-    """Run a command to its end, with what it says in `log`.
+    """Run a command to its end, with its output in `log`.
 
-    Raises ContenderError when it ends with another code than `codes`; nothing of it is left running then either.
+    Raises ContenderError if its exit code is not one of `codes`. In any case none of its processes is left running.
     """
     with log.open("wb") as output:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A ratio: two things measured side by side, some times over. Pure."""
+"""A ratio of two things that one run measured by turns. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import median
 
 
 class Unit(StrEnum):
-    """What both sides of a ratio are measured in."""
+    """The unit of both sides of a ratio."""
 
     SECONDS = "s"
     RECORDS_PER_S = "records/s"
@@ -17,9 +17,9 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """`subject` divided by `against`, of every pair of measurements (subject, against), each above zero.
+    """`subject` divided by `against`, for every pair of measurements (subject, against), each above zero.
 
-    In seconds and kilobytes less is better, in records per second more. Raises ValueError without pairs or with a pair
+    In seconds and kilobytes less is better, in records per second more. Raises ValueError without pairs, or with a pair
     that is not above zero: an average of nothing must not look like a figure.
     """
 
@@ -41,7 +41,7 @@ class Ratio:
 
     @property
     def median(self) -> float:
-        """The middle quotient: one pair that was disturbed does not move it."""
+        """The middle quotient. One disturbed pair does not move it."""
         return median(self.values)
 
     @property
@@ -56,5 +56,5 @@ class Ratio:
 
     @property
     def seen(self) -> tuple[float, float]:
-        """The median of each side by itself, in `unit`."""
+        """The median of each side, in `unit`."""
         return median(subject for subject, _ in self.pairs), median(against for _, against in self.pairs)

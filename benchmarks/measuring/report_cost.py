@@ -1,6 +1,6 @@
-"""What a report costs: seconds to read the evidence, seconds to write every face, bytes of each.
+"""Measures a report: seconds to read the evidence, seconds to write every format, bytes of each.
 
-`tox -e bench` sets it against a yardstick.
+`tox -e bench` compares it with a yardstick.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reports.model.report import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCost:
-    """One report as it was made; `sizes_bytes` by the name of the face, the page first."""
+    """The cost of one report; `sizes_bytes` by the name of the file, the page first."""
 
     page: Path
     tried: int
@@ -26,7 +26,7 @@ class ReportCost:
 
     @property
     def seconds(self) -> float:
-        """From the evidence to every face."""
+        """Seconds from the evidence to every format."""
         return self.read_s + self.written_s
 
     @property
@@ -35,16 +35,16 @@ class ReportCost:
         return dict(self.sizes_bytes)[self.page.name]
 
     def lines(self) -> Iterator[str]:
-        """What it cost, for a terminal."""
+        """The cost, for a terminal."""
         yield (
             f"{self.tried} scenarios, controls and cases: evidence read in {self.read_s:.1f} s, "
-            f"{len(self.sizes_bytes)} faces written in {self.written_s:.1f} s"
+            f"{len(self.sizes_bytes)} formats written in {self.written_s:.1f} s"
         )
         yield "  " + ", ".join(f"{name} {size / 1000:.0f} kB" for name, size in self.sizes_bytes)
 
 
 def measure_report(read: Callable[[], Report], directory: Path) -> ReportCost:
-    """Read a report, write its faces into `directory`, and say what both cost. Raises what reading raises, OSError."""
+    """Read a report, write every format into `directory`, and measure both. Raises the errors of reading, and OSError."""
     began = time.monotonic()
     report = read()
     read_at = time.monotonic()

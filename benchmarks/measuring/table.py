@@ -16,7 +16,7 @@ def number(value: float) -> str:
 
 
 def amount(value: float, unit: Unit) -> str:
-    """One side of a ratio: seconds with a digit, anything else whole, with thousands set apart."""
+    """One side of a ratio: seconds with one digit, other units as whole numbers with separated thousands."""
     if unit is Unit.SECONDS:
         return f"{value:.1f} s"
     return f"{value:,.0f} {unit}".replace(",", " ")
@@ -41,7 +41,7 @@ def render(ratios: Sequence[Ratio]) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table of a head and rows, whose columns are aligned, so that a terminal shows it as well."""
+    """A Markdown table of a head and rows, with aligned columns for terminals."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows

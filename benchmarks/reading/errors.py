@@ -1,8 +1,8 @@
-"""What makes the figures worthless; part of the tree in `benchmarks/measuring/errors.py`.
+"""The errors of the comparison of sources; part of the tree in `benchmarks/measuring/errors.py`.
 
 BenchError
 ├── UnequalError    the sources did not read the same records
-└── UnfilledError   the log that was to be read was not written
+└── UnfilledError   the log to read was not written
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from benchmarks.measuring.errors import BenchError
 
 
 class UnequalError(BenchError):
-    """The sources did not read the same records: their time means nothing."""
+    """The sources did not read the same records, so their times mean nothing."""
 
 
 class UnfilledError(BenchError):
-    """The log that was to be read was not written; the message is that of the producer."""
+    """The log to read was not written; the message is that of the producer."""
 
-    default_hint = "The producer has bounds that only a hang reaches: run it again on a machine that is less busy."
+    default_hint = "Only a hang exceeds the producer's timeouts: run it again on a machine that is less busy."

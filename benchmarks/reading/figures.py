@@ -1,4 +1,4 @@
-"""What was measured, as ratios, as bounds that hold or do not, and as `docs/generated/reading.md`. Pure."""
+"""The measured ratios, their bounds, and the page `docs/generated/reading.md`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.reading.prebuilt import PREBUILT
 from benchmarks.reading.reading import Took
 from verification.sources.source import SourceName
 
-#: `wire` reads at least so many times as fast as the others.
+#: The least ratio of `wire` to each of the others.
 LEAST = {SourceName.CONNECTOR: 3.0, SourceName.CLIENT: 5.0}
 NAMES = {
     SourceName.CONNECTOR: "Spark's own connector",
@@ -24,9 +24,9 @@ BY_PROCESSOR = ", per second of one processor"
 
 
 def ratios(records: int, took: Mapping[str, Sequence[Took]]) -> tuple[Ratio, ...]:
-    """Records per second of `wire`, and of the ceiling, against those of the others, turn by turn.
+    """Records per second of `wire` and of the ceiling, compared with those of the others, turn by turn.
 
-    First of the clock, then of one processor.
+    First by the clock, then per processor second.
     """
     many = f"{records:,}".replace(",", " ")
 
@@ -45,7 +45,7 @@ def ratios(records: int, took: Mapping[str, Sequence[Took]]) -> tuple[Ratio, ...
 
 
 def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
-    """What was promised of each ratio of the clock; of the ceiling nothing is."""
+    """The bounds of `wire`'s ratios by the clock; the ceiling has none."""
     least = {NAMES[name]: value for name, value in LEAST.items()}
     return tuple(
         Bound(
@@ -59,7 +59,7 @@ def bounds(found: Sequence[Ratio]) -> tuple[Bound, ...]:
 
 
 def page(found: Sequence[Ratio], machine: Sequence[str]) -> str:
-    """`docs/generated/reading.md`."""
+    """The text of `docs/generated/reading.md`."""
     facts = [
         *machine,
         f"pyspark {version('pyspark')}, confluent-kafka {version('confluent-kafka')}; {PARTITIONS} partitions, values of "
@@ -74,20 +74,20 @@ _HEAD = """\
 
 Written by `tox -e bench-reading`. One broker of this machine holds a log that a real producer wrote. One Spark session
 reads it by each source, by turns, after a turn that warms everything up. The broker runs on the same processors. The
-ratio is the median over the turns. Processor seconds are those of the session's processes, without the broker's; they are
-what is left to compare where a machine is not alone.
+ratio is the median over the turns. Processor seconds are those of the session's processes, without the broker's: on a busy
+machine, only these can be compared.
 
-What each does: all read every record under `read_uncommitted`, hold every batch against its CRC, take each value's
-identity apart, compute both digests, and give Spark each row with every column of their schema, which goes into its sink
-for measurements. Sources whose records have other sums are an error and no figure. `connector` and `client` give the 20
-columns of `DELIVERED`; `wire` gives these and six more of `LOG` (producer, epoch, sequence, leader epoch, control,
-transactional) and the control records, so it has more to do. It takes identities apart with numpy in Python workers, from
-which rows go to the JVM as Arrow; so does `client`, whose messages are Python objects before. `connector` stays in the
-JVM and takes them apart by Spark's own functions. It is tuned (`verification/sources/connector.py`); with its default of
-500 records to a poll it is slower. `wire` and `connector` are cut into tasks by offset; `client` reads whole partitions,
-as many tasks at once as there are processors.
+Every source reads every record under `read_uncommitted`, checks every batch against its CRC, decodes each value's identity
+and computes both digests. It gives Spark each row with every column of its schema, and Spark passes the rows to its sink
+for measurements. If the records of two sources have different sums, that is an error and no figure. `connector` and
+`client` have the 20 columns of `DELIVERED`. `wire` has these and six more of `LOG` (producer, epoch, sequence, leader
+epoch, control, transactional) and the control records, so it has more to do. `wire` decodes identities with numpy in Python
+workers, from which rows go to the JVM as Arrow. So does `client`, whose messages are Python objects first. `connector`
+stays in the JVM and decodes them by Spark's own functions. It is tuned (`verification/sources/connector.py`): with its
+default of 500 records to a poll it is slower. `wire` and `connector` are cut into tasks by offset. `client` reads whole
+partitions, as many tasks at once as there are processors.
 
-The ceiling is a source with the columns of `wire` that makes nothing: its tasks give one batch of the log again and again,
-as many rows as `wire` gives (`benchmarks/reading/prebuilt.py`). It takes what Spark takes of any source that is written
-in Python: the way from the worker to the JVM, and there from columns to rows. What the ceiling does not reach, no reader
-of these columns can."""
+The ceiling is a source with the columns of `wire` that makes nothing: its tasks return one batch of the log again and
+again, as many rows as `wire` returns (`benchmarks/reading/prebuilt.py`). Its time is Spark's own for any source written in
+Python: the way from the worker to the JVM, and there from columns to rows. No reader of these columns can be faster than
+the ceiling."""

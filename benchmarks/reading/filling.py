@@ -1,4 +1,4 @@
-"""A log to be read: transactions of a real producer, with the identities that runs write."""
+"""Writes the log to read: transactions of a real producer, with identities as in runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wire.values import Isolation, TopicPartition
 TOPIC = "bench-reading"
 RUN = "bench"
 PARTITIONS = 4
-#: Over all partitions: 500 records to a batch, which is what a busy producer makes of values of a hundred bytes.
+#: Over all partitions: 500 records to a batch, as a busy producer makes of values of a hundred bytes.
 RECORDS_PER_TRANSACTION = 2_000
 VALUE_BYTES = 100
 WITHIN_S = 120.0
@@ -29,14 +29,14 @@ def fill(asking: Client, bootstrap: str, records: int) -> dict[int, int]:
     try:
         _write(bootstrap, transactions)
     except KafkaException as error:
-        raise UnfilledError(f"The log to be read was not written: {error}.") from error
+        raise UnfilledError(f"The log to read was not written: {error}.") from error
     places = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
     wanted = transactions * (RECORDS_PER_TRANSACTION // PARTITIONS + 1)
 
     def ends() -> set[int]:
         return {end for level in Isolation for end in asking.list_offsets(places, isolation=level).values()}
 
-    # A commit is answered before its markers are written.
+    # A broker answers a commit before it writes the markers.
     await_until(
         lambda: ends() == {wanted}, f"every partition to end at {wanted}", timeout_s=WITHIN_S, last=lambda: str(ends())
     )

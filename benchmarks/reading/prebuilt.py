@@ -1,9 +1,9 @@
 """The ceiling of every Python data source: Arrow batches that cost nothing to make.
 
-Each task reads one batch of the log as the source `wire` does, and gives that batch again and again until it has given as
-many rows as its ranges have. What is left is what Spark takes of any source that is written in Python and has the columns
-of `schema.LOG`: the way from the worker to the JVM, and there from columns to rows. No reader behind the same schema can be
-faster, however fast it fetches and takes values apart.
+Each task reads one batch of the log as the source `wire` does. It returns that batch again and again, until it has
+returned as many rows as its ranges have. The rest of the time is Spark's own, for any Python source with the columns of
+`schema.LOG`: the way from the worker to the JVM, and there from columns to rows. No reader with the same schema can be
+faster, however fast it fetches and decodes values.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PREBUILT = "prebuilt"
 
 
 class PrebuiltReader(LogReader):
-    """The options and tasks of `LogReader`, and its first batch of each task in place of all others."""
+    """The options and tasks of `LogReader`; each task repeats its first batch."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """As many rows as the ranges have offsets. Raises what `LogReader.read` raises."""
+        """As many rows as the ranges have offsets. Raises the errors of `LogReader.read`."""
         assert isinstance(partition, RangeGroup)
         left = sum(each.end - each.start for each in partition.ranges)
-        # The reader is let go of at once, which closes its connections.
+        # The reader is dropped at once, which closes its connections.
         first = next(iter(super().read(partition)), None)
         while first is not None and left > 0:
             given = first.slice(0, min(left, first.num_rows))
@@ -52,7 +52,7 @@ class PrebuiltSource(DataSource):
         return PREBUILT
 
     def schema(self) -> StructType:
-        """That of `wire`."""
+        """The schema of `wire`."""
         return LOG
 
     def reader(self, schema: StructType) -> PrebuiltReader:  # noqa: ARG002 - the schema is always the one above
@@ -61,7 +61,7 @@ class PrebuiltSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session that `shipping.ship` has sent the readers to."""
-    # The workers have the readers and nothing of `suites`, so this module goes along with its classes.
+    """Make the format known to a session that has the readers (`worker_code.ship`)."""
+    # The workers have the readers but not the benchmarks, so this module is sent together with its classes.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(PrebuiltSource)

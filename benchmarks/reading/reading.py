@@ -1,9 +1,9 @@
-"""One log read by each source in one session, by turns: every row, with every column of its schema.
+"""Reads one log with each source in one session, by turns: every row, with every column of its schema.
 
-They go into Spark's sink for measurements (`noop`), so that no plan can skip what nobody asks for. The ceiling
-(`prebuilt`) takes its turn with them; it gives as many rows and no records, so nothing is asked of its sums.
-Before, each source's records are summed up, over columns for which every value must have been taken apart, and the sums
-must be equal, and of what was written: a reader that is quick because it leaves something out is an error and no figure.
+The rows go into Spark's sink for measurements (`noop`), so that no plan can skip columns. The ceiling (`prebuilt`)
+takes its turn too. It returns as many rows but no real records, so its sums are not checked. Before the turns, the
+records of each source are summed over columns that require every value to be decoded. The sums must be equal, and equal
+to those of the written records: a reader that is fast because it leaves something out is an error and no figure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SOURCES = (SourceName.WIRE, SourceName.CONNECTOR, SourceName.CLIENT)
-#: What takes a turn: the sources, and what bounds those that are written in Python.
+#: What takes a turn: the sources, and the ceiling of those written in Python.
 READ = (*SOURCES, PREBUILT)
 STALL_S = 60.0
 _SUMMED = ("offset", "timestamp_ms", "digest", "identity_digest", "operation", "index", "send_order", "source_offset")
@@ -35,7 +35,7 @@ _SUMMED = ("offset", "timestamp_ms", "digest", "identity_digest", "operation", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedLog:
-    """What is read: the broker, where its messages are defined, and the pinned end of each partition."""
+    """The log to read: the broker, the definitions of its messages, and the pinned end of each partition."""
 
     bootstrap: str
     definitions: tuple[Path, ...]
@@ -43,11 +43,11 @@ class PinnedLog:
 
     @property
     def records(self) -> int:
-        """How many there are: the ends count a marker per transaction and partition too."""
+        """The number of records: the ends count a marker per transaction and partition too."""
         return sum(self.ends.values()) * RECORDS_PER_TRANSACTION // (RECORDS_PER_TRANSACTION + PARTITIONS)
 
     def options(self, tasks: int) -> dict[str, str]:
-        """As every source takes them."""
+        """The options, as every source takes them."""
         ranges = [
             Range(topic=TOPIC, topic_index=0, partition=partition, start=0, end=end)
             for partition, end in self.ends.items()
@@ -66,7 +66,7 @@ class PinnedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds of the clock, and of all processors together in the JVM and its workers; the broker's are not counted."""
+    """Seconds of the clock, and of all processors together in the JVM and its workers, without the broker's."""
 
     seconds: float
     processor_s: float
@@ -75,13 +75,13 @@ class Took:
 def by_turns(
     spark: SparkSession, log: PinnedLog, *, tasks: int, turns: int, say: Callable[[str], None]
 ) -> dict[str, list[Took]]:
-    """What every source and the ceiling took, turn by turn, after one turn that warms everything up; raises UnequalError."""
+    """The times of every source and the ceiling, turn by turn, after one turn that warms up. Raises UnequalError."""
     options = log.options(tasks)
     register(spark)
     found: dict[str, list[Took]] = {each: [] for each in READ}
     sums = {source: _summed(spark, source, options) for source in SOURCES}
     require_equal(sums, log.records)
-    say(f"each gave {sums[SourceName.WIRE]['records']} records with the same sums")
+    say(f"each source returned {sums[SourceName.WIRE]['records']} records with the same sums")
     for turn in range(turns + 1):
         for each in READ:
             began, spent = time.monotonic(), processor_s()
@@ -99,13 +99,13 @@ def _frame(spark: SparkSession, each: str, options: Mapping[str, str]) -> DataFr
 
 
 def require_equal(sums: Mapping[SourceName, Mapping[str, Any]], records: int) -> None:
-    """Raise UnequalError unless every source gave so many records, with all their identities, and the same sums."""
+    """Raise UnequalError unless every source returned so many records, with all their identities, and the same sums."""
     if len({tuple(each.items()) for each in sums.values()}) != 1:
         raise UnequalError(f"The sources read different records: {sums}.")
     for source, each in sums.items():
         if each["records"] != records or each["valid"] != records:
             had = f"{each['records']} records, {each['valid']} of them with an identity"
-            raise UnequalError(f"{source} gave {had}; {records} were written, each with one.")
+            raise UnequalError(f"{source} returned {had}; {records} were written, each with an identity.")
 
 
 def _summed(spark: SparkSession, source: SourceName, options: Mapping[str, str]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _summed(spark: SparkSession, source: SourceName, options: Mapping[str, str])
 
     given = read(spark, source, options)
     data = given.where("control is null") if "control" in given.columns else given
-    # Of 10^7 times of day in milliseconds the sum is more than a long holds.
+    # The sum of 10^7 timestamps in milliseconds is more than a long holds.
     sums = [F.sum(F.col(name).cast("decimal(20,0)")).alias(name) for name in _SUMMED]
     row = data.agg(F.count("*").alias("records"), F.count_if("valid").alias("valid"), *sums).first()
     assert row is not None

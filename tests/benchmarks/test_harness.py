@@ -174,7 +174,7 @@ def test_a_report_is_timed_from_evidence_to_every_face(tmp_path: Path) -> None:
     time, size = report.ratios(evidence, tmp_path / "place", pairs=2, say=said.append, copies=3)
     assert len(time.pairs) == 2
     assert time.least > 1
-    page = tmp_path / "place" / "faces" / "report.html"
+    page = tmp_path / "place" / "formats" / "report.html"
     assert size.seen == (page.stat().st_size / 1000, 2000.0)
     assert said[0].startswith("3 scenarios, controls and cases: ")
     assert "results.json" in said[1]

@@ -17,7 +17,7 @@ FOUND = (FoundViolation("lost-write", 1, 3, 0, 2, 1, 77), FoundViolation("aborte
     ("theirs", "said"),
     [
         (FOUND[:1], "missed 1 of 2"),
-        ((*FOUND, FoundViolation("stuck-lso", topic_index=1, partition=0, offset=5)), "1 that nobody planted"),
+        ((*FOUND, FoundViolation("stuck-lso", topic_index=1, partition=0, offset=5)), "1 that were not planted"),
         ((*FOUND, FOUND[0]), "1 of the planted violations twice"),
         ((FOUND[0]._replace(offset=78), FOUND[1]), "missed 1 of 2"),
     ],

@@ -59,5 +59,5 @@ def test_duckdb_shows_what_the_judge_shows(judged: tuple[RunDirectory, Made], tm
     command = DUCKDB.command(Setting(directory=directory, records=10_000, threads=2), found)
     subprocess.run(command, check=True, cwd=ROOT, timeout=120)
     ours = log_context.of_judgement(directory)
-    log_context.agree(DUCKDB.name, log_context.of_party(log_context.beside(found)), ours)
+    log_context.agree(DUCKDB.name, log_context.of_contender(log_context.context_file(found)), ours)
     assert {dict(row)["anomaly"] for row in ours} >= {Anomaly.BROKEN_SEQUENCE, Anomaly.DUPLICATE, Anomaly.ZOMBIE_WRITE}

@@ -133,7 +133,7 @@ def test_a_log_that_is_not_written_is_an_error_of_the_benchmark(monkeypatch: pyt
     """What the producer raises, for instance for a broker that nobody reaches, is told as such."""
     monkeypatch.setattr("benchmarks.reading.filling.WITHIN_S", 0.2)
     asking = MagicMock(spec=Client)
-    with pytest.raises(UnfilledError, match="The log to be read was not written"):
+    with pytest.raises(UnfilledError, match="The log to read was not written"):
         fill(asking, "127.0.0.1:1", 1)
 
 

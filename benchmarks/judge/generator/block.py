@@ -1,7 +1,7 @@
-"""A block of evidence: some slots of time, every client's records in them, and where they stand in the log.
+"""A block of evidence: some slots of time, with every client's records and their places in the log.
 
-A block is a table of numpy columns, one row per record and control record, in the order of the log. What is carried
-from block to block is a few numbers per partition and client, and what copiers have yet to copy: memory does not grow
+A block is a table of numpy columns, one row per record and control record, in the order of the log. From block to block
+go only a few numbers per partition and client, and the inputs that copiers have yet to copy. So memory does not grow
 with the evidence.
 """
 
@@ -34,14 +34,14 @@ Column = NDArray[Any]
 Rows = dict[str, Column]
 DATA, COMMIT, ABORT = 0, 1, 2
 EPOCH = 1
-#: Rows that stand behind all others of their slot, before its control records.
+#: Rows after all others of their slot, before its control records.
 LATE = 1 << 20
 OPEN_RECORDS = 5
-#: The highest number of a producer's record, after which comes 0; a mask.
+#: The highest number of a producer's record, after which comes 0; it is a mask.
 NUMBER_MAX = (1 << 31) - 1
 _PLACES = len(TOPICS) * PARTITIONS
 
-#: Column → what it holds where nobody says otherwise.
+#: Column → its default value.
 DEFAULTS: dict[str, int] = {
     "slot": 0,
     "process": 0,
@@ -63,10 +63,7 @@ DEFAULTS: dict[str, int] = {
 
 @dataclass(slots=True)
 class Carried:
-    """What one block leaves to the next: ends of partitions; orders, numbers and operations of clients; what to copy.
-
-    `numbers` are those that come next, by epoch, client and partition.
-    """
+    """The state that one block leaves to the next: ends of partitions, counters of clients, and inputs to copy."""
 
     ends: Column = field(default_factory=lambda: np.zeros((len(TOPICS), PARTITIONS), dtype=np.int64))
     orders: Column = field(default_factory=lambda: np.zeros((PROCESSES_MAX, len(TOPICS) * PARTITIONS), dtype=np.int64))
@@ -77,7 +74,7 @@ class Carried:
 
 
 def beginning(numbers_from: int) -> Carried:
-    """What the first block begins with: feeders' numbers in the input topic are counted from this one."""
+    """The state before the first block: feeders' numbers in the input topic start at `numbers_from`."""
     carried = Carried()
     numbers = carried.numbers.reshape(EPOCH + 1, PROCESSES_MAX, len(TOPICS), PARTITIONS)
     numbers[:, list(FEEDERS), INPUT] = numbers_from
@@ -93,7 +90,7 @@ def table(size: int, **columns: Column | int) -> Rows:
 
 
 def joined(tables: Sequence[Rows]) -> Rows:
-    """The rows of several tables, one after the other."""
+    """The rows of several tables, concatenated."""
     return {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
 
 
@@ -103,7 +100,7 @@ def taken(rows: Rows, chosen: Column) -> Rows:
 
 
 def _numbered(keys: Column) -> Column:
-    """For every row how many rows before it have the same key."""
+    """For every row, the number of earlier rows with the same key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
@@ -151,7 +148,7 @@ def copies(random: np.random.Generator, plan: EvidencePlan, partition: Column, o
 
 
 def left_open(slot: int) -> Rows:
-    """A transaction that nobody ends, at the end of one partition."""
+    """A transaction that is never ended, at the end of one partition."""
     index = np.arange(OPEN_RECORDS)
     return table(
         OPEN_RECORDS,
@@ -167,7 +164,7 @@ def left_open(slot: int) -> Rows:
 
 
 def written(random: np.random.Generator, plan: EvidencePlan, slots: int) -> Rows:
-    """What writers, feeders and appenders write in so many slots."""
+    """The records of writers, feeders and appenders in so many slots."""
     clients = (
         (WRITERS, plan.per_transaction, OUTPUTS),
         (FEEDERS, plan.per_transaction, (INPUT,)),
@@ -188,10 +185,11 @@ def _markers(rows: Rows) -> Rows:
 
 
 def lay_out(rows: Rows, carried: Carried) -> Rows:
-    """The rows with their control records in the order of the log, with offsets, send orders and who is given what.
+    """The rows with their control records in the order of the log, with offsets, send orders and deliveries.
 
     Added columns: offset, operation, send_order, intended_partition, epoch, logged, uncommitted, committed (how often
-    each capture has it) and shift (what the committed capture's digest differs by). `carried` goes on to the next block.
+    each capture has the row) and shift (the difference of the committed capture's digest). `carried` goes on to the
+    next block.
     """
     rows = joined([rows, _markers(rows)])
     place = rows["topic"] * PARTITIONS + rows["partition"]
@@ -219,10 +217,10 @@ def lay_out(rows: Rows, carried: Carried) -> Rows:
 
 
 def number(rows: Rows, carried: Carried) -> None:
-    """Add the column sequence: what the log holds, counted per client, epoch and partition; -1 for all else.
+    """Add the column sequence: the numbers in the log, counted per client, epoch and partition; -1 for other rows.
 
-    A record's number is by `step` above that of the one before it. To be called when nothing is taken from the log any
-    more: what was lost was never numbered by a leader.
+    A record's number is by `step` above that of the one before it. Call this when no more rows are removed from the
+    log: a leader never numbered a lost record.
     """
     counts = (rows["control"] == DATA) & (rows["genuine"] == 1) & (rows["logged"] > 0)
     own = (rows["epoch"] * PROCESSES_MAX + rows["process"]) * _PLACES + rows["topic"] * PARTITIONS + rows["partition"]
@@ -245,7 +243,7 @@ def _summed(keys: Column, values: Column) -> Column:
 
 
 def advance(carried: Carried, rows: Rows) -> None:
-    """Remember what the next block's copiers copy and which operations come next."""
+    """Remember the inputs that the next block's copiers copy, and the next operations."""
     genuine = rows["genuine"] == 1
     np.maximum.at(carried.operations, rows["process"][genuine], ((rows["operation"] + 1) // 2)[genuine])
     fed = (rows["topic"] == INPUT) & (rows["committed"] > 0)

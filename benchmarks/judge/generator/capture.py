@@ -1,4 +1,4 @@
-"""A capture in the making, laid out like large ones of `verification.spark.capture`: by partition, in small row groups."""
+"""Writes a capture, laid out like large ones of `verification.spark.capture`: by partition, in small row groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 class CaptureWriter:
-    """The folder of a capture, which blocks are appended to."""
+    """The folder of a capture, to which blocks are appended."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         folder.mkdir()
@@ -29,7 +29,7 @@ class CaptureWriter:
         self._waiting: dict[Place, list[pa.Table]] = defaultdict(list)
 
     def append(self, rows: Rows) -> None:
-        """Rows in the order of their places, beyond all that were appended before."""
+        """Append rows in the order of their places, after all earlier ones."""
         table = columns.table(rows, self._folder.name)
         topic, partition = rows["topic"], rows["partition"]
         begins = np.flatnonzero(np.diff(topic, prepend=-1) | np.diff(partition, prepend=-1))
@@ -47,7 +47,7 @@ class CaptureWriter:
         self._files[place].write_table(pa.concat_tables(self._waiting.pop(place)))
 
     def finish(self) -> None:
-        """Write what waits for more of its partition, and the marker."""
+        """Write the rows that wait for more of their partition, and the marker."""
         for place in sorted(self._waiting):
             self._write(place)
         (self._folder / "_SUCCESS").touch()

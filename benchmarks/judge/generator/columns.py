@@ -1,4 +1,4 @@
-"""A block's numpy columns → the Parquet columns of the captures."""
+"""Turns a block's numpy columns into the Parquet columns of the captures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.judge.generator.block import COMMIT, DATA, Column, Rows
 from benchmarks.judge.generator.plan import RUN, TOPICS
 from verification.evidence.columns import CAPTURED, CONTENT, IDENTITY, TYPES
 
-#: Record of a block → what its identity says.
+#: The columns of a record's identity.
 _MIXED = (
     "process",
     "operation",

@@ -1,8 +1,8 @@
-"""Evidence on disk, in the format that `docs/evidence.md` documents, without a cluster and block by block.
+"""Writes evidence to disk, in the format of `docs/evidence.md`, without a cluster and block by block.
 
-What readers were given and what the log holds is Parquet, one row group per block; history and acknowledgements are the
-usual JSON lines. Two things are not what a run would leave: nobody observed live, and digests are numbers mixed from the
-identity, because the values that they would be the CRC-32 of were never made. The judge only compares them.
+Log and deliveries are Parquet, one row group per block. History and acknowledgements are the usual JSON lines. Two
+things differ from a run: there are no live observers, and digests are numbers mixed from the identity instead of the
+CRC-32 of a value. Values are never made, and the judge only compares their digests.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ STARTED = "2026-01-01T00:00:00+00:00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What was made: how many data records the log holds, and every violation that must be found."""
+    """The evidence that was made: the number of data records in the log, and every violation that must be found."""
 
     records: int
     planted: tuple[FoundViolation, ...]
@@ -94,7 +94,7 @@ class Writing:
             self._acks[process].write(lines.encode())
 
     def finish(self, captures: QuiescentState) -> None:
-        """Write what is written last."""
+        """Write the files that come last."""
         self._history.write(footer_line(self._entries) + "\n")
         captures.write(self._directory.captures)
         for capture in self._captures.values():
@@ -120,7 +120,7 @@ def acknowledgements(rows: Rows) -> Iterator[tuple[int, str]]:
 
 
 def experiment(plan: EvidencePlan) -> Experiment:
-    """What is claimed of the evidence: everything that it can show."""
+    """The claims of the evidence: everything that it can show."""
     topics = tuple(
         Topic(name=name, partitions=PARTITIONS, replication=3, min_in_sync=2, role=role) for name, role in TOPICS
     )
@@ -144,9 +144,9 @@ def experiment(plan: EvidencePlan) -> Experiment:
 
 
 def captures(carried: Carried, lagging: int | None) -> QuiescentState:
-    """What the cluster would say at quiescence: one transaction is left open, one partition's LSO stands without it.
+    """The cluster's state at quiescence: one transaction is left open, and one partition's LSO is low without one.
 
-    Nothing of that, and no group that lags, where it is not said up to which offset it does.
+    If `lagging` is None, neither is so, and no group lags.
     """
     ends = []
     for (topic_index, partition), end in np.ndenumerate(carried.ends):
@@ -194,12 +194,12 @@ def captures(carried: Carried, lagging: int | None) -> QuiescentState:
     )
 
 
-#: The partition whose last stable offset stands below its last control record.
+#: The partition whose last stable offset is below its last control record.
 STUCK = (OUTPUTS[-1], PARTITIONS - 2)
 
 
 class Maker:
-    """Makes block after block."""
+    """Makes the evidence block by block."""
 
     def __init__(self, plan: EvidencePlan, writing: Writing) -> None:
         self.plan = plan
@@ -211,7 +211,7 @@ class Maker:
         self.records = 0
 
     def block(self, slots: int, rounds: int) -> None:
-        """So many slots with so many rounds of plants."""
+        """Make so many slots with so many rounds of plants."""
         planting = Planting(self.random, slots=slots, rounds=rounds)
         rows = planting.before(written(self.random, self.plan, slots))
         rows = lay_out(joined([rows, self._copies()]), self.carried)
@@ -221,9 +221,9 @@ class Maker:
         self.planted += self.copying.spoil(self.carried, rows, rounds)
 
     def last(self) -> int | None:
-        """The copies that are still to be made, and a transaction that stays open; where the group's offset lags.
+        """Make the remaining copies and a transaction that stays open; returns the offset up to which the group lags.
 
-        Where nothing is planted the copies alone, and None.
+        Without plants it makes the copies alone, and returns None.
         """
         copied = self._copies()
         if not self.plan.rounds:

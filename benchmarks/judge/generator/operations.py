@@ -1,8 +1,8 @@
-"""A block's rows → the operations of its clients, as a history has them.
+"""Turns a block's rows into the operations of its clients, as a history has them.
 
-Every client has a clock of its own that goes on by a fifth of a second per operation: what is compared with what is decided
-within one transactional id alone. 10^8 records take three hours by it. Of runs of a day and more nothing would be said of
-producers' numbers, because brokers may have forgotten them (`verification.evidence.rows.FORGOTTEN_NS`).
+Every client has a clock of its own that advances by a fifth of a second per operation. Times are only compared within
+one transactional id. By this clock, 10^8 records take three hours. In a run of a day or more, producers' numbers would
+not be judged, because brokers may have forgotten them (`verification.evidence.rows.FORGOTTEN_NS`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from benchmarks.judge.generator.block import DATA, Rows, taken
 from benchmarks.judge.generator.plan import APPENDERS, COPIERS, FEEDERS, LEAVER, RIVAL, WRITERS, Fate
 from verification.vocabulary.history import Action, Intent, Operation, Outcome
 
-#: From an operation's number to the next one; clients use every other.
+#: Nanoseconds from an operation's number to the next one; clients use every other number.
 TURN_NS = 100_000_000
 _MILLISECOND_NS = 1_000_000
-#: Milliseconds after an operation was invoked: a rival owns its id; it decides; it is told; its client owns the id again.
+#: Milliseconds after an operation was invoked: a rival owns its id; it decides; its answer arrives; its client owns the
+#: id again.
 _OWNED, _DECIDED, _TOLD, _REGAINED = 40, 50, 60, 70
 
 
@@ -47,7 +48,7 @@ def initialised() -> Iterator[Operation]:
 
 
 def operations(rows: Rows, superseded: frozenset[tuple[int, int]]) -> Iterator[Operation]:
-    """The operations of a block; a rival takes and loses the id of those whose (slot, process) is `superseded`."""
+    """The operations of a block; a rival takes and loses the id of each (slot, process) that is `superseded`."""
     data = taken(rows, (rows["control"] == DATA) & (rows["genuine"] == 1) & (rows["again"] == 0))
     _, first = np.unique(data["operation"] * 64 + data["process"], return_index=True)
     names = ("slot", "process", "operation", "count", "fate")

@@ -1,8 +1,8 @@
-"""How much evidence is made, and of which shape.
+"""The plan of the evidence: its size and shape.
 
-Every slot of time sees each client once: ten writers with transactions over two topics, four feeders with transactions
-into the input topic, two clients that append without transactions, and four copiers that copy what was committed there
-in the block of slots before. A fifth of the transactions is aborted, one in a hundred ends without an answer.
+Every slot of time has each client once: ten writers with transactions over two topics, four feeders with transactions
+into the input topic, two clients that append without transactions, and four copiers, which copy the inputs committed in
+the block of slots before. A fifth of the transactions is aborted, and one in a hundred ends without an answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.judge.errors import EvidenceSizeError
 from verification.vocabulary.experiment import TopicRole
 
 RUN = "bench"
-#: Topic and what it is for; the position is the topic index.
+#: Topic and its role; the position is the topic index.
 TOPICS = (
     ("orders", TopicRole.INPUT),
     ("billing", TopicRole.OUTPUT),
@@ -28,20 +28,21 @@ FEEDERS = tuple(range(11, 15))
 APPENDERS = tuple(range(15, 17))
 #: The copier of input partition p is COPIERS[p].
 COPIERS = tuple(range(17, 21))
-#: The client that leaves its transaction open, and what is added to a client's number for a rival that takes its id.
+#: The client that leaves its transaction open, and the number that is added to a client's for a rival that takes its
+#: id.
 LEAVER = 30
 RIVAL = 31
 PROCESSES_MAX = 64
-#: Commits that were answered, aborts, commits and aborts of which nobody was told.
+#: The shares of answered commits, aborts, unanswered commits and unanswered aborts.
 SHARES = (0.79, 0.20, 0.005, 0.005)
-#: What one round of plants takes of a block (`planting`).
+#: The number of victims of one round of plants in a block (`planting`).
 PAIRS_PER_ROUND = 9
 APPENDS_PER_ROUND = 7
 FEEDS_PER_ROUND = 2
 
 
 class Fate(IntEnum):
-    """How a transaction ended, and whether its client knows."""
+    """The end of a transaction, and whether its client knows it."""
 
     COMMITTED = 0
     ABORTED = 1
@@ -51,13 +52,11 @@ class Fate(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencePlan:
-    """What is made: about `records` data records, with `rounds` plants of each kind, the same for the same `seed`.
+    """About `records` data records, with `rounds` plants of each kind; the same `seed` makes the same evidence.
 
-    Without any round everything is in order, the end included.
-
-    `per_transaction` records are written by one transaction; `block_records` is how many are held in memory at once.
-    `numbers_from` is the number of the first record that a feeder writes to a partition: a leader that does not know a
-    producer takes any, and after 2147483647 comes 0.
+    Without rounds everything is in order, including the end. One transaction writes `per_transaction` records. Memory
+    holds `block_records` at once. `numbers_from` is the number of the first record that a feeder writes to a partition:
+    a leader that does not know a producer accepts any number, and after 2147483647 comes 0.
     """
 
     records: int
@@ -74,13 +73,13 @@ class EvidencePlan:
 
     @property
     def per_slot(self) -> float:
-        """Records of one slot, the copies of what its feeders commit included."""
+        """Records of one slot, including the copies of its feeders' commits."""
         copied = (SHARES[Fate.COMMITTED] + SHARES[Fate.UNKNOWN_COMMITTED]) * len(FEEDERS)
         transactions = len(WRITERS) + len(FEEDERS) + copied
         return transactions * self.per_transaction + len(APPENDERS) * self.per_append
 
     def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Slots and rounds of plants of each block. Raises EvidenceSizeError when the plants do not fit."""
+        """Slots and rounds of plants of each block. Raises EvidenceSizeError if the plants do not fit."""
         slots = max(2, round(self.records / self.per_slot))
         count = max(1, round(self.records / self.block_records))
         sizes = [(number + 1) * slots // count - number * slots // count for number in range(count)]

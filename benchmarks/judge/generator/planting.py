@@ -1,14 +1,14 @@
-"""What is wrong with the evidence: which clients' operations are spoiled, and which inputs are not copied once.
+"""Plants violations: chooses the clients' operations to change, and the inputs that are not copied exactly once.
 
-Each plant changes a few rows of a block and says what a judge must find (`plants`). Victims are drawn so that no two
-plants meet: a writer's two transactions in a row belong to one plant, and so does one operation of a feeder or an
-appender. Live observers, initialisations and coordinators are no part of this evidence, so early-read,
+Each plant changes a few rows of a block, and returns the violations that a judge must find (`plants`). Victims are
+drawn so that no two plants meet. A writer's two transactions in a row belong to one plant, and so does one operation of
+a feeder or an appender. Live observers, initialisations and coordinators are not part of this evidence, so early-read,
 stranded-producer and illegal-transition cannot be planted.
 
-A broken-sequence is planted where nothing else is wrong, among what feeders write, and where most of what is wrong is,
-among what writers do: the first stands by itself, the second is a consequence of whatever else is found in its partition
-(`verification.judge.primary_findings`). Numbers themselves are given when all else has been planted (`block.number`),
-so that only these plants break them.
+A broken-sequence is planted in two places: in feeders' records, where nothing else is wrong, and in writers' records,
+where most other plants are. The first is a finding of its own. The second is a consequence of the other finding in its
+partition (`verification.judge.primary_findings`). Numbers are assigned after all other plants (`block.number`), so that
+only these plants break them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from benchmarks.judge.generator.plants import (
 )
 from verification.vocabulary.anomalies import Anomaly
 
-#: Of this input partition the group's offset is too low; other plants leave it alone.
+#: In this input partition the group's offset is too low; other plants leave it alone.
 LAGGING = 1
-#: By how many copies.
+#: The number of copies beyond that offset.
 LAG = 3
 Plant = Callable[[Victim], list[FoundViolation]]
-#: What happens to pairs of transactions: plant, and how the first of the two ends.
+#: The plants in pairs of transactions: plant, and the end of the first of the two.
 TO_WRITERS: tuple[tuple[Plant, Fate], ...] = (
     (lost_transaction, Fate.COMMITTED),
     (torn_by_reader, Fate.COMMITTED),
@@ -67,7 +67,7 @@ TO_WRITERS: tuple[tuple[Plant, Fate], ...] = (
     (superseded, Fate.COMMITTED),
     (reordered, Fate.COMMITTED),
     (adopted, Fate.COMMITTED),
-    # These last, because they look for what the others have left of earlier transactions.
+    # These are last, because they look for earlier transactions that the others did not change.
     (number_left_out, Fate.COMMITTED),
     (stale_epoch, Fate.COMMITTED),
 )
@@ -76,7 +76,7 @@ TO_APPENDERS: tuple[Plant, ...] = (again, lost_append, hidden, unread, given_twi
 
 
 class Planting:
-    """The plants of one block: draw victims, prepare the rows, and spoil them once they are laid out."""
+    """The plants of one block: draws victims, prepares the rows, and changes them once they are laid out."""
 
     def __init__(self, random: np.random.Generator, *, slots: int, rounds: int) -> None:
         self.random = random
@@ -90,7 +90,7 @@ class Planting:
         self.slots = slots
 
     def before(self, rows: Rows) -> Rows:
-        """The rows with their fates, and with what is there twice and what nobody wrote."""
+        """The rows with their fates, and with second copies and foreign records."""
         fates = self.random.choice(len(SHARES), size=(self.slots, PROCESSES_MAX), p=SHARES)
         for number, (slot, process) in enumerate(self.pairs):
             fates[slot : slot + 2, process] = Fate.COMMITTED
@@ -108,7 +108,7 @@ class Planting:
         return joined(added)
 
     def spoil(self, rows: Rows) -> list[FoundViolation]:
-        """Change the rows of the log; what must be found."""
+        """Change the rows of the log; returns the violations that must be found."""
         foreign = np.flatnonzero(rows["genuine"] == 0)
         found = [
             at(rows, int(row), Anomaly.PHANTOM_RECORD)._replace(process=None, operation=None, record=None)
@@ -130,13 +130,13 @@ class Planting:
 
 @dataclass(slots=True)
 class CopyFault:
-    """Plants among what is copied: inputs that are left out, and inputs that are copied twice."""
+    """Plants among copies: inputs that are left out, and inputs that are copied twice."""
 
     random: np.random.Generator
     twice: list[tuple[int, int]]
 
     def spoil(self, carried: Carried, rows: Rows, rounds: int) -> list[FoundViolation]:
-        """Take `rounds` of the inputs that are to be copied next away, and put as many in twice."""
+        """Remove `rounds` of the inputs that are copied next, and duplicate as many."""
         eligible = np.flatnonzero(carried.fed_partition != LAGGING)
         chosen = self.random.choice(eligible, size=2 * rounds, replace=False)
         left_out, doubled = chosen[:rounds], chosen[rounds:]
@@ -154,7 +154,7 @@ class CopyFault:
         return found
 
     def found(self, rows: Rows) -> list[FoundViolation]:
-        """The second copies of what was put in twice, once they are laid out."""
+        """The second copies of the duplicated inputs, once they are laid out."""
         found = []
         for partition, offset in self.twice:
             (_, second) = np.flatnonzero((rows["source_partition"] == partition) & (rows["source_offset"] == offset))

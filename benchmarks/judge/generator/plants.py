@@ -1,6 +1,6 @@
-"""What each plant does to the rows of its victim, and exactly which violations of the definitions that makes.
+"""The plants: each changes the rows of its victim, and returns exactly the violations that this makes.
 
-By `verification.vocabulary.anomalies` and not by any check.
+The violations follow from `verification.vocabulary.anomalies`, not from any check.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.judge.generator.block import ABORT, COMMIT, DATA, EPOCH, Column,
 from benchmarks.judge.generator.plan import PARTITIONS
 from verification.vocabulary.anomalies import Anomaly
 
-#: How many numbers are missing where a leader lets a gap pass.
+#: The size of the gap that a leader accepts.
 MISSING = 3
 
 
@@ -38,7 +38,7 @@ class Victim:
     random: np.random.Generator
 
     def one(self) -> int:
-        """Any row of it."""
+        """Any of its rows."""
         return int(self.random.choice(self.own))
 
     def alongside(self, row: int) -> Column:
@@ -65,13 +65,13 @@ def _gone(victim: Victim, chosen: Column | int) -> None:
 
 
 def lost_transaction(victim: Victim) -> list[FoundViolation]:
-    """Told committed, with its control records, and no record of it is there."""
+    """Told committed, with its control records, but without any of its records."""
     _gone(victim, victim.own)
     return [at(victim.rows, int(row), Anomaly.LOST_WRITE) for row in victim.own]
 
 
 def lost_append(victim: Victim) -> list[FoundViolation]:
-    """One acknowledged record is not there."""
+    """One acknowledged record is missing."""
     row = victim.one()
     _gone(victim, row)
     return [at(victim.rows, row, Anomaly.LOST_WRITE)]
@@ -85,7 +85,7 @@ def torn_by_reader(victim: Victim) -> list[FoundViolation]:
 
 
 def torn_by_marker(victim: Victim) -> list[FoundViolation]:
-    """One partition of a committed transaction was told abort."""
+    """One partition of a committed transaction got an abort marker."""
     rows, row = victim.rows, victim.one()
     rows["committed"][victim.alongside(row)] = 0
     rows["control"][_marker(victim, row)] = ABORT
@@ -119,12 +119,12 @@ def stale_epoch(victim: Victim) -> list[FoundViolation]:
 
 
 def superseded(victim: Victim) -> list[FoundViolation]:
-    """Another client had initialised its id before it decided; `evidence` writes that into the history."""
+    """Another client initialised its id before it decided; `evidence` writes that into the history."""
     return [at(victim.rows, int(victim.own[0]), Anomaly.ZOMBIE_WRITE)]
 
 
 def reordered(victim: Victim) -> list[FoundViolation]:
-    """Two records in a row stand in the wrong order."""
+    """Two consecutive records are in the wrong order."""
     rows = victim.rows
     first, second = next(each[:2] for row in victim.own if len(each := victim.alongside(int(row))) > 1)
     orders = rows["send_order"]
@@ -133,7 +133,7 @@ def reordered(victim: Victim) -> list[FoundViolation]:
 
 
 def adopted(victim: Victim) -> list[FoundViolation]:
-    """No control record of its own in one partition: the next transaction's decided it."""
+    """It has no control record of its own in one partition: the next transaction's decided it."""
     rows = victim.rows
     for row in victim.own:
         process, slot = int(rows["process"][row]), int(rows["slot"][row])
@@ -151,35 +151,35 @@ def hidden(victim: Victim) -> list[FoundViolation]:
 
 
 def unread(victim: Victim) -> list[FoundViolation]:
-    """A record of the log is not given to a reader who sees everything."""
+    """A record of the log is not delivered to a reader of uncommitted records."""
     row = victim.one()
     victim.rows["uncommitted"][row] = 0
     return [at(victim.rows, row, Anomaly.POLL_SKIP, "uncommitted")]
 
 
 def given_twice(victim: Victim) -> list[FoundViolation]:
-    """A record is given twice."""
+    """A record is delivered twice."""
     row = victim.one()
     victim.rows["committed"][row] = 2
     return [at(victim.rows, row, Anomaly.NONMONOTONIC_POLL, "committed")]
 
 
 def changed(victim: Victim) -> list[FoundViolation]:
-    """A record is delivered with another content than the log's."""
+    """A record is delivered with other content than the log's."""
     row = victim.one()
     victim.rows["shift"][row] = 1
     return [at(victim.rows, row, Anomaly.INCONSISTENT_OFFSET)]
 
 
 def misrouted(victim: Victim) -> list[FoundViolation]:
-    """A record stands in another partition than it was written to."""
+    """A record is in a different partition than the one that it was written to."""
     row = victim.one()
     victim.rows["intended_partition"][row] = (victim.rows["partition"][row] + 1) % PARTITIONS
     return [at(victim.rows, row, Anomaly.PHANTOM_RECORD)]
 
 
 def again(victim: Victim) -> list[FoundViolation]:
-    """A record stands there twice; `Planting.before` has added the second one."""
+    """A record is there twice; `Planting.before` added the second one."""
     rows = victim.rows
     (second,) = victim.own[rows["again"][victim.own] == 1]
     same = victim.own[rows["index"][victim.own] == rows["index"][second]]
@@ -188,7 +188,7 @@ def again(victim: Victim) -> list[FoundViolation]:
 
 
 def _continued(victim: Victim) -> int:
-    """A row of it that its client's numbering in the partition goes on with, after an earlier transaction there."""
+    """A row with which its client's numbering in the partition continues after an earlier transaction there."""
     rows = victim.rows
     for row in map(int, victim.own):
         earlier = victim.in_partition(row, process=int(rows["process"][row]), epoch=EPOCH, logged=1, control=DATA)
@@ -198,14 +198,14 @@ def _continued(victim: Victim) -> int:
 
 
 def number_left_out(victim: Victim) -> list[FoundViolation]:
-    """From the first record of a transaction in a partition on its client's numbers are higher by some."""
+    """From the first record of a transaction in a partition on, its client's numbers are higher."""
     row = _continued(victim)
     victim.rows["step"][row] = 1 + MISSING
     return [at(victim.rows, row, Anomaly.BROKEN_SEQUENCE)]
 
 
 def number_again(victim: Victim) -> list[FoundViolation]:
-    """Within a transaction a record has the number of the one before it in its partition, and all later ones go on."""
+    """Within a transaction, a record has the number of the one before it in its partition, and later ones continue."""
     second = next(int(each[1]) for row in victim.own if len(each := victim.alongside(int(row))) > 1)
     victim.rows["step"][second] = 0
     return [at(victim.rows, second, Anomaly.BROKEN_SEQUENCE)]
