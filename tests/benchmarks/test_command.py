@@ -103,7 +103,7 @@ def test_bad_options_end_with_4(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_machine_is_described_in_two_lines() -> None:
-    """What was measured, then where."""
+    """The measured software, then the machine."""
     software, machine = describe(software="Kafka 4.4.0", java=21)
     assert software.startswith("Kafka 4.4.0, Java 21, commit ")
     assert "processors (" in machine

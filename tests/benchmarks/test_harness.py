@@ -1,4 +1,4 @@
-"""The benchmark's own arithmetic: ratios, their spread, and the table that is published."""
+"""The arithmetic of the harness's benchmark: ratios, their spread, and the published table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
 
 @pytest.mark.parametrize("pairs", [(), ((1.0, 0.0),), ((0.0, 1.0),), ((-1.0, 1.0),)])
 def test_a_ratio_of_nothing_is_refused(pairs: tuple[tuple[float, float], ...]) -> None:
-    """What was not measured has no ratio."""
+    """Without a measurement there is no ratio."""
     with pytest.raises(ValueError, match="measured"):
         Ratio(subject="a", against="b", unit=Unit.SECONDS, pairs=pairs)
 
@@ -119,7 +119,7 @@ def test_only_a_complete_run_is_published(chosen: tuple[tuple[str, ...], int, in
 
 
 def test_a_judge_that_saw_less_than_a_consumer_has_no_time() -> None:
-    """A pass over fewer records than a plain consumer was given is an error and no figure."""
+    """A pass over fewer records than a plain consumer received is an error and no figure."""
     require_all(seen(uncommitted=100, log=130, committed=80), 100)
     for partial in (
         seen(uncommitted=99, log=130, committed=80),
@@ -132,7 +132,7 @@ def test_a_judge_that_saw_less_than_a_consumer_has_no_time() -> None:
 
 
 def test_the_timed_run_is_the_suites_own_scenario() -> None:
-    """What is timed has the claim, the requirements, the subject and the attack of the scenario that pytest runs."""
+    """The timed run has the claim, requirements, subject and attack of the scenario that pytest runs."""
     given: dict[str, Any] = {}
     suites_own(given.update)
     (requirements,) = [mark.args for mark in suites_own.pytestmark if mark.name == "requirement"]  # type: ignore[attr-defined]
@@ -146,7 +146,7 @@ def test_the_timed_run_is_the_suites_own_scenario() -> None:
     )
 
 
-def test_clients_are_compared_with_the_party_that_they_are_named_after() -> None:
+def test_each_client_is_compared_with_the_library_of_its_row() -> None:
     """Each ratio divides the wire client's rate by that of the library in its row."""
     found = wire_client.ratios(
         [wire_client.ClientRound(wire=8, kafka_python=2, librdkafka=16, decoding=9, consuming=3)]
@@ -160,15 +160,15 @@ def test_clients_are_compared_with_the_party_that_they_are_named_after() -> None
 
 @pytest.mark.parametrize("count", [0, 1, wire_client.BATCHES_AT_ONCE, 2 * wire_client.BATCHES_AT_ONCE + 1])
 def test_batches_that_are_read_together_are_all_read(count: int) -> None:
-    """Nothing is left when the last group is not full."""
+    """No batch is left when the last group is not full."""
     batches = list(decode(encode([(b"k", b"v")]) * count))
     groups = list(wire_client.together(iter(batches)))
     assert [batch for group in groups for batch in group] == batches
     assert all(0 < len(group) <= wire_client.BATCHES_AT_ONCE for group in groups)
 
 
-def test_a_report_is_timed_from_evidence_to_every_face(tmp_path: Path) -> None:
-    """Its time stands against that of parsing, the size of its page against the bound, and both sizes are said."""
+def test_a_report_is_timed_from_evidence_to_every_format(tmp_path: Path) -> None:
+    """Its time is compared with parsing, the size of its page with the limit, and both are printed."""
     said: list[str] = []
     evidence = make_scenario(tmp_path / "evidence", SMOKE)
     time, size = report.ratios(evidence, tmp_path / "place", pairs=2, say=said.append, copies=3)
@@ -181,7 +181,7 @@ def test_a_report_is_timed_from_evidence_to_every_face(tmp_path: Path) -> None:
 
 
 def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
-    """What lies there besides would be timed as well, so it is an error and no figure."""
+    """Foreign scenarios in the directory would be timed too, so they are an error and no figure."""
     evidence = make_scenario(tmp_path / "evidence", SMOKE)
     make_scenario(tmp_path / "place" / "run" / "runs" / "another", SMOKE)
     with pytest.raises(WorthlessReportError, match="2 of 1"):
@@ -190,7 +190,7 @@ def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["--pairs", "1"], ["--records", "0"], ["--only", "nothing"]])
 def test_bad_options_end_with_4(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence and the usage code, before anything is started; 2 would mean that nothing was decided."""
+    """One sentence and the usage code, before anything is started; 2 would mean INCONCLUSIVE."""
     with pytest.raises(SystemExit) as left:
         BENCHMARK.main(arguments)
     assert left.value.code == ExitCode.USAGE

@@ -1,4 +1,4 @@
-"""The evidence that judges are measured on, and how they are measured."""
+"""The generated evidence that judges are measured on, and how they are measured."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 
-#: What live observers, a claim of survival and the coordinators' log would be needed for.
+#: Anomalies that need live observers, a claim of survival or the coordinators' log.
 NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION}
 
 
-#: Feeders' numbers that begin there go round.
+#: Feeders' numbers that begin here pass the highest number and continue with 0.
 NEARLY_ROUND = NUMBER_MAX - 30
 
 
 def small(*, records: int = 8_000, seed: int = 1, rounds: int = 2, numbers_from: int = 0) -> EvidencePlan:
-    """A plan of three blocks, so that something is carried from one to the next."""
+    """A plan of three blocks, so that state is carried from one to the next."""
     block = max(1, records * 3 // 8)
     return EvidencePlan(
         records=records,
@@ -73,7 +73,7 @@ def contents(directory: RunDirectory) -> dict[str, bytes]:
 
 
 def test_equal_plans_make_equal_evidence(tmp_path: Path) -> None:
-    """The same seed makes the same bytes and plants the same, another one neither."""
+    """The same seed makes the same bytes and the same plants; another seed makes neither."""
     one, first = made(tmp_path / "one", small(records=6_000, rounds=1))
     same, again = made(tmp_path / "same", small(records=6_000, rounds=1))
     other, else_ = made(tmp_path / "other", small(records=6_000, rounds=1, seed=2))
@@ -85,7 +85,7 @@ def test_equal_plans_make_equal_evidence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("seed", "numbers_from"), [(1, 0), (2, NEARLY_ROUND)])
 def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int, numbers_from: int) -> None:
-    """The reference judge, written from the definitions, finds exactly what the generator says that it planted."""
+    """The reference judge, written from the definitions, finds exactly the planted violations."""
     directory, result = made(tmp_path / "run", small(seed=seed, numbers_from=numbers_from))
     agree("the reference", of_violations(judge_rows(all_rows(read_run(directory)))), result.planted)
     assert set(kinds(result.planted)) == set(Anomaly) - NOT_SHOWN
@@ -94,7 +94,7 @@ def test_what_is_planted_is_there_and_nothing_else(tmp_path: Path, seed: int, nu
 
 @pytest.mark.parametrize(("seed", "numbers_from"), [(1, 0), (2, NEARLY_ROUND)])
 def test_the_yardstick_finds_what_is_planted(tmp_path: Path, seed: int, numbers_from: int) -> None:
-    """DuckDB, where it is installed, finds it on small evidence as well."""
+    """DuckDB, if it is installed, finds them on small evidence as well."""
     pytest.importorskip("duckdb", reason="requirements-bench.txt is not installed")
     directory, result = made(tmp_path / "run", small(seed=seed, numbers_from=numbers_from))
     command = DUCKDB.command(Setting(directory=directory, records=8_000, threads=2), tmp_path / "found.csv")
@@ -102,8 +102,8 @@ def test_the_yardstick_finds_what_is_planted(tmp_path: Path, seed: int, numbers_
     agree(DUCKDB.name, read(tmp_path / "found.csv"), result.planted)
 
 
-def test_a_broken_sequence_stands_by_itself_and_beside_others(tmp_path: Path) -> None:
-    """Each round breaks numbers three times: twice where nothing else is wrong, and once among what writers do."""
+def test_a_broken_sequence_is_found_alone_and_among_others(tmp_path: Path) -> None:
+    """Each round breaks numbers three times: twice where nothing else is wrong, and once among writers' records."""
     directory, result = made(tmp_path / "run", small())
     attributed = attribute(judge_rows(all_rows(read_run(directory))))
     broken = [each for each in result.planted if each.anomaly == Anomaly.BROKEN_SEQUENCE]
@@ -114,7 +114,7 @@ def test_a_broken_sequence_stands_by_itself_and_beside_others(tmp_path: Path) ->
 
 
 def test_where_nothing_is_planted_nothing_is_wrong(tmp_path: Path) -> None:
-    """Not at the end either: no transaction is left open, no group lags, and every partition is stable."""
+    """Also at the end: no transaction is left open, no group lags, and every partition is stable."""
     directory, result = made(tmp_path / "run", small(rounds=0))
     evidence = read_run(directory)
     assert (result.planted, judge_rows(all_rows(evidence))) == ((), [])
@@ -125,7 +125,7 @@ def test_where_nothing_is_planted_nothing_is_wrong(tmp_path: Path) -> None:
 
 
 def test_blocks_hold_no_more_than_they_may() -> None:
-    """However many records are asked for, a block stays what fits into memory, and all slots are in some block."""
+    """For any number of records, a block fits into memory, and every slot is in some block."""
     for records in (100_000, 1_000_000, 100_000_000):
         plan = EvidencePlan(records=records, seed=1)
         blocks = plan.blocks()
@@ -135,13 +135,13 @@ def test_blocks_hold_no_more_than_they_may() -> None:
 
 
 def test_no_history_is_so_long_that_brokers_forget() -> None:
-    """Of runs of a day nothing is said of producers' numbers, and nothing that breaks them could be planted there."""
+    """In a run of a day, producers' numbers are not judged, so broken numbers could not be planted."""
     slots = sum(slots for slots, _ in plan_of(LARGEST, 1).blocks())
     assert 2 * (slots + 2) * TURN_NS < FORGOTTEN_NS / 4
 
 
 def test_plants_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    """Plants that would meet each other are not planted; nothing is written."""
+    """Plants that would meet each other are refused before anything is written."""
     with pytest.raises(EvidenceSizeError, match="room for"):
         make(RunDirectory(tmp_path / "run"), EvidencePlan(records=5_000, seed=1, rounds=5))
     assert list(tmp_path.iterdir()) == []
@@ -155,7 +155,7 @@ def ended(pid: int) -> bool:
         return True
 
 
-#: Starts the next of its arguments, each a number of bytes to hold, and stays; the last one says that all are there.
+#: Starts a copy of itself with the remaining arguments, each a number of bytes to hold. The last copy writes a file.
 GROWING = """import os, subprocess, sys, time
 held, *others = sys.argv[1:]
 held = b"x" * int(held)
@@ -185,13 +185,13 @@ def test_a_footprint_is_of_all_that_a_command_starts(tmp_path: Path) -> None:
 
 
 def test_a_driver_is_the_command_and_its_children(tmp_path: Path) -> None:
-    """What workers hold that a child started is not the driver's."""
+    """Memory of grandchildren, such as workers, is not the driver's."""
     took = grown(tmp_path, 0, 200_000_000)
     assert took.peak_bytes > 200_000_000 > took.driver_bytes > 0
 
 
-def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> None:
-    """A party that does not come to its end has no time."""
+def test_a_contender_that_fails_is_an_error_with_its_output(tmp_path: Path) -> None:
+    """A contender that fails has no time; the error shows its output."""
     with pytest.raises(ContenderError, match="no such table"):
         measured(
             [sys.executable, "-c", "raise SystemExit('no such table')"],
@@ -200,14 +200,14 @@ def test_a_party_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> Non
         )
 
 
-def test_no_party_is_left_out_in_silence() -> None:
-    """A library that is not installed is named, with how to install it."""
+def test_no_contender_is_left_out_in_silence() -> None:
+    """The error names a library that is not installed, and how to install it."""
     with pytest.raises(ContenderError, match=r"no_such_database cannot be imported.*bench-verify"):
-        require((PRODUCT, Contender(name="somebody", command=PRODUCT.command, needs="no_such_database")))
+        require((PRODUCT, Contender(name="another", command=PRODUCT.command, needs="no_such_database")))
 
 
 def test_the_yardstick_is_installed_for_its_benchmark_alone() -> None:
-    """Neither users nor CI get duckdb: one environment of tox names their file, and it has its own directory."""
+    """Neither users nor CI install duckdb: one tox environment names its file, and has a directory of its own."""
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
     naming = [name for name in tox.sections() if "requirements-bench.txt" in tox[name].get("deps", "")]
@@ -219,12 +219,12 @@ def test_the_yardstick_is_installed_for_its_benchmark_alone() -> None:
 
 
 def _footprint(seconds: float, driver_bytes: int) -> Footprint:
-    """With workers that hold as much again."""
+    """Its workers hold as much memory again."""
     return Footprint(seconds=seconds, processor_s=seconds, peak_bytes=2 * driver_bytes, driver_bytes=driver_bytes)
 
 
 def size(records: int, *, product: float, duckdb: float, textbook: float, gib: float = 2.0) -> Size:
-    """What would be measured at a size, in seconds and GiB."""
+    """The measurements of a size, in seconds and GiB."""
     seconds = {PRODUCT: product, DUCKDB: duckdb, TEXTBOOK: textbook}
     return Size(
         setting=Setting(directory=RunDirectory(Path("nowhere")), records=records, threads=2),
@@ -238,7 +238,7 @@ def size(records: int, *, product: float, duckdb: float, textbook: float, gib: f
 
 
 def test_bounds_are_judged_where_start_up_no_longer_decides() -> None:
-    """Of 10^5 records seconds are promised, and ratios from 10^7 on; each bound holds or is said not to."""
+    """The bound at 10^5 records is in seconds, those from 10^7 on are ratios; each holds or does not."""
     assert bounds([size(1_000_000, product=20, duckdb=1, textbook=30)]) == []
     (quick,), (slow,) = (bounds([size(SMALL, product=took, duckdb=1, textbook=30)]) for took in (8, 8.1))
     assert (quick.holds, slow.holds, slow.seen) == (True, False, 8.1)
@@ -251,7 +251,7 @@ def test_bounds_are_judged_where_start_up_no_longer_decides() -> None:
 
 
 def test_the_page_says_what_was_measured_against_what() -> None:
-    """Every party, size, bound and ratio stands on the page, and a bound that does not hold is said so."""
+    """Every contender, size, bound and ratio is on the page, and a bound that does not hold is marked."""
     sizes = [size(10_000_000, product=200, duckdb=25, textbook=300)]
     text = page(sizes, ["2 processors"])
     assert "* 2 processors" in text

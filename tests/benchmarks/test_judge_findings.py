@@ -1,4 +1,4 @@
-"""What parties found and showed is held against what was planted, and against each other."""
+"""The findings and records of contenders are compared with the plants, and with each other."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FOUND = (FoundViolation("lost-write", 1, 3, 0, 2, 1, 77), FoundViolation("aborte
         ((FOUND[0]._replace(offset=78), FOUND[1]), "missed 1 of 2"),
     ],
 )
-def test_a_party_that_finds_anything_else_is_wrong(theirs: tuple[FoundViolation, ...], said: str) -> None:
+def test_a_contender_that_finds_anything_else_is_wrong(theirs: tuple[FoundViolation, ...], said: str) -> None:
     """One violation too few, too many, twice or elsewhere is an error."""
     with pytest.raises(DisagreementError, match=said):
-        agree("somebody", theirs, FOUND)
+        agree("another", theirs, FOUND)
 
 
 def test_what_was_found_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """A violation survives the file by which parties hand it over, with what it is not about."""
+    """A violation survives the file that contenders write, including its empty columns."""
     found = (*FOUND, FoundViolation("torn-transaction", 7, 9))
     write(tmp_path / "found.csv", found)
     assert read(tmp_path / "found.csv") == list(found)
-    agree("somebody", read(tmp_path / "found.csv"), found)
+    agree("another", read(tmp_path / "found.csv"), found)
 
 
 SHOWN = (
@@ -52,6 +52,6 @@ SHOWN = (
 )
 def test_a_yardstick_that_shows_anything_else_is_wrong(theirs: tuple[log_context.Row, ...], said: str) -> None:
     """One row too few, too many, or with another value around an example is an error."""
-    log_context.agree("somebody", reversed(SHOWN), SHOWN)
+    log_context.agree("another", reversed(SHOWN), SHOWN)
     with pytest.raises(DisagreementError, match=said):
-        log_context.agree("somebody", theirs, SHOWN)
+        log_context.agree("another", theirs, SHOWN)

@@ -1,4 +1,4 @@
-"""The mutation test of the judge in small: the same mutators, some mutants each; `tox -e judge-mutants` makes them all."""
+"""The mutation test of the judge in small: the same mutators, fewer mutants; `tox -e judge-mutants` makes all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAMES = [mutator.name for mutator in MUTATORS]
-#: A seed of its own, so that these are other mutants than those of the score.
+#: A different seed than the score's, so that these are other mutants.
 SEED = 5
 
 
@@ -48,13 +48,13 @@ def made() -> list[Mutant]:
 
 @pytest.mark.parametrize("base", range(6))
 def test_the_clean_runs_are_clean(base: int) -> None:
-    """Whatever is found in a mutant was made by its mutator: the base itself is acquitted."""
+    """The base itself passes, so every violation in a mutant was made by its mutator."""
     assert judge_rows(_bases()[base].rows) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_reference_is_right_about_every_mutator(name: str, made: list[Mutant]) -> None:
-    """What breaks something is convicted of exactly that, and what breaks nothing is acquitted."""
+    """A mutant that breaks something is killed by exactly that, and a harmless mutant passes."""
     mine = [mutant for mutant in made if mutant.mutator == name]
     assert len(mine) == 2
     for mutant in mine:
@@ -63,7 +63,7 @@ def test_the_reference_is_right_about_every_mutator(name: str, made: list[Mutant
 
 @pytest.mark.parametrize("name", ["copier-killed", "partitioned-zombie"])
 def test_a_cut_run_is_a_clean_run(name: str, tmp_path: Path) -> None:
-    """Cutting leaves whole operations: what is left is less, can be judged, and is acquitted as the whole was."""
+    """Cutting leaves whole operations: the smaller run can be judged, and passes as the whole run does."""
     (whole,) = [base for base in _bases() if base.name == name]
     rows = all_rows(read_run(cut(RUNS / name, tmp_path / name, per_kind=1)))
     assert judge_rows(rows) == []
@@ -78,7 +78,7 @@ def test_every_anomaly_is_made(made: list[Mutant]) -> None:
 
 
 def test_a_seed_makes_the_same_mutants_again() -> None:
-    """Mutants are named in a score, so the same seed makes the same ones, and another seed others."""
+    """A score names its mutants, so the same seed makes the same ones, and another seed others."""
     first, again, other = (
         [mutant.rows for mutant in islice(mutants(_bases(), each=1, seed=seed), 20)] for seed in (SEED, SEED, SEED + 1)
     )
@@ -109,7 +109,7 @@ def test_judgements(breaks: set[Anomaly], found: set[Anomaly], expected: MutantO
 
 
 def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
-    """A score in which nothing was found has escapes and disagreements, and says so in the mutator's row."""
+    """A score without findings has survivors and disagreements, and shows them in the mutator's row."""
     score = Score()
     guilty = next(mutant for mutant in made if mutant.breaks)
     score.add(guilty, [])
@@ -118,8 +118,8 @@ def test_a_judge_that_sees_nothing_is_shown_up(made: list[Mutant]) -> None:
     assert any(guilty.mutator in line and "| 1 |" in line for line in lines(score, MUTATORS))
 
 
-def test_folds_that_acquit_the_guilty_are_shown_up(made: list[Mutant]) -> None:
-    """Who is acquitted without a look at the records and breaks something is a mistake, whatever the judges found."""
+def test_fingerprints_that_pass_a_broken_mutant_are_shown_up(made: list[Mutant]) -> None:
+    """A broken mutant that the fingerprints pass is a mistake, even if both judges find its anomalies."""
     guilty = next(mutant for mutant in made if mutant.breaks)
     score = Score()
     score.add(guilty, judge_rows(guilty.rows), unread=True)
@@ -128,7 +128,7 @@ def test_folds_that_acquit_the_guilty_are_shown_up(made: list[Mutant]) -> None:
 
 
 def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
-    """What is kept is the score of a judge that is right about each of a thousand mutants that are made today."""
+    """The published score is that of a judge that is right about each of today's thousand mutants."""
     score = Score()
     quiet = 0
     for mutant in mutants(_bases(), each=EACH, seed=KEPT_SEED):
@@ -144,14 +144,14 @@ def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
 
 @pytest.mark.parametrize("arguments", [["--runs", "nowhere"], ["--each", "0"], ["--runs", str(RUNS / "leader-crash")]])
 def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A score of no mutants would be flawless; it is refused before a session is started."""
+    """A score of no mutants would be flawless, so it is refused before a session starts."""
     assert BENCHMARK.main(arguments) == ExitCode.USAGE
     assert capsys.readouterr().err
 
 
 @pytest.mark.spark
 def test_spark_is_right_about_every_mutator(spark: SparkSession, made: list[Mutant]) -> None:
-    """One job: the checks convict exactly the mutants that break something, of exactly that."""
+    """One job: the checks kill exactly the mutants that break something, by exactly that."""
     score = Score()
     found, unread = judged(spark, made), passed_unread(spark, made)
     for mutant in made:

@@ -1,4 +1,4 @@
-"""The judge agrees with what generated evidence says was planted; bench-verify asks the same of every other party."""
+"""The judge finds the plants of generated evidence; bench-verify checks the same for every other contender."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, Made]:
-    """10^4 records with every kind of plant, judged. Feeders' numbers go round: after 2147483647 comes 0."""
+    """10^4 records with every kind of plant, judged. Feeders' numbers pass 2147483647 and continue with 0."""
     directory = RunDirectory(tmp_path_factory.mktemp("generated") / "run")
     plan = EvidencePlan(
         records=10_000, seed=3, rounds=2, per_transaction=20, block_records=4_000, numbers_from=(1 << 31) - 30
@@ -52,7 +52,7 @@ def test_the_textbook_finds_exactly_what_is_planted(spark: SparkSession, judged:
 
 
 def test_duckdb_shows_what_the_judge_shows(judged: tuple[RunDirectory, Made], tmp_path: Path) -> None:
-    """Around the examples of every finding the yardstick has the same rows, or it would do less for its time."""
+    """Around the examples of every finding the yardstick has the same rows; otherwise it would do less work."""
     pytest.importorskip("duckdb", reason="requirements-bench.txt is not installed")
     directory, _ = judged
     found = tmp_path / "found.csv"

@@ -1,4 +1,4 @@
-"""The arithmetic of the comparison of sources, and what it writes; `tox -e bench-reading` runs the rest."""
+"""The arithmetic of the comparison of sources, and its page; `tox -e bench-reading` runs the rest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOOK = {source: [Took(seconds=each, processor_s=10.0) for each in took] for sour
 
 
 def test_ratios_are_of_rates_turn_by_turn() -> None:
-    """Twice the speed is 2, whatever the seconds; the median decides whether a bound holds."""
+    """Twice the speed is 2 for any number of seconds; the median decides whether a bound holds."""
     connector, client, *ceiling, one, two, three, four = ratios(1_000, TOOK)
     by_processor = [one, two, three, four]
     assert (connector.unit, connector.values) == (Unit.RECORDS_PER_S, (2.0, 4.0, 4.0))
@@ -63,16 +63,16 @@ def test_the_page_says_what_does_not_hold() -> None:
 
 
 def test_processor_seconds_of_children_that_ended_count() -> None:
-    """What a worker used is not lost when it ends."""
+    """The time of a worker is not lost when it ends."""
     before = processor_s()
     subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
     assert processor_s() - before > 0.1
 
 
 def test_processor_seconds_of_others_do_not_count() -> None:
-    """A process of the session that nobody here has started, such as one whose parent has ended, is not looked at."""
+    """A process of the session that is not a descendant is ignored, such as one whose parent has ended."""
     busy = "import time; end_s = time.monotonic() + 60\nwhile time.monotonic() < end_s: pass"
-    # Its output leads elsewhere, or whoever reads the parent's would wait for it.
+    # Its output goes elsewhere; otherwise a reader of the parent's output would wait for it.
     started = f"subprocess.Popen([sys.executable, '-c', {busy!r}], stdout=subprocess.DEVNULL)"
     orphan = f"import subprocess, sys; print({started}.pid, flush=True)"
     pid = int(subprocess.run([sys.executable, "-c", orphan], check=True, stdout=subprocess.PIPE).stdout)
@@ -83,7 +83,7 @@ def test_processor_seconds_of_others_do_not_count() -> None:
         while ticks_of(pid) - began < 50 and time.monotonic() < waited:
             time.sleep(0.05)
         assert ticks_of(pid) - began >= 50, "it used no processor time to be counted"
-        # What looking costs is this process's own.
+        # The cost of looking is this process's own.
         assert processor_s() - before < 0.4
     finally:
         os.kill(pid, signal.SIGKILL)
@@ -95,7 +95,7 @@ def ticks_of(pid: int) -> int:
 
 
 def test_only_a_complete_run_writes_the_page() -> None:
-    """Less is for whoever looks after a change."""
+    """A smaller run is for a look after a change."""
     assert ReadingOptions(records=RECORDS, turns=TURNS).complete
     assert not ReadingOptions(records=RECORDS - 1, turns=TURNS).complete
     assert not ReadingOptions(records=RECORDS, turns=TURNS - 1).complete
@@ -105,7 +105,7 @@ def test_only_a_complete_run_writes_the_page() -> None:
 
 
 def test_what_was_read_must_be_what_was_written() -> None:
-    """Sources that differ give no figure, nor do sources that agree on too little or on no identity at all."""
+    """Sources that differ give no figure, nor do sources that agree on too few records or on no identity."""
     turns = 3
     ends = dict.fromkeys(range(PARTITIONS), turns * (RECORDS_PER_TRANSACTION // PARTITIONS + 1))
     records = PinnedLog(bootstrap="", definitions=(), ends=ends).records
@@ -130,7 +130,7 @@ def test_what_keeps_figures_from_coming_about_is_one_sentence(capsys: pytest.Cap
 
 
 def test_a_log_that_is_not_written_is_an_error_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the producer raises, for instance for a broker that nobody reaches, is told as such."""
+    """An error of the producer becomes one of the benchmark, for example if no broker is reachable."""
     monkeypatch.setattr("benchmarks.reading.filling.WITHIN_S", 0.2)
     asking = MagicMock(spec=Client)
     with pytest.raises(UnfilledError, match="The log to read was not written"):
@@ -138,7 +138,7 @@ def test_a_log_that_is_not_written_is_an_error_of_the_benchmark(monkeypatch: pyt
 
 
 def test_what_is_read_has_identities() -> None:
-    """Of the size that the page names, one for each place in a transaction, spread evenly over partitions."""
+    """Values have the size on the page, one for each place in a transaction, spread evenly over partitions."""
     values = [record_value(7, index) for index in range(RECORDS_PER_TRANSACTION)]
     found = [decode(value) for value in values]
     assert {len(value) for value in values} == {VALUE_BYTES}

@@ -25,7 +25,7 @@ KEY = ["run", "process", "operation"]
 
 
 def _without_ends(path: Path, but: int) -> None:
-    """Cut every line of acknowledgements but those of one operation behind the operation that it is about."""
+    """Cut every line of acknowledgements, except those of one operation, after the number of its operation."""
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     kept = [line if f'"operation":{but},' in line.replace(" ", "") else line[: line.index(",") + 1] for line in lines]
     assert sum(line.endswith(",") for line in kept) == len(lines) - 1 > 1
@@ -33,7 +33,7 @@ def _without_ends(path: Path, but: int) -> None:
 
 
 def test_what_is_not_sought_is_not_parsed(spark: SparkSession, tmp_path: Path) -> None:
-    """A line that is no JSON ends a judgement, but not where only other operations are asked for and joined with."""
+    """A line that is no JSON ends a judgement, but not if only other operations are sought."""
     plant = busy("acks").finish()
     run = read_run(files.write(plant, tmp_path / "run"))
     sought = plant.rows["acks"][0]
@@ -53,7 +53,7 @@ def _as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def test_workers_read_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
-    """Of some processes and of some operations; one that has no file was told nothing."""
+    """Of some processes and of some operations; a process without a file has no acknowledgements."""
     from verification.fingerprints.ack_sums import ANSWERS
     from verification.fingerprints.inputs import answers_of
 

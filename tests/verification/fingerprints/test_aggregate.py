@@ -1,4 +1,4 @@
-"""What workers make of batches, held against the same said row by row in plain Python."""
+"""The workers' results for batches, compared with the same row by row in plain Python."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _batch(rows: Iterable[Row], schema: pa.Schema = _SCHEMA) -> pa.RecordBatch:
 
 
 def _fragment(row: Row) -> Row:
-    """The keys of the fragment that a row is of, by the words of `steps` and `fold`."""
+    """The keys of the fragment of a row, by the words of `fragment_chains` and `aggregate`."""
     mine = row["control"] is None and row["valid"] and row["identity_run"] == row["run"]
     copy = row["control"] is None and row["source_offset"] not in (None, -1)
     return {
@@ -105,7 +105,7 @@ def _packed(batches: Iterable[pa.RecordBatch]) -> list[Row]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
+def test_an_aggregated_log_counts_its_records(seed: int) -> None:
     """Keys, numbers, ends, extremes and bits of copied inputs, of any rows in one batch or in many."""
     rows = _log(seed)
     expected = _folded(rows)
@@ -132,7 +132,7 @@ def test_a_folded_log_counts_what_it_folds(seed: int) -> None:
 
 
 def test_a_record_changes_its_fragment_s_sums() -> None:
-    """One digest, or two that change places, give other hashes."""
+    """Another digest, or two digests that are swapped, give other hashes."""
     rows = [row for row in _log(1) if row["control"] is None and row["valid"] and row["identity_run"] == row["run"]][:2]
     rows = [{**row, "offset": at, "digest": 10 + at, "identity_digest": 1} for at, row in enumerate(rows)]
     exchanged = [{**row, "digest": 11 - at} for at, row in enumerate(rows)]
@@ -142,7 +142,7 @@ def test_a_record_changes_its_fragment_s_sums() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_are_what_a_dictionary_makes_of_rows(seed: int) -> None:
-    """Alike rows far apart are one group, and each row knows its own."""
+    """Equal rows far apart are one group, and each row knows its own."""
     chosen = np.random.default_rng(seed)
     keys = [chosen.integers(0, 4, 500), chosen.integers(0, 3, 500)]
     values = chosen.integers(-9, 9, 500)
@@ -160,7 +160,7 @@ def test_groups_are_what_a_dictionary_makes_of_rows(seed: int) -> None:
 
 
 def test_packs_hold_the_rows_of_their_bucket() -> None:
-    """Nothing is lost, and what belongs together is in one pack."""
+    """No row is lost, and rows that belong together are in one pack."""
     batch = _batch(_log(2))
     buckets = buckets_of([NumpyColumns(batch)["producer_id"]], 2)
     found = dict(packs(batch, buckets))
@@ -178,13 +178,13 @@ def _whole(held: bytes) -> pa.RecordBatch:
 
 
 def _looked_around(seed: int) -> dict[int, pa.RecordBatch]:
-    """What a worker makes of the fragments of a log, by kind."""
+    """The worker's results for the fragments of a log, by kind."""
     around = list(neighbours.classified_neighbours(aggregate.aggregate_log([_batch(_log(seed))], frozenset(), 1), 1))
     return {row["kind"]: _whole(row["packed"]) for each in around for row in each.to_pylist()}
 
 
 def _steps(seed: int) -> tuple[pa.RecordBatch, list[Row]]:
-    """Steps as a worker lays them out, of a log."""
+    """The steps of a log as a worker sorts them."""
     steps = _looked_around(seed)[PackKind.STEPS]
     return steps, steps.to_pylist()
 
@@ -204,7 +204,7 @@ def test_steps_know_what_decided_them(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_who_raised_an_epoch_that_went_back_is_named(seed: int) -> None:
-    """Each that is above all earlier ones of a producer with an epoch that is below an earlier one."""
+    """Each step above all earlier ones of a producer with an epoch below an earlier one."""
     log, found = _log(seed), _looked_around(seed)
     stale = {
         tuple(row[name] for name in _PRODUCER)
@@ -228,7 +228,7 @@ def test_who_raised_an_epoch_that_went_back_is_named(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_reached_lies_between_what_is_sought_and_what_decided_it(seed: int) -> None:
-    """Of the same producer; with nothing sought only what is not surely of this run is."""
+    """Of the same producer; if nothing is sought, only rows that are not surely of this run."""
     batch, rows = _steps(seed)
     nothing = wanted(By.OPERATION, None)
     found = Reached(nothing, nothing)(NumpyColumns(batch))
@@ -259,7 +259,7 @@ def test_steps_overlap_spans_by_their_own_offsets() -> None:
 
 
 def test_operations_are_counted_in_one_schema() -> None:
-    """What the log counts for operations is complete: a null would be taken for bits."""
+    """The log's counts for operations are complete: a null would count as bits."""
     around = list(neighbours.classified_neighbours(aggregate.aggregate_log([_batch(_log(3))], frozenset(), 1), 1))
     packed = [row["packed"] for each in around for row in each.to_pylist() if row["kind"] == PackKind.OPERATIONS]
     for held in packed:
@@ -271,7 +271,7 @@ def test_operations_are_counted_in_one_schema() -> None:
 
 @pytest.mark.spark
 def test_hashes_are_those_of_spark(spark: SparkSession) -> None:
-    """The indexes of records are hashed here and there."""
+    """Workers and Spark both hash the indexes of records."""
     values = np.array([0, 1, -1, 41, (1 << 31) - 1, -(1 << 31)], dtype=np.int64)
     table = pa.table({"one": values.astype(np.int32), "two": values * 4_000_000_007})
     frame = spark.createDataFrame(table).selectExpr(

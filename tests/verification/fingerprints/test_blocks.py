@@ -1,4 +1,4 @@
-"""Copies held against their inputs block by block, and the same said input by input in plain Python."""
+"""Copies compared with their inputs block by block, and the same input by input in plain Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _copying() -> CopyBlocks:
 
 
 def _inputs() -> list[Row]:
-    """What was delivered of the input topic, and of another one."""
+    """The delivered records of the input topic, and of another one."""
     names = ("run", "topic_index", "partition", "offset")
     places = [(run, topic, at) for run in ("a", "b", "c") for topic in (0, 1) for at in (0, 1)]
     return [dict(zip(names, (*place, offset), strict=True)) for place in places for offset in range(0, 256, 3)]
@@ -71,7 +71,7 @@ def _expected(copies: list[tuple[Row, bool]]) -> set[tuple[str, int, int]]:
 
 
 def _fragment(row: Row) -> Row:
-    """A fragment of one copy, as the log is folded."""
+    """A fragment of one copy, as the log is aggregated."""
     block, bit = divmod(row["offset"], 1 << BLOCK_BITS)
     bits = np.array([1 << bit], dtype=np.uint64).view(np.int64)
     values: Row = {"source_partition": row["partition"], "source_block": block, "output": row["output"], "n": 1}
@@ -79,7 +79,7 @@ def _fragment(row: Row) -> Row:
 
 
 def _packs(copies: list[tuple[Row, bool]], chosen: random.Random, buckets: int) -> dict[int, list[pa.RecordBatch]]:
-    """What workers pack of the copies and of what was delivered, in several tasks, in whatever order."""
+    """The workers' packs of copies and deliveries, in several tasks, in any order."""
     parts: list[pa.RecordBatch] = []
     chosen.shuffle(copies)
     for some in (copies[::2], copies[1::2]):
@@ -98,8 +98,8 @@ def _packs(copies: list[tuple[Row, bool]], chosen: random.Random, buckets: int) 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_block_is_doubtful_when_an_input_of_it_is_not_copied_once(seed: int) -> None:
-    """By whatever was lost, copied twice, or copied beyond the offset, in runs that copy and in no others."""
+def test_a_block_is_suspect_when_an_input_of_it_is_not_copied_once(seed: int) -> None:
+    """For any loss, second copy, or copy beyond the offset, in runs that copy and in no others."""
     chosen = random.Random(seed)
     copies = _copies(chosen)
     found = [
@@ -128,7 +128,7 @@ def test_the_last_offset_of_a_block_is_an_offset() -> None:
 
 
 def test_what_was_not_delivered_need_not_be_copied() -> None:
-    """Nor a second time, where one of two outputs holds it; that nobody was given it is another check's to say."""
+    """Nor a second time, where one of two outputs holds it; the missing delivery is another check's finding."""
     held = NumpyColumns(
         pa.RecordBatch.from_pylist([_fragment({"run": "a", "partition": 0, "offset": 5, "output": 5})], FRAGMENTS)
     )
@@ -138,7 +138,7 @@ def test_what_was_not_delivered_need_not_be_copied() -> None:
     ] == [0]
 
 
-def test_nothing_packed_is_nothing_doubtful() -> None:
+def test_nothing_packed_is_nothing_suspect() -> None:
     """Runs that copy nothing, and captures without the input."""
     assert list(blocks.suspect_blocks([], _copying())) == []
     rows = NumpyColumns(pa.RecordBatch.from_pylist([{"run": "c", "topic_index": 0}], schema=_GIVEN))

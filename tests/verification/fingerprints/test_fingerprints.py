@@ -1,4 +1,4 @@
-"""Fingerprints first: the same violations as by looking at every record, from a fraction of the records."""
+"""Fingerprints first: the same violations as by checking every record, from a fraction of the records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.spark
 GENERATED = 200
 #: Offsets are multiplied by this in every other history, so that chunks and blocks of offsets end within operations.
 APART = 700
-#: What is found (wording included) and shown, by run.
+#: The findings (wording included) and shown records, by run.
 Answer = tuple[dict[str, Counter[str]], dict[str, Counter[str]]]
 
 
@@ -55,7 +55,7 @@ def _apart(row: Mapping[str, Any], apart: int) -> dict[str, int]:
 
 
 def fitting(plants: Iterable[Plant]) -> list[Plant]:
-    """Those that fingerprints fit, every other one with its offsets apart."""
+    """The runs that fit fingerprints, every other one with its offsets apart."""
     with_log = [plant for plant in plants if plant.experiment.has_log]
     return [unobserved(plant, apart=APART if number % 2 else 1) for number, plant in enumerate(with_log)]
 
@@ -76,7 +76,7 @@ def _shown(rows: Mapping[tuple[str, str], Iterable[Mapping[str, Any]]]) -> dict[
 
 
 def both(spark: SparkSession, evidence: Dataframes) -> tuple[Answer, Answer]:
-    """What is found and shown by looking at every record, and by fingerprints first."""
+    """The findings and shown records, by checking every record, and by fingerprints first."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.fingerprints import suspect_facts as fingerprints
@@ -102,7 +102,7 @@ def _generated() -> list[Plant]:
 
 
 def _instead(run: str) -> Plant:
-    """Readers get a record where the log has one that is aborted, in a transaction of which all else agrees."""
+    """Readers get a record where the log has an aborted one, in a transaction that agrees otherwise."""
     planted = busy(run)
     client = planted.client("tx-9")
     planted.transaction(client, (A0, A0), decision=None)
@@ -115,14 +115,14 @@ def _instead(run: str) -> Plant:
 
 @pytest.fixture(scope="module")
 def answers(spark: SparkSession) -> tuple[Answer, Answer]:
-    """What both ways say about all histories, in one job each."""
+    """The results of both strategies for all histories, in one job each."""
     planted = [plant for plant, _ in planted_all().values()]
     return both(spark, frames(spark, fitting([*planted, _instead("instead"), *_generated()])))
 
 
 @pytest.mark.parametrize("history", ["case-", "instead", "g"])
 def test_both_ways_find_and_show_the_same(answers: tuple[Answer, Answer], history: str) -> None:
-    """Word by word, of every planted history and of hundreds that were generated and tampered with."""
+    """Word by word, for every planted history and for hundreds that were generated and tampered with."""
     left, right = ([{run: said[run] for run in said if run.startswith(history)} for said in one] for one in answers)
     assert left == right
     assert all(left)
@@ -141,7 +141,7 @@ def _dropped(frame: str, offset: int = 0) -> Callable[[Plant], None]:
 
 
 def _exchanged(plant: Plant) -> None:
-    """Two records of one transaction change their contents in one capture: the plain sums stay what they were."""
+    """Two records of one transaction swap their contents in one capture: the plain sums stay the same."""
     one, other = (plant.at("committed", 0, 0, offset) for offset in (0, 1))
     for name in ("digest", "identity_digest"):
         one[name], other[name] = other[name], one[name]
@@ -173,7 +173,7 @@ def _marker(plant: Plant) -> Row:
     return next(row for row in plant.rows["log"] if row["control"] is not None)
 
 
-#: What is changed in evidence in which all agrees; offset 0 of the first partition is a committed transaction's.
+#: The changes to evidence in which all agrees; offset 0 of the first partition is a committed transaction's.
 DIFFERENCES: dict[str, Callable[[Plant], None]] = {
     "not delivered": _dropped("committed"),
     "not given": _dropped("uncommitted"),
@@ -193,7 +193,7 @@ DIFFERENCES: dict[str, Callable[[Plant], None]] = {
     "told aborted": _retold(Outcome.FAIL),
     "told more": lambda plant: plant.retell(_first(plant), records=6),
     "told less": lambda plant: plant.retell(_first(plant), records=4),
-    "nobody's": _forgotten,
+    "of no operation": _forgotten,
     "superseded": _superseded,
     "not acknowledged": _unacknowledged,
     "decided otherwise": lambda plant: _marker(plant).update(control="abort"),
@@ -203,7 +203,7 @@ DIFFERENCES: dict[str, Callable[[Plant], None]] = {
 
 
 def test_each_difference_makes_its_operation_suspect(spark: SparkSession) -> None:
-    """No operation is suspect where all agrees; one is wherever one thing is changed, in each sum that is compared."""
+    """No operation is suspect if all agrees; one is if any one thing is changed, in each sum that is compared."""
     from verification.checks.operations import operations
     from verification.fingerprints.suspect_facts import aggregates, suspects
     from verification.fingerprints.workers.packed import PACKED
@@ -240,8 +240,8 @@ def torn(run: str) -> Plant:
     return plant
 
 
-def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
-    """Of hundreds of records those of the one torn transaction are looked at, with their control records."""
+def test_only_suspects_are_read(spark: SparkSession) -> None:
+    """Of hundreds of records, only those of the one torn transaction are read, with their control records."""
     from verification.fingerprints.suspect_facts import derive
 
     plants = [many("clean").finish(), torn("torn")]
@@ -252,7 +252,7 @@ def test_only_what_is_doubtful_is_read(spark: SparkSession) -> None:
 
 
 def _judged_both_ways(spark: SparkSession, plant: Plant, place: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """What `verdicts.json` and the findings of a run say, the same both ways but for the seconds that they took."""
+    """The `verdicts.json` and the findings of a run, by both strategies, without the seconds."""
     from verification.judge.judge import judge
 
     said = {}
@@ -289,8 +289,8 @@ def test_what_was_acknowledged_is_promised_whatever_the_history_counts(spark: Sp
     assert [(each["anomaly"], each["count"]) for each in verdicts["findings"]] == [("lost-write", 1)]
 
 
-def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession) -> None:
-    """Where too much of the log would be read again, fingerprints say so instead."""
+def test_too_many_suspects_are_refused(spark: SparkSession) -> None:
+    """If too much of the log would be read again, fingerprints refuse."""
     from verification.fingerprints.suspect_facts import derive
 
     plant = busy("doubtful", observers=()).finish()
@@ -301,7 +301,7 @@ def test_more_doubt_than_is_worth_it_is_looked_at_as_a_whole(spark: SparkSession
 
 @pytest.mark.parametrize("but", ["observers", "log", "size", "two inputs"])
 def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
-    """Large runs with a log, without live observers and with one topic of inputs; everything else is looked at whole."""
+    """Large runs with a log, without live observers and with one input topic; all others are checked record by record."""
     planted = busy("fits", has_log=but != "log", **({} if but == "observers" else {"observers": ()}))
     plant = planted.finish()
     if but == "two inputs":
@@ -315,7 +315,7 @@ def test_which_runs_fingerprints_fit(tmp_path: Path, but: str) -> None:
 
 
 def test_files_are_read_past_spark_only_when_they_are_all(tmp_path: Path) -> None:
-    """A capture of which somebody keeps a part in a folder of its own is read by Spark, which finds it there."""
+    """Spark reads a capture that has a part in a folder of its own, because it finds that part."""
     from verification.fingerprints.inputs import files
 
     directory = planted_files.write(many("nested").finish(), tmp_path / "run")

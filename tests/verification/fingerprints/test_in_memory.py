@@ -1,4 +1,4 @@
-"""Small runs in which everything agrees are acquitted unread; whatever is wrong with one leaves it in disagreement."""
+"""Small runs pass unread if everything in them agrees; any defect makes them suspect."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from verification.vocabulary.violations import RawViolation
 
 REAL = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
 GENERATED = 400
-#: What is found beside records: of ends, operations and coordinators; and of leaders, who name no record.
-BESIDE = (Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION)
+#: Anomalies that need no records: of ends, operations and coordinators; and of leaders, which name no record.
+WITHOUT_RECORDS = (Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION)
 
 
 def _of_records(found: list[RawViolation]) -> list[RawViolation]:
     by_leader = (Anomaly.HUNG_TRANSACTION, None)
-    return [each for each in found if each.anomaly not in BESIDE and (each.anomaly, each.process) != by_leader]
+    return [each for each in found if each.anomaly not in WITHOUT_RECORDS and (each.anomaly, each.process) != by_leader]
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_runs_with_faults_are_acquitted(name: str) -> None:
-    """Crashed leaders, zombies and killed copiers included, with what their live observers were given."""
+def test_real_runs_with_faults_pass(name: str) -> None:
+    """With crashed leaders, zombies and killed copiers, and the records of their live observers."""
     run = read_run(RunDirectory(RUNS / name))
     case = small_run(run, small_rows(run), files([run]))
     mine = read_into_memory(case)
@@ -57,8 +57,8 @@ def _numbers(*numbers: int) -> pa.RecordBatch:
     return pa.record_batch({"id": list(numbers)})
 
 
-def test_what_cannot_be_read_is_in_doubt_and_harms_nobody_else() -> None:
-    """A file that is gone by the time that a worker looks is left to whoever looks at every record."""
+def test_what_cannot_be_read_is_suspect_and_harms_no_other_run() -> None:
+    """A run whose file is gone when the worker reads it is left to the check of every record."""
     runs = [read_run(RunDirectory(RUNS / name)) for name in REAL[:2]]
     cases = [small_run(run, small_rows(run), files([run])) for run in runs]
     gone = small_run(runs[0], small_rows(runs[0]), {**files([runs[0]]), "committed": ("/nowhere/part-0.parquet",)})
@@ -68,7 +68,7 @@ def test_what_cannot_be_read_is_in_doubt_and_harms_nobody_else() -> None:
 
 
 def test_who_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run is held in memory by what its readers would read of the log, each of them for itself."""
+    """A run is held in memory if the records of the log, once per reader, are few enough."""
     run = read_run(RunDirectory(RUNS / REAL[0]))
     rows = run.captured.count("log") * (1 + len(run.experiment.observers))
     assert rows > run.captured.count("log")
@@ -134,7 +134,7 @@ def _of_no_log(plant: Plant) -> None:
     [_skipped, _again, _exchanged, _another_content, _without_identity, _early, _aborted, _beyond, _of_no_log],
 )
 def test_what_observers_were_given_is_held_against_the_log(tamper: Callable[[Plant], None]) -> None:
-    """Each record of the log for their isolation level, once, in its order, as it is there, and not too early."""
+    """Each record of the log for their isolation level, once, in order, with its content, and not too early."""
     plant = busy("observed").finish()
     assert disagreement(run_in_memory(plant.rows)) is None
     tamper(plant)
@@ -145,7 +145,7 @@ def test_what_observers_were_given_is_held_against_the_log(tamper: Callable[[Pla
 
 
 def test_an_observer_may_have_stopped_anywhere() -> None:
-    """What it was not given after the last record that it was given says nothing about anybody."""
+    """Records after the last one that it received prove nothing."""
     plant = busy("stopped").finish()
     last = max(row["offset"] for row in plant.rows["observations"] if (row["topic_index"], row["partition"]) == A0)
     for observer in (0, 1):
@@ -166,8 +166,8 @@ def test_an_observer_may_have_stopped_anywhere() -> None:
         ("acknowledgement", "1 operations"),
     ],
 )
-def test_what_is_in_doubt_is_said(wrong: str, said: str) -> None:
-    """The first thing that does not agree, for the log."""
+def test_a_disagreement_is_named(wrong: str, said: str) -> None:
+    """The first disagreement, for the log."""
     planted = busy("said")
     if wrong == "log":
         planted.append(planted.client(), A1, b"foreign", transactional=False)
@@ -186,8 +186,8 @@ def test_what_is_in_doubt_is_said(wrong: str, said: str) -> None:
     assert disagreement(run_in_memory(plant.rows)) == said
 
 
-def test_nothing_planted_or_generated_is_acquitted_of_what_its_records_show() -> None:
-    """Of all planted histories, and of hundreds that were generated and tampered with; of the innocent most are."""
+def test_nothing_planted_or_generated_passes_with_violations_in_its_records() -> None:
+    """All planted histories, and hundreds that were generated and tampered with; most clean ones pass."""
     plants = [plant for plant, _ in planted_all().values()]
     plants += [build(program, f"g{number:06d}") for number, program in enumerate(generated(GENERATED, 23))]
     quiet = 0
@@ -199,7 +199,7 @@ def test_nothing_planted_or_generated_is_acquitted_of_what_its_records_show() ->
 
 
 def test_equal_times_count_for_the_operation() -> None:
-    """A successor that completed its initialisation at the very moment of a decision came after it."""
+    """A successor whose initialisation completed at the moment of a decision came after it."""
     planted = busy("superseded")
     old = planted.client("tx-9")
     told, _ = planted.transaction(old, (A0, B0))
@@ -217,7 +217,7 @@ def test_equal_times_count_for_the_operation() -> None:
 
 
 def test_a_capture_may_lie_in_several_files(tmp_path: Path) -> None:
-    """Texts are numbered in each file by itself, and the first one need not have all of them."""
+    """Each file numbers its texts by itself, and the first file need not have all of them."""
     run = read_run(RunDirectory(RUNS / REAL[0]))
     found = files([run])
     (path,) = found["log"]

@@ -1,4 +1,4 @@
-"""Order by fingerprints: which writers are looked at again, and that what is left of their records proves the same."""
+"""Order by fingerprints: which writers are read again, and that their remaining records prove the same."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ CHANGES: dict[str, Callable[[Orders], None]] = {
     "the ends of a turn": _exchanged(8, 15),
     "the ends of all": _exchanged(0, 29),
     "the first of two turns": _exchanged(0, 8),
-    "within what was aborted": _exchanged(16, 17),
-    "into what was aborted": _exchanged(14, 15),
+    "within an aborted transaction": _exchanged(16, 17),
+    "into an aborted transaction": _exchanged(14, 15),
     "the last one too early": _set(3, 40),
     "one again": _set(4, 3),
     "one again, later": _set(28, 3),
@@ -82,7 +82,7 @@ def _rises(plant: Plant) -> bool:
 
 
 def test_every_writer_whose_order_does_not_rise_is_looked_at(spark: SparkSession) -> None:
-    """And no other: neither for gaps, nor for what others write between its records."""
+    """And no other writer: neither for gaps, nor for records of others between its own."""
     plants = [_sent(f"o{number:02d}", change) for number, change in enumerate(CHANGES.values())]
     assert {name for name, plant in zip(CHANGES, plants, strict=True) if _rises(plant)} == set(list(CHANGES)[:3])
     found = {row["run"] for row in looked_at(spark, frames(spark, plants)).toArrow().to_pylist()}
@@ -99,7 +99,7 @@ def looked_at(spark: SparkSession, evidence: Dataframes) -> DataFrame:
 
 
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
-    """Both ways find the same records out of order, after the same ones, and the short one keeps few of them."""
+    """Both strategies find the same records out of order, after the same ones, and the short one keeps few of them."""
     from verification.fingerprints.sequence import out_of_order, sent, sequences
     from verification.fingerprints.suspect_facts import aggregates
 
@@ -108,9 +108,13 @@ def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None
     left, right = both(spark, evidence)
     assert left == right
     names = {plant.experiment.run: name for name, plant in zip(CHANGES, plants, strict=True)}
-    convicted = {names[run] for run, found in left[0].items() if any("reordered-write" in text for text in found)}
-    acquitted = {"within what was aborted", "into what was aborted", *[name for name in CHANGES if "again" in name]}
-    assert convicted == set(list(CHANGES)[3:]) - acquitted
+    reported = {names[run] for run, found in left[0].items() if any("reordered-write" in text for text in found)}
+    passed = {
+        "within an aborted transaction",
+        "into an aborted transaction",
+        *[name for name in CHANGES if "again" in name],
+    }
+    assert reported == set(list(CHANGES)[3:]) - passed
     whole = evidence_of_frames(evidence)
     aggregated = aggregates(whole)
     rows = sent(whole, out_of_order(aggregated.stretches))
@@ -119,7 +123,7 @@ def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None
 
 
 def test_runs_that_claim_no_order_are_not_looked_at(spark: SparkSession) -> None:
-    """Of a run without the claim nobody is out of order, where producers do not number their records."""
+    """In a run without the claim, no record is out of order if producers do not number their records."""
     plant = _sent("unclaimed", CHANGES["backwards"])
     for row in plant.rows["runs"]:
         row["order_claimed"] = False

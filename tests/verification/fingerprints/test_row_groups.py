@@ -1,4 +1,4 @@
-"""Row groups that are not read again hold nothing of what is sought, whatever their footers say or leave out."""
+"""Row groups that are not read again hold no sought row, whatever their footers have or lack."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _log(chosen: random.Random, rows: int, unsure: float) -> list[Row]:
 
 
 def _keys(by: By, row: Row) -> Row:
-    """What a row would be sought by."""
+    """The keys by which a row would be sought."""
     alone = row["process"] is None or row["control"] is not None
     made: Row = row | {
         "chunk": row["offset"] if by is By.FRAGMENT and alone else row["offset"] >> CHUNK_BITS,
@@ -77,7 +77,7 @@ def _written(rows: list[Row], path: Path, **options: Any) -> pq.ParquetFile:
 @pytest.mark.parametrize("by", [by for by in By if by is not By.SOURCE])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_sought_stands_in_the_groups_that_are_read(by: By, seed: int, unsure: bool, tmp_path: Path) -> None:
-    """A row_filter lets through of the chosen row groups what it lets through of all."""
+    """A filter lets the same rows through from the chosen row groups as from all."""
     chosen = random.Random(seed)
     rows = _log(chosen, 1_000, 0.002)
     row_filter = _row_filter(by, chosen.sample(rows, 3), unsure=unsure)
@@ -91,7 +91,7 @@ def test_what_is_sought_stands_in_the_groups_that_are_read(by: By, seed: int, un
 
 
 def test_nothing_sought_is_nothing_read(tmp_path: Path) -> None:
-    """Only where a record that is not surely of its run may stand is anything read."""
+    """Only row groups that may have a record that is not surely of its run are read."""
     rows = _log(random.Random(1), 1_000, 0)
     nothing = RowFilter(("offset",), {By.OPERATION: wanted(By.OPERATION, None)}, unsure=True)
     path = tmp_path / "log.parquet"
@@ -105,7 +105,7 @@ def test_nothing_sought_is_nothing_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", [By.FRAGMENT, By.OPERATION])
 def test_a_footer_that_says_nothing_excludes_nothing(by: By, tmp_path: Path) -> None:
-    """Neither of files without statistics, nor of those that lack a column."""
+    """Neither in files without statistics, nor in those that lack a column."""
     rows = _log(random.Random(2), 400, 0)
     row_filter = _row_filter(by, rows[:1], unsure=False)
     path = tmp_path / "log.parquet"

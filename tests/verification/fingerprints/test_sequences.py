@@ -1,4 +1,4 @@
-"""Producers' own numbers by fingerprints: what is looked at again, and that it proves the same."""
+"""Producers' own numbers by fingerprints: which records are read again, and that they prove the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verification.spark.dataframes import Dataframes
 
 pytestmark = pytest.mark.spark
-#: What moves with a record when a leader appends batches in another order.
+#: The columns that move with a record when a leader appends batches in another order.
 CONTENTS = ("index", "send_order", "digest", "identity_digest", "_value")
 #: Eight records of one operation in one partition.
 OPERATION = 8
@@ -32,7 +32,7 @@ OPERATION = 8
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is done to the numbers of one producer in one partition; whether a leader cannot have appended that."""
+    """A change to the numbers of one producer in one partition; whether a leader cannot have appended that."""
 
     change: Callable[[list[Row]], None]
     breaks: bool = True
@@ -60,7 +60,7 @@ def _ahead(start: int, by: int) -> Callable[[list[Row]], None]:
 
 
 def _moved(order: Sequence[int], start: int) -> Callable[[list[Row]], None]:
-    """Records change places with their numbers, as whole batches would."""
+    """Records swap places with their numbers, as whole batches would."""
 
     def change(rows: list[Row]) -> None:
         names = (*CONTENTS, "sequence")
@@ -116,7 +116,7 @@ def _suspect_runs(evidence: Dataframes) -> set[str]:
 
 
 def test_both_ways_find_the_same_numbers_broken(spark: SparkSession) -> None:
-    """Word by word, also where records moved with their numbers, and where one operation lies in several chunks."""
+    """Word by word, also if records moved with their numbers, and if one operation is in several chunks."""
     left, right = both(spark, frames(spark, _plants()))
     assert left == right
     names = list(CHANGES)
@@ -127,7 +127,7 @@ def test_both_ways_find_the_same_numbers_broken(spark: SparkSession) -> None:
 
 
 def test_every_broken_history_is_looked_at_and_no_honest_one(spark: SparkSession) -> None:
-    """Numbers that are far from 0, and that go round between operations, are no reason to look."""
+    """Numbers that are far from 0, or that pass the highest number between operations, are no reason to look."""
     names = list(CHANGES)
     looked = {names[int(run[1:3])] for run in _suspect_runs(frames(spark, _plants()))}
     assert looked >= {name for name, change in CHANGES.items() if change.breaks}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 #: Histories per job and jobs: a job of some hundred takes little longer than one of one.
 BATCH = 400
-#: Coordinators' histories have two judges of their own, which agree on generated ones in `test_transitions`.
+#: Coordinators' histories have two judges of their own, which `test_transitions` compares on generated ones.
 SHOWN = set(Anomaly) - {Anomaly.ILLEGAL_TRANSITION}
 
 
@@ -38,7 +38,7 @@ def comparable(violations: Iterable[RawViolation]) -> Counter[RawViolation]:
 
 
 def disagreements(spark: SparkSession, several: Iterable[Program]) -> list[tuple[Program, str]]:
-    """The programs on which the judges disagree, each with what only one of them found."""
+    """The programs on which the judges disagree, each with the violations that only one of them found."""
     plants: dict[str, tuple[Program, Plant]] = {}
     for number, program in enumerate(several):
         run = f"g{number:06d}"
@@ -72,7 +72,7 @@ def _injected(several: Iterable[Program]) -> set[Anomaly]:
 def test_both_judges_find_the_same(spark: SparkSession, batch: int) -> None:
     """On every generated history the Spark checks and the reference find exactly the same violations."""
     several = generated(BATCH, batch)
-    assert _injected(several) == SHOWN, "an anomaly that is never injected is one that nobody agrees about"
+    assert _injected(several) == SHOWN, "an anomaly that is never injected is not compared"
     found = disagreements(spark, several)
     if found:
         program, difference = shrunk(spark, *found[0])
@@ -80,7 +80,7 @@ def test_both_judges_find_the_same(spark: SparkSession, batch: int) -> None:
 
 
 def test_the_comparison_sees_a_difference(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference that overlooks lost writes is noticed, and the witness is shrunk to the step that matters."""
+    """A reference that overlooks lost writes is noticed, and the program is shrunk to the step that matters."""
     gone = ("transaction-gone-wrong", (0, 0, 6))
     program = Program(shape=1, steps=(("append", (0, 0, 0)), gone, ("succession", (1, 0, 0))))
     monkeypatch.setattr("tests.verification.judge.test_agreement.judge_rows", lambda _: [])

@@ -21,7 +21,7 @@ RUN_OF = {name: f"case-{number:02d}" for number, name in enumerate(CASES)}
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, set[Found]]:
-    """What the checks find in each planted history."""
+    """The violations that the checks find in each planted history."""
     plants = {run: plant for run, (plant, _) in planted_all().items()}
     violations = judged(spark, plants.values())
     return {run: {as_found(each) for each in violations.get(run, [])} for run in plants}
@@ -29,7 +29,7 @@ def found(spark: SparkSession) -> dict[str, set[Found]]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_checks_find_exactly_what_was_planted(name: str, found: dict[str, set[Found]]) -> None:
-    """The checks find the whole expected set of a planted history, and nothing else, with all others beside it."""
+    """The checks find the whole expected set of a planted history, and nothing else, among all others."""
     _, expected = CASES[name](RUN_OF[name])
     assert found[RUN_OF[name]] == expected
 

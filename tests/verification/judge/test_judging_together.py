@@ -24,12 +24,12 @@ from verification.vocabulary.verdict import Verdict
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Longer than a thread takes to be started, however busy the machine.
+#: Longer than a thread takes to start on a busy machine.
 PATIENT_S = 60.0
 
 
 class Jobs:
-    """What the checks were asked: the runs of each job, and whether by fingerprints first."""
+    """Records the calls of the checks: the runs of each job, and whether by fingerprints first."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[bool, list[str]]] = []
@@ -45,7 +45,7 @@ class Jobs:
 
 
 def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As long as it can hold them; one that cannot be judged is left out, and large ones have one job of their own."""
+    """As long as one job can hold them. One that cannot be judged is left out, and large ones have one job of their own."""
     jobs = Jobs(monkeypatch)
     runs = mixed(tmp_path)
     cut = write(busy("cut").finish(), tmp_path / "cut")
@@ -59,7 +59,7 @@ def test_all_scenarios_are_checked_in_one_job(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_more_than_one_job_holds_is_judged_in_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A night's runs need not fit into a JVM at once; each verdict is written and told before the next job begins."""
+    """A night's runs need not fit into a JVM at once. Each verdict is written and reported before the next job begins."""
     jobs = Jobs(monkeypatch)
     runs = mixed(tmp_path)
     told: list[str] = []
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_is_that_run_s_error(spark: SparkSession, tmp
     runs = [write(plant, tmp_path / name) for name, plant in plants.items()]
     (part,) = runs[1].log.glob("*.parquet")
     content = part.read_bytes()
-    # Between the magic and the footer, so that only who reads the rows sees it.
+    # Between the magic and the footer, so that only a reader of the rows notices it.
     part.write_bytes(content[:200] + bytes(60) + content[260:])
     guilty, rotten, innocent = judge(spark, runs, strategy=Strategy.EVERY_RECORD)
     assert [each.verdict for each in (guilty, rotten, innocent)] == [Verdict.FAIL, Verdict.ERROR, Verdict.PASS]
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_that_run_s_error(spark: SparkSession, tmp
 
 
 def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nobody waits for it before there is something to judge, and whatever is judged, there is one."""
+    """No scenario waits for the session before there is evidence to judge, and then there is a session."""
     go_on, started, judged = Event(), [], []
 
     def start(**_: Any) -> MagicMock:

@@ -29,7 +29,7 @@ HUNG = at(Anomaly.HUNG_TRANSACTION, 5, operation=7)
 BROKEN = at(Anomaly.BROKEN_SEQUENCE, 13, operation=2)
 STUCK = RawViolation(anomaly=Anomaly.STUCK_LSO, topic_index=0, partition=0, offset=5)
 
-#: name → (violation, other violations, the anomaly that it is attributed under or None)
+#: name → (violation, other violations, the anomaly that it is attributed to or None)
 TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] = {
     "torn above a hung transaction's LSO": (torn("", cause="lso"), (HUNG,), Anomaly.HUNG_TRANSACTION),
     "hidden above a stuck LSO": (
@@ -41,12 +41,12 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
     "torn for another reason": (torn(""), (HUNG, STUCK), None),
     "torn with a cause that nothing shows": (torn("", cause="lso"), (), None),
     "lost where a phantom stands": (LOST, (PHANTOM,), Anomaly.PHANTOM_RECORD),
-    "read and gone below what was lost": (
+    "read and gone below the lost write": (
         at(Anomaly.INCONSISTENT_OFFSET, 8, cause="gone"),
         (LOST,),
         Anomaly.LOST_WRITE,
     ),
-    "two contents below what was lost": (at(Anomaly.INCONSISTENT_OFFSET, 8), (LOST,), None),
+    "two contents below the lost write": (at(Anomaly.INCONSISTENT_OFFSET, 8), (LOST,), None),
     "read and gone where nothing was lost": (at(Anomaly.INCONSISTENT_OFFSET, 8, cause="gone"), (HUNG, STUCK), None),
     "lost elsewhere": (at(Anomaly.LOST_WRITE, 11), (PHANTOM,), None),
     "lost without a place": (
@@ -80,12 +80,12 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
         (torn(""),),
         Anomaly.TORN_TRANSACTION,
     ),
-    "skipping what is hidden": (
+    "skipping a hidden place": (
         at(Anomaly.POLL_SKIP, 3),
         (at(Anomaly.HIDDEN_COMMITTED, 3),),
         Anomaly.HIDDEN_COMMITTED,
     ),
-    "skipping beside what is hidden": (at(Anomaly.POLL_SKIP, 4), (at(Anomaly.HIDDEN_COMMITTED, 3),), None),
+    "skipping next to a hidden place": (at(Anomaly.POLL_SKIP, 4), (at(Anomaly.HIDDEN_COMMITTED, 3),), None),
     "reading a zombie's record": (
         at(Anomaly.ABORTED_READ, 3),
         (at(Anomaly.ZOMBIE_WRITE, 3),),
@@ -108,20 +108,24 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
         Anomaly.PHANTOM_RECORD,
     ),
     "a number again where a record is": (BROKEN, (at(Anomaly.DUPLICATE, 12),), Anomaly.DUPLICATE),
-    "a number missing of what was read": (BROKEN, (at(Anomaly.INCONSISTENT_OFFSET, 12),), Anomaly.INCONSISTENT_OFFSET),
+    "a missing number of a record that was read": (
+        BROKEN,
+        (at(Anomaly.INCONSISTENT_OFFSET, 12),),
+        Anomaly.INCONSISTENT_OFFSET,
+    ),
     "numbers out of order with their records": (BROKEN, (at(Anomaly.REORDERED_WRITE, 12),), Anomaly.REORDERED_WRITE),
     "the number of a record that came too late": (BROKEN, (HUNG,), Anomaly.HUNG_TRANSACTION),
-    "a number missing where somebody else's transaction hangs": (BROKEN, (replace(HUNG, process=3),), None),
+    "a number missing where another process's transaction hangs": (BROKEN, (replace(HUNG, process=3),), None),
     "numbers after a zombie's epoch": (BROKEN, (at(Anomaly.ZOMBIE_WRITE, 2, process=3),), Anomaly.ZOMBIE_WRITE),
-    "numbers beside a zombie": (BROKEN, (at(Anomaly.ZOMBIE_WRITE, 2, partition=1),), None),
+    "numbers next to a zombie": (BROKEN, (at(Anomaly.ZOMBIE_WRITE, 2, partition=1),), None),
     "a number missing where a reader skipped a record": (BROKEN, (at(Anomaly.POLL_SKIP, 12),), None),
     "duplicates explain nothing": (LOST, (at(Anomaly.DUPLICATE, 10),), None),
 }
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_what_is_folded_under_what(name: str) -> None:
-    """Each rule folds what it says, and a near miss of it stays a finding of its own."""
+def test_which_finding_a_violation_is_attributed_to(name: str) -> None:
+    """Each rule attributes exactly its violations, and a near miss stays a finding of its own."""
     violation, others, under = TABLE[name]
     attributed = attribute((violation, *others))
     if under is None:
@@ -132,19 +136,19 @@ def test_what_is_folded_under_what(name: str) -> None:
 
 
 def test_what_explains_a_number_may_be_explained_itself() -> None:
-    """A record was lost where a phantom stands: both the loss and the number that is missing are told under the phantom."""
+    """A record was lost where a phantom is: the loss and the missing number are both consequences of the phantom."""
     attributed = attribute((BROKEN, LOST, PHANTOM))
     assert attributed.primary == {Anomaly.PHANTOM_RECORD: (PHANTOM,)}
     assert attributed.consequences == {Anomaly.PHANTOM_RECORD: (LOST, BROKEN)}
 
 
 def test_the_worst_of_several_explains_a_number() -> None:
-    """A number is told once, under what matters most."""
+    """A number is attributed once, to the worst anomaly."""
     attributed = attribute((BROKEN, at(Anomaly.REORDERED_WRITE, 12), at(Anomaly.DUPLICATE, 11), torn("")))
     assert attributed.consequences == {Anomaly.TORN_TRANSACTION: (BROKEN,)}
 
 
 def test_findings_are_in_order_of_severity() -> None:
-    """The worst anomaly comes first, whatever was found first."""
+    """The worst anomaly comes first, in any order of violations."""
     found = (STUCK, at(Anomaly.DUPLICATE, 1), LOST)
     assert list(attribute(found).primary) == [Anomaly.LOST_WRITE, Anomaly.DUPLICATE, Anomaly.STUCK_LSO]

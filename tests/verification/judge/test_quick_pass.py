@@ -1,4 +1,4 @@
-"""Who is acquitted unread is innocent for the checks as well, and everybody else is judged as if nobody had asked."""
+"""The quick pass: the checks find nothing in a run that passes, and every other run is judged as without it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def planted() -> list[Plant]:
 
 
 def test_the_facts_of_nothing_have_the_columns_of_facts(spark: SparkSession, planted: list[Plant]) -> None:
-    """Name by name and type by type, so that every check can be asked about them."""
+    """Name by name and type by type, so that every check can run on them."""
     from verification.checks.facts import beside, derive
 
     evidence = frames(spark, planted[:1])
@@ -52,8 +52,8 @@ def test_the_facts_of_nothing_have_the_columns_of_facts(spark: SparkSession, pla
         assert columns[0] == columns[1], name
 
 
-def test_only_the_named_checks_find_anything_beside_records(spark: SparkSession, planted: list[Plant]) -> None:
-    """Each of them does, about the history that was planted for it; all others find nothing where no place is."""
+def test_only_the_named_checks_find_anything_without_records(spark: SparkSession, planted: list[Plant]) -> None:
+    """Each of them finds its planted history; all others find nothing without places."""
     from verification.checks import CHECKS
     from verification.checks.facts import beside
     from verification.judge.run_checks import collect
@@ -76,7 +76,7 @@ def test_who_was_superseded_is_told_as_the_checks_tell_it(spark: SparkSession, p
 
 
 def _directories(place: Path) -> dict[str, RunDirectory]:
-    """An innocent run of each sort, and runs that are guilty of what their records show, or of what they do not."""
+    """A clean run of each sort, and runs with violations that need records, or that do not."""
     hidden = busy("hidden").finish()
     hidden.drop("committed", *A0, 0)
     stuck = busy("stuck").finish()
@@ -107,7 +107,7 @@ def _said(verdicts: Sequence[ScenarioVerdict], directories: dict[str, RunDirecto
 def test_the_verdicts_are_the_same_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Byte by byte but for the seconds; and the records of the innocent are not looked at."""
+    """Byte by byte except for the seconds; the records of clean runs are not read."""
     asked: list[str] = []
     check = judging.check
 
@@ -132,7 +132,7 @@ def test_the_verdicts_are_the_same_files(
 def test_when_asking_breaks_every_record_is_looked_at(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody is acquitted by a way that broke, and it is said."""
+    """If the quick pass fails, no run passes by it, and the failure is logged."""
 
     def broken(*_: object) -> frozenset[str]:
         raise RuntimeError("no worker came up")
@@ -152,7 +152,7 @@ def test_when_asking_breaks_every_record_is_looked_at(
 def test_what_cannot_be_held_is_said_and_looked_at(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A run whose files a worker cannot read is judged as if nobody had asked; the one beside it is acquitted."""
+    """A run whose files a worker cannot read is judged as usual; the other run passes."""
     found = "verification.fingerprints.inputs.files"
 
     def astray(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
@@ -165,25 +165,25 @@ def test_what_cannot_be_held_is_said_and_looked_at(
     monkeypatch.setattr(
         judging, "check", lambda *given, **how: asked.extend(run.run for run in given[1]) or check(*given, **how)
     )
-    directories = [write(busy(name).finish(), tmp_path / name) for name in ("astray", "beside")]
+    directories = [write(busy(name).finish(), tmp_path / name) for name in ("astray", "other")]
     assert [each.verdict for each in judge(spark, directories)] == [Verdict.PASS, Verdict.PASS]
     assert asked == ["astray"]
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.getMessage().startswith("astray could not be held in memory (FileNotFoundError")
 
 
-def test_what_only_spark_can_read_is_held_by_nobody(
+def test_what_only_spark_can_read_is_not_held_in_memory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a capture lies in no file of this machine, no worker is asked, and every record is looked at."""
+    """If a capture is in no file of this machine, no worker holds it, and every record is checked."""
     monkeypatch.setattr("verification.fingerprints.inputs.files", lambda _: {})
-    monkeypatch.setattr("verification.fingerprints.in_memory.agreeing", lambda *_: pytest.fail("somebody was asked"))
+    monkeypatch.setattr("verification.fingerprints.in_memory.agreeing", lambda *_: pytest.fail("a worker was asked"))
     run = read_run(write(busy("elsewhere").finish(), tmp_path / "elsewhere"))
     assert in_order(spark, [run]) == frozenset()
 
 
 def test_nothing_found_is_written_like_anything_found(spark: SparkSession, tmp_path: Path) -> None:
-    """What an earlier judgement found in a run does not stay beside a verdict that acquits it."""
+    """Findings of an earlier judgement are removed when the run passes."""
     directory = write(busy("again").finish(), tmp_path / "again")
     directory.findings.mkdir()
     (directory.findings / "lost-write.jsonl").write_text("{}\n")

@@ -1,4 +1,4 @@
-"""The reference judge alone: what was planted is what it finds, and what changes nothing must change nothing."""
+"""The reference judge alone: it finds exactly the plants, and changes without meaning change nothing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ QUICK = settings(
 def as_found(violation: RawViolation) -> Found:
     """A violation in the form of the planted cases."""
     place = (violation.topic_index, violation.partition, violation.offset)
-    who = (violation.process, violation.operation, violation.index)
-    return (str(violation.anomaly), *who, *place, violation.observer)
+    record = (violation.process, violation.operation, violation.index)
+    return (str(violation.anomaly), *record, *place, violation.observer)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -43,8 +43,8 @@ def _findings(plant: Plant) -> list[RawViolation]:
 
 @QUICK
 @given(honest_programs())
-def test_honest_histories_are_acquitted(program: Program) -> None:
-    """Whatever correct clients do on a correct cluster, nothing is found."""
+def test_honest_histories_pass(program: Program) -> None:
+    """Nothing is found in any history of correct clients on a correct cluster."""
     assert _findings(build(program, "honest")) == []
 
 
@@ -76,18 +76,18 @@ def test_the_origin_of_the_clock_does_not_matter(program: Program, shift_us: int
 @QUICK
 @given(programs())
 def test_a_bystander_changes_nothing(program: Program) -> None:
-    """An honest client that writes elsewhere, and is seen by all, adds no finding and hides none."""
-    # Tampering picks rows by number, so it would strike others beside a bystander.
+    """A correct client that writes elsewhere, and that all readers see, adds no finding and hides none."""
+    # Tampering picks rows by number, so it would change other rows next to a bystander.
     program = replace(program, tampering=())
-    beside = replace(program, steps=(*program.steps, ("bystander", (0, 0, 0))))
-    with_bystander = {each for each in _findings(build(beside, "beside")) if each.topic_index != BYSTANDER}
-    assert with_bystander == set(_findings(build(program, "beside")))
+    nearby = replace(program, steps=(*program.steps, ("bystander", (0, 0, 0))))
+    with_bystander = {each for each in _findings(build(nearby, "nearby")) if each.topic_index != BYSTANDER}
+    assert with_bystander == set(_findings(build(program, "nearby")))
 
 
 @QUICK
 @given(honest_programs(), st.integers(0, 60))
 def test_nothing_committed_can_vanish(program: Program, number: int) -> None:
-    """Removing any one visible record from the log and from all readers convicts a run that was clean."""
+    """Removing any one visible record from the log and from all readers fails a clean run."""
     plant = build(program, "vanished")
     acked = {
         (row["topic_index"], row["partition"], row["offset"]) for row in plant.rows["acks"] if row["outcome"] == "ok"
@@ -102,9 +102,9 @@ def test_nothing_committed_can_vanish(program: Program, number: int) -> None:
 
 @QUICK
 @given(programs())
-def test_folding_keeps_every_violation(program: Program) -> None:
-    """A violation is a finding of its own or a consequence of one, and what is wrong never becomes nothing."""
-    violations = _findings(build(program, "folded"))
+def test_attribution_keeps_every_violation(program: Program) -> None:
+    """A violation is a finding of its own or a consequence of one; a run with violations keeps a finding."""
+    violations = _findings(build(program, "attributed"))
     attributed = attribute(violations)
     kept = [each for group in (attributed.primary, attributed.consequences) for each in group.values()]
     assert sum(map(len, kept)) == len(violations)

@@ -31,15 +31,15 @@ def test_a_clean_history_is_conformant_and_a_lost_record_is_not(tmp_path: Path) 
 
 
 def test_too_little_is_inconclusive_also_when_nothing_is_found(tmp_path: Path) -> None:
-    """A floor that was not reached is 2; one that nobody counts is our error, 5."""
+    """A floor that was not reached is 2; an unknown floor is our error, 5."""
     floor = Floor(name="transactions", need=10**6)
     assert judged(CLEAN, tmp_path / "few", floors=(floor,)) == ExitCode.INCONCLUSIVE
     assert judged(CLEAN, tmp_path / "odd", floors=(replace(floor, name="wishes"),)) == ExitCode.ENVIRONMENT
 
 
 @pytest.mark.parametrize(
-    ("plant", "code"), [(LOST, ExitCode.INCONCLUSIVE), (CLEAN, ExitCode.ENVIRONMENT)], ids=["convicted", "escaped"]
+    ("plant", "code"), [(LOST, ExitCode.INCONCLUSIVE), (CLEAN, ExitCode.ENVIRONMENT)], ids=["detected", "missed"]
 )
 def test_a_control_alone_says_nothing_about_a_subject(plant: Plant, code: ExitCode, tmp_path: Path) -> None:
-    """Convicted it leaves nothing that was decided; one that escapes is an error."""
+    """A detected control decides nothing about a subject; a missed one is an error."""
     assert judged(plant, tmp_path / "control", control_expects=("lost-write",)) == code

@@ -1,4 +1,4 @@
-"""A coordinator that keeps to the rules is never convicted: its histories are written by a model of it, step by step.
+"""A coordinator that keeps to the rules passes: a model of it writes the histories, step by step.
 
 The model takes its steps as the coordinators of 2.4 to 4.3 do (`TransactionMetadata` and `TransactionCoordinator`):
 those of before KIP-890 and after it, expiry, exhausted epochs, appends that fail after they were done, changes of the
@@ -19,13 +19,13 @@ from verification.vocabulary.transaction_log import Entry, State
 #: An epoch that the model's producers may not pass; Kafka's is 32767, which histories of a test do not reach.
 EPOCH_MAX = 3
 PREPARED = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
-#: What a case may do; with what does not fit the state nothing is done, as a coordinator would answer with an error.
+#: The steps of a case. A step that does not fit the state does nothing, as a coordinator would answer with an error.
 ACTS = ("init", "init again", "add", "add", "commit", "abort", "complete", "complete", "expire", "lead anew")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the model knows of its transactional id: the entry that stands for it, and whether a fence failed."""
+    """The model's knowledge of its transactional id: its current entry, and whether a fence failed."""
 
     entry: Entry
     fence_failed: bool = False
@@ -42,7 +42,7 @@ class Coordinator:
         self.known: Known | None = None
 
     def act(self, act: str, *, place: str, tv2: bool, fails: bool) -> None:
-        """One step, if there is one; `fails`: its record stands and the model goes back to what it knew."""
+        """Take one step, if possible; with `fails` its record is written, but the model keeps its earlier state."""
         if act == "lead anew":
             self.leader_epoch += 1
             last = self.log[-1] if self.log else None
@@ -76,7 +76,7 @@ class Coordinator:
         exhausted = entry.epoch >= EPOCH_MAX - 1
         if act.startswith("init") and idle:
             new = (self._new_id(), 0) if exhausted else (entry.producer_id, entry.epoch + 1)
-            # Asked again with the epoch before: the answer had not come.
+            # The request is repeated with the earlier epoch, because the answer had not arrived.
             producer_id, epoch = (entry.producer_id, entry.epoch) if act == "init again" else new
             return replace(
                 entry, state=State.EMPTY, producer_id=producer_id, epoch=epoch, began_ms=-1, client_version=0
@@ -122,7 +122,7 @@ def compacted(log: Sequence[Entry], until: int) -> list[Entry]:
 
 
 def written(random: Random, *, failing: bool) -> list[Entry]:
-    """What one transactional id came to."""
+    """The records of one transactional id."""
     model = Coordinator(bump=random.choice((1, 2)))
     for _ in range(random.randint(8, 40)):
         fails = failing and random.random() < 0.3
@@ -130,8 +130,8 @@ def written(random: Random, *, failing: bool) -> list[Entry]:
     return model.log
 
 
-def test_what_a_coordinator_lawfully_writes_is_acquitted() -> None:
-    """Whatever was asked of it and whatever of its log is left, neither judge finds an illegal step in 300 histories."""
+def test_the_records_of_a_correct_coordinator_pass() -> None:
+    """For any requests and any part of its log, neither judge finds an illegal step in 300 histories."""
     random, taken = Random(1), set()
     for number in range(300):
         failing = number % 2 == 0
@@ -141,6 +141,6 @@ def test_what_a_coordinator_lawfully_writes_is_acquitted() -> None:
         assert found(frame(compacted(log, cut), failing=window)) == []
         assert found(frame(log[cut:], start=cut, new=False, failing=window)) == []
         taken |= {(one.state, other.state) for one, other in pairwise(log) if not failing}
-    # The model was everywhere: each step that the rules have was taken, and those of TV2.
+    # The model took every step of the rules, including those of TV2.
     pairs = {(before, state) for state, allowed in PREDECESSORS.items() for before in allowed}
     assert taken == pairs | {(before, State.PREPARE_ABORT) for before in IDLE}

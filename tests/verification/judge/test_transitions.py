@@ -1,4 +1,4 @@
-"""What coordinators may write: legal histories are acquitted, every kind of illegal one is convicted, by both judges."""
+"""The records that coordinators may write: both judges pass legal histories, and find every kind of illegal one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def history(*steps: str, first: int = 0, name: str = "a") -> list[Entry]:
 
 
 def frame(entries: list[Entry], *, start: int = 0, new: bool = True, failing: tuple[int, int] | None = NEVER) -> Row:
-    """The entries as a run's evidence has them."""
+    """The entries as a run's evidence."""
     stop = max((each.offset for each in entries), default=start - 1) + 1
     header = LogHeader(
         run="planted",
@@ -75,7 +75,7 @@ def found(row: Row) -> list[int]:
 
 
 def offset_of(violation: RawViolation) -> int:
-    """Where it is."""
+    """Its offset."""
     assert violation.offset is not None
     return violation.offset
 
@@ -128,16 +128,16 @@ ILLEGAL = [
 
 
 @pytest.mark.parametrize("steps", LEGAL)
-def test_legal_histories_are_acquitted(steps: list[str]) -> None:
-    """What a correct coordinator writes is legal: TV1, TV2, expiry, rotation of an exhausted producer id."""
+def test_legal_histories_pass(steps: list[str]) -> None:
+    """A correct coordinator's records are legal: TV1, TV2, expiry, rotation of an exhausted producer id."""
     judgement = judge(history(*steps))
     assert judgement == Judgement(histories=1, entries=len(steps), illegal=(), compacted=())
     assert found(frame(history(*steps))) == []
 
 
 @pytest.mark.parametrize(("steps", "why"), ILLEGAL)
-def test_illegal_steps_are_convicted(steps: list[str], why: str) -> None:
-    """One wrong step at the end of a history is found by both judges, at its place, with its reason."""
+def test_illegal_steps_are_found(steps: list[str], why: str) -> None:
+    """Both judges find one wrong step at the end of a history, at its place, with its reason."""
     (illegal,) = judge(history(*steps)).illegal
     assert why in illegal.why
     assert f"@{len(steps) - 1}: " in str(illegal)
@@ -153,14 +153,14 @@ def test_a_transaction_keeps_its_start() -> None:
 
 
 def test_histories_are_separate() -> None:
-    """Interleaved ids do not touch each other, and neither does the order in which entries are given."""
+    """Interleaved ids do not affect each other, nor does the order of entries."""
     one, other = history("Empty 1/0", name="a"), history("Empty 2/0", "Ongoing 2/0 t-0", first=1, name="b")
     judgement = judge([*reversed(other), *one])
     assert (judgement.histories, judgement.illegal) == (2, ())
     assert found(frame([*reversed(other), *one])) == []
 
 
-#: Lawful, though a step is not to be seen: (the history, its beginning is known).
+#: Legal, though a step is not visible: (the history, whether its beginning is known).
 COMPACTED = [
     (["CompleteCommit 1/4 gap"], True),
     (["CompleteCommit 1/4 gap", "Empty 1/5", "Ongoing 1/5 t-0"], True),
@@ -174,11 +174,11 @@ COMPACTED = [
 
 @pytest.mark.parametrize(("steps", "new"), COMPACTED)
 def test_what_compaction_took_is_not_held_against_a_log(steps: list[str], *, new: bool) -> None:
-    """Where an offset is missing, or a history began before the run, a step that is not to be seen may have been."""
+    """If an offset is missing, or a history began before the run, an invisible step may have happened."""
     assert found(frame(history(*steps), new=new)) == []
 
 
-#: Illegal whatever is missing: an epoch that goes back, a producer id that returns, partitions in what is over.
+#: Illegal whatever steps are missing: an epoch that goes back, a producer id that returns, partitions after the end.
 UNDER_A_HOLE = [
     ["Empty 1/5", "Ongoing 1/4 t-0 gap"],
     ["Empty 1/5", "Ongoing 2/0 t-0 gap", "PrepareAbort 1/6 t-0 gap"],
@@ -187,13 +187,13 @@ UNDER_A_HOLE = [
 
 
 @pytest.mark.parametrize("steps", UNDER_A_HOLE)
-def test_what_no_missing_step_explains_is_convicted(steps: list[str]) -> None:
-    """A hole forgives the step across it, and nothing else."""
+def test_what_no_missing_step_explains_is_found(steps: list[str]) -> None:
+    """A hole excuses the step across it, and nothing else."""
     assert found(frame(history(*steps))) == [history(*steps)[-1].offset]
 
 
 def test_the_partition_that_was_compacted_is_named() -> None:
-    """What holds across missing steps is judged, and the judgement says where steps may be missing."""
+    """Rules that hold across missing steps are judged, and the judgement says where steps may be missing."""
     judgement = judge(history("CompleteCommit 1/4", first=9) + history("Ongoing 1/3 t-0", first=12))
     assert judgement.compacted == (0,)
     assert ["epoch 3 after epoch 4" in each.why for each in judgement.illegal] == [True]
@@ -208,7 +208,7 @@ def test_a_run_is_judged_from_where_it_began() -> None:
     assert judge(entries, starts={0: 500}).compacted == ()
 
 
-#: Lawful when an append may fail after it was done: the record stands, and the next step follows the one before it.
+#: Legal when an append may fail after it was done: the record is there, and the next step follows the one before it.
 FAILED_APPENDS = [
     ["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0", "PrepareCommit 1/0 t-0", "CompleteCommit 1/0"],
     ["Empty 1/0", "Ongoing 1/0 t-0", "PrepareCommit 1/0 t-0", "PrepareAbort 1/1 t-0", "CompleteAbort 1/1"],
@@ -222,7 +222,10 @@ FAILED_APPENDS = [
 
 @pytest.mark.parametrize("steps", FAILED_APPENDS)
 def test_a_failed_append_is_forgiven_where_it_can_fail(steps: list[str]) -> None:
-    """Where appends may fail, the next step may follow the record before; elsewhere, and after a change of leader, not."""
+    """Where appends may fail, the next step may follow the record before.
+
+    Elsewhere, or after a change of leader, it may not.
+    """
     assert found(frame(history(*steps), failing=ALWAYS)) == []
     assert found(frame(history(*steps), failing=NEVER)) != []
     assert found(frame(history(*steps), failing=(1_001, 2_000))) != []
@@ -234,7 +237,7 @@ def test_a_failed_append_is_forgiven_where_it_can_fail(steps: list[str]) -> None
 
 @pytest.mark.parametrize("new", [True, False])
 def test_the_append_after_a_hole_may_have_failed_too(*, new: bool) -> None:
-    """The coordinator then goes back to a state that is not to be seen: with its lower epoch, and from any step."""
+    """The coordinator then goes back to a state that is not visible: with its lower epoch, and from any step."""
     hole = "gap" if new else ""
     for steps in (
         [f"PrepareCommit 1/4 t-0 {hole}", "PrepareCommit 1/4 t-0", "CompleteCommit 1/4"],
@@ -260,8 +263,8 @@ def test_the_append_after_a_hole_may_have_failed_too(*, new: bool) -> None:
         ["Empty 1/4", "Ongoing 1/4 t-0", "PrepareCommit 1/4 t-0", "CompleteCommit 1/4", "Ongoing 1/3 t-0"],
     ],
 )
-def test_what_no_failed_append_explains_is_convicted(steps: list[str]) -> None:
-    """Also where appends may fail, a step must be one that the state machine has from some state."""
+def test_what_no_failed_append_explains_is_found(steps: list[str]) -> None:
+    """Even where appends may fail, a step must be one that the state machine allows from some state."""
     assert found(frame(history(*steps), failing=ALWAYS)) == [len(steps) - 1]
 
 
@@ -274,7 +277,7 @@ STEPS = st.tuples(
 
 
 def test_both_judges_find_the_same() -> None:
-    """On every generated history, lawful or not, the walk and the look-up find the same records; there are many of both."""
+    """On every generated history, legal or not, the walk and the look-up find the same records; there are many of both."""
     convicted: list[bool] = []
 
     @QUICK

@@ -1,4 +1,4 @@
-"""A witness shows what contradicts what, and no more: the places, what decided them, and the operations behind them."""
+"""A witness shows a contradiction, and no more: its places, the markers that decided them, and their operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from verification.vocabulary.violations import Place, RawViolation
 
 
 def _shown(plant: Plant) -> list[Row]:
-    """The whole log as the judge shows places: with how often the captures were given them, and by whom they were seen."""
+    """The whole log as the judge shows places: with the number of deliveries to the captures, and the observers."""
     given = {name: Counter(map(place_of, plant.rows[name])) for name in ("committed", "uncommitted")}
     seen: dict[Place, int] = {}
     for row in plant.rows["observations"]:
@@ -51,23 +51,23 @@ def test_a_torn_transaction_shows_both_sides_and_their_markers(tmp_path: Path) -
         (1, "record"),
         (1, "abort marker"),
     ]
-    everybody = ("committed capture", "uncommitted capture", "careful", "eager")
+    all_readers = ("committed capture", "uncommitted capture", "careful", "eager")
     assert [each.given_to for each in shown.places if each.holds == "record"] == [
-        everybody,
+        all_readers,
         ("uncommitted capture", "eager"),
     ]
     assert [(each.told, each.records) for each in shown.operations] == [("committed", 2)]
 
 
 def test_disorder_shows_the_neighbour(tmp_path: Path) -> None:
-    """A record that comes too late stands beside the one that was sent after it."""
+    """A late record is shown with the one that was sent after it."""
     found, shown = _witness("reordered", tmp_path, Anomaly.REORDERED_WRITE)
     assert [each.index for each in shown.places] == [1, 0]
     assert shown.places[-1].offset == found.offset
 
 
 def test_a_broken_sequence_shows_what_it_should_follow(tmp_path: Path) -> None:
-    """The record whose number does not follow stands behind the last one of its producer in the partition."""
+    """A record whose number does not follow is shown with the last one of its producer in the partition."""
     found, shown = _witness("number_again", tmp_path, Anomaly.BROKEN_SEQUENCE)
     records = [each for each in shown.places if each.holds == "record"]
     assert len({(each.producer_id, each.topic, each.partition) for each in records}) == 1
@@ -76,7 +76,7 @@ def test_a_broken_sequence_shows_what_it_should_follow(tmp_path: Path) -> None:
 
 
 def test_a_zombie_shows_who_superseded_it(tmp_path: Path) -> None:
-    """The initialisation of the successor is one of the operations, and was completed before the zombie decided."""
+    """The initialisation of the successor is one of the operations, and completed before the zombie decided."""
     found, shown = _witness("zombie_by_time", tmp_path, Anomaly.ZOMBIE_WRITE)
     init, own = sorted(shown.operations, key=lambda each: each.action != "init")
     assert (own.process, own.operation) == found.operation_key
@@ -85,7 +85,7 @@ def test_a_zombie_shows_who_superseded_it(tmp_path: Path) -> None:
 
 
 def test_a_wrong_step_shows_the_one_before(tmp_path: Path) -> None:
-    """Of the transaction log its records are shown, with producer and epoch, and not that nothing stands there."""
+    """Records of the transaction log are shown with producer and epoch, and not as empty places."""
     found, shown = _witness("epoch_went_back", tmp_path, Anomaly.ILLEGAL_TRANSITION)
     offset = found.offset or 0
     assert [(each.topic, each.offset, each.holds, each.producer_epoch) for each in shown.places] == [
@@ -102,7 +102,7 @@ def test_what_is_lost_everywhere_shows_its_promise(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", [name for name in CASES if CASES[name]("any")[1]])
 def test_every_planted_violation_has_a_small_witness(case: str, tmp_path: Path) -> None:
-    """Each says why, names its place and its operation, and what decided every record in a transaction, within a screen."""
+    """Each gives its reason, place, operation and the marker of every record in a transaction, within a screen."""
     plant, _ = CASES[case]("shown")
     evidence = read_run(write(plant, tmp_path / case))
     known = {(each.process, each.operation) for each in plant.operations}
