@@ -21,7 +21,7 @@ from verification.vocabulary.verdict import ExitCode
 
 #: The records of one scenario of a night. Nothing is planted in them, because nearly all runs are in order.
 SMALL = 100_000
-#: From so many records on, the start of a process no longer decides.
+#: From this number of records on, the start of a process no longer decides.
 LARGE = 10_000_000
 #: Heaps of Spark's driver, which is the whole of a local Spark. Of 4 GiB, the product's workers need a part, and the
 #: rest is for Python and the JVM itself.

@@ -205,4 +205,4 @@ def page(sizes: Sequence[Size], lines: Sequence[str]) -> str:
         "",
         render(ratios(sizes)),
     ]
-    return "\n".join([*text, "", "## What was seen", "", seen(sizes), ""])
+    return "\n".join([*text, "", "## Measurements", "", seen(sizes), ""])

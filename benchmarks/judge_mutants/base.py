@@ -37,7 +37,7 @@ class CleanRecord:
 
     @property
     def partition(self) -> Partition:
-        """The partition in which it stands."""
+        """The partition of the record."""
         return self.place[:2]
 
 

@@ -16,7 +16,7 @@ from verification.evidence.row_types import Row, Rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import OperationKey, Partition, Place
 
-#: Frames that hold what readers were given, and all that have offsets.
+#: Dataframes of deliveries to readers, and all that have offsets.
 READERS = ("committed", "uncommitted", "observations")
 PLACED = ("log", *READERS)
 MS = 1_000_000

@@ -27,7 +27,7 @@ OPPOSITES = {
 }
 DECIDED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 COMPLETE = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
-#: A partition that none of the runs has.
+#: A partition that no run has.
 ELSEWHERE = "elsewhere-0"
 
 

@@ -72,8 +72,8 @@ class Bench:
 class Benchmark(Generic[Options]):
     """One benchmark as a program: the module `name`, the `file` of its page, how it reads options and how it measures.
 
-    `options` calls `parser.error` for bad ones. `kept` tells the user what an interruption does not change. Either
-    function may raise ENVIRONMENT_ERRORS.
+    `options` calls `parser.error` for bad ones. `kept` tells the user which files an interruption leaves unchanged.
+    Either function may raise ENVIRONMENT_ERRORS.
     """
 
     name: str

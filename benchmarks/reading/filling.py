@@ -20,7 +20,7 @@ WITHIN_S = 120.0
 
 
 def fill(asking: Client, bootstrap: str, records: int) -> dict[int, int]:
-    """Write and commit so many records, rounded up to whole transactions; the end of each partition.
+    """Write and commit `records` records, rounded up to whole transactions; returns the end of each partition.
 
     Raises UnfilledError, WireError and WaitTimeoutError.
     """

@@ -1,6 +1,6 @@
 """Compares copies with their inputs, by blocks of 64 input offsets (`blocks`): the copied offsets of a block are one long.
 
-A block is suspect if an output holds an input of it twice, if a delivered input lacks outputs, or if an input was
+A block is suspect in three cases: an output holds an input of it twice; a delivered input lacks outputs; an input was
 copied at or beyond the offset that the group committed.
 """
 

@@ -1,4 +1,4 @@
-"""Aggregates the log into fragments, and finds what follows each fragment in its producer's part of the partition.
+"""Aggregates the log into fragments, and finds the next rows of each fragment's producer in its partition.
 
 A **fragment** is the part of the log that belongs to one operation, by one producer, in one chunk of offsets of a
 partition. A row that is not surely a record of this run is a fragment of its own: a control record, a foreign value, a
@@ -10,12 +10,12 @@ the copies. Columns of a step:
     until                                  offset of the control record that decided it; null without one
 
 A fragment is **stale** when it has an epoch below an earlier one, **unjoined** when its numbers may not follow
-(`numbering`). It is **odd** when the aggregate cannot tell its outcome or its neighbour: another record of its producer
-lies between its records, another operation follows a transaction without a control record in between, or an epoch went
-back. For every other fragment, the next control record decides all records alike.
+(`numbering`). It is **odd** when the aggregate cannot tell its outcome or its neighbour. There are three cases: another
+record of its producer lies between its records, another operation follows a transaction without a control record in
+between, or an epoch went back. For every other fragment, the next control record decides all records alike.
 
-Workers aggregate (`aggregate`), Spark brings together the fragments of one producer, and workers look up what comes
-before and after each (`neighbours`).
+Workers aggregate (`aggregate`), Spark brings together the fragments of one producer, and workers look up the neighbours
+of each (`neighbours`).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class FragmentChains:
 
 
 def few(buckets: int) -> int:
-    """The number of tasks for packs in so many buckets, where a task is short."""
+    """The number of tasks for packs in this many buckets, where a task is short."""
     return max(TASKS_MIN, buckets // BUCKETS_PER_TASK)
 
 
@@ -127,7 +127,7 @@ def _named(packs: DataFrame) -> DataFrame:
 
 
 def chain_fragments(aggregated: DataFrame, buckets: int) -> FragmentChains:
-    """The chains of the fragments of an aggregated log, packed in so many buckets, and its stretches."""
+    """The chains of the fragments of an aggregated log in `buckets` buckets, and its stretches."""
     looked = partial(classified_neighbours, buckets=buckets)
     found = aggregated.repartition(buckets, "bucket").mapInArrow(looked, from_arrow_schema(KINDS)).localCheckpoint()
     (held,) = found.agg(F.expr("coalesce(sum(rows), 0L) as n")).toArrow().to_pylist()

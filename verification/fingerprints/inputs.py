@@ -48,7 +48,7 @@ class FingerprintInputs:
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the frames."""
+        """The session of the dataframes."""
         return self.frames.log.sparkSession
 
     @property
@@ -72,7 +72,7 @@ class FingerprintInputs:
 
 
 def fingerprint_inputs(spark: SparkSession, runs: Sequence[RunEvidence], frames: Dataframes) -> FingerprintInputs:
-    """The evidence of some runs, whose frames these are."""
+    """The inputs of the fingerprints for some runs, given their dataframes."""
     said = ({"run": run.run, "fan_out": run.experiment.fan_out} for run in runs)
     return FingerprintInputs(
         frames=frames,

@@ -1,9 +1,9 @@
 """Finds fragments that may hold a producer number that does not follow, and checks their records.
 
-A fragment is **loose** when its numbers are not surely consecutive. That is so when their count differs from their
-span, when they do not keep step with the send orders of their records, or when send orders do not rise there
-(`sequence`). Both count up by one per record in a partition, so their difference must stay the same. Every other
-fragment begins with its lowest number and ends with its highest.
+A fragment is **loose** when its numbers are not surely consecutive. There are three cases: their count differs from
+their span; they do not keep step with the send orders of their records; send orders do not rise there (`sequence`).
+Numbers and send orders both count up by one per record in a partition, so their difference must stay the same. Every
+other fragment begins with its lowest number and ends with its highest.
 
 A fragment is **unjoined** when it is loose or odd, follows a loose one, or does not begin where the one before it ends.
 Only the records of unjoined fragments are read. Of the producer's fragments before them, the last record is enough, and

@@ -6,9 +6,9 @@ few stretches. If a stretch does not rise, or does not begin after all earlier o
 columns of the check. So are those of the stretches that it conflicts with. Their outcomes are derived.
 
 Why that is enough: let a record come after one with a higher send order, or the same. If both are in one stretch, it
-does not rise. If they are in two, either the later record's stretch begins later and has a lower send order than the
-highest before, or it begins before the other one does and ends after it has begun. The original of a second copy is
-found in the same way, and so is the highest send order before a late record.
+does not rise. If they are in two, there are two cases. The later record's stretch begins later, and has a lower send
+order than the highest before. Or it begins before the other one does, and ends after it has begun. The original of a
+second copy is found in the same way, and so is the highest send order before a late record.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _READ = (
 
 
 def out_of_order(stretches: DataFrame) -> DataFrame:
-    """The stretches (WRITER, first, last) of writers whose records may not rise, with those that they stand against."""
+    """The stretches (WRITER, first, last) of writers whose records may not rise, and those that they conflict with."""
     earlier = Window.partitionBy(*WRITER).orderBy("first").rowsBetween(Window.unboundedPreceding, -1)
     behind = "not rising or coalesce(order_min <= highest, false) or coalesce(first <= latest, false)"
     odd = (

@@ -26,8 +26,8 @@ class Strategy(StrEnum):
 def fits(run: RunEvidence, strategy: Strategy = Strategy.BY_SIZE) -> bool:
     """Whether a run is judged by fingerprints first.
 
-    It needs a log, because outcomes follow from it. It must not have live observers: order and time of what they
-    received can only be compared record by record. A copier's group must have one input topic (`checks.copies`). The
+    It needs a log, because outcomes follow from it. It must not have live observers, because order and time of their
+    deliveries can only be compared record by record. A copier's group must have one input topic (`checks.copies`). The
     run must be large enough.
     """
     fitting = _decided_by_log(run) and not run.experiment.observers

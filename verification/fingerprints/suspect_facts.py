@@ -187,7 +187,7 @@ def derive(
         aggregated = aggregates(evidence)
         looking = others.submit(_looked, evidence, aggregated)
         known = knowing.result()
-        # Acknowledgements count whatever the history says: it need not say how many records an append has.
+        # Acknowledgements count for any history: it need not say how many records an append has.
         answered = evidence.answers.scanned(
             sorted(evidence.plain), partial(of_acks, buckets=aggregated.buckets), PACKED
         )

@@ -9,7 +9,7 @@ first rule that matches attributes a violation to an anomaly that was found in t
    missing records were acknowledged at such places: to `phantom-record`.
 3. `inconsistent-offset`, `nonmonotonic-poll` and `poll-skip` in a partition, at or above the lowest acknowledged offset
    of a `lost-write` there: to `lost-write`. The same for the missing records of a `torn-transaction`: to that. A record
-   that was read and is gone (`cause`) may be below that offset, because a log loses its end, and the first record of
+   that was read and is gone (`cause`) may be below that offset: a log loses its end, and the first record of
    that end need not have been acknowledged.
 4. `inconsistent-offset` and `poll-skip` of a record of a torn transaction: to `torn-transaction`.
 5. `poll-skip` at a place that is `hidden-committed`: to that.

@@ -1,8 +1,8 @@
 """Picks the minimal witness of a finding: the fewest records and operations that prove its first example.
 
-A count is no proof. A witness names the places that contradict each other. For each place it says what the log holds,
-which control record decided it, and which readers received it. It also shows the clients' operations and what they were
-told. It is taken from the places around the example (`finding_files.surroundings`) by one rule per question, so that
+A count is no proof. A witness names the places that contradict each other. It shows the log's record at each place, the
+control record that decided it, and the readers that received it. It also shows the clients' operations with their
+answers. It is taken from the places around the example (`finding_files.surroundings`) by one rule per question, so that
 the same evidence gives the same witness:
 
 * the place of the example itself, even if the log holds nothing there;

@@ -129,7 +129,7 @@ def spread(
 
 
 def copies(random: np.random.Generator, plan: EvidencePlan, partition: Column, offset: Column) -> Rows:
-    """Copies of inputs, which stand in the order of their offsets, by the copiers of their partitions."""
+    """Copies of inputs in the order of their offsets, by the copiers of their partitions."""
     rank = _numbered(partition)
     slot, index = rank // plan.per_transaction, rank % plan.per_transaction
     left = np.bincount(partition, minlength=PARTITIONS)[partition] - slot * plan.per_transaction
@@ -174,7 +174,7 @@ def written(random: np.random.Generator, plan: EvidencePlan, slots: int) -> Rows
 
 
 def _markers(rows: Rows) -> Rows:
-    """One control record per transaction and partition; none for the one that is left open."""
+    """One control record per transaction and partition, except for the transaction that is left open."""
     ended = taken(rows, (rows["transactional"] == 1) & (rows["process"] != LEAVER) & (rows["genuine"] == 1))
     place = ended["topic"] * PARTITIONS + ended["partition"]
     _, first = np.unique((ended["slot"] * PROCESSES_MAX + ended["process"]) * 64 + place, return_index=True)

@@ -1,8 +1,9 @@
 """The plan of the evidence: its size and shape.
 
-Every slot of time has each client once: ten writers with transactions over two topics, four feeders with transactions
-into the input topic, two clients that append without transactions, and four copiers, which copy the inputs committed in
-the block of slots before. A fifth of the transactions is aborted, and one in a hundred ends without an answer.
+Every slot of time has each client once. There are ten writers with transactions over two topics, four feeders with
+transactions into the input topic, and two clients that append without transactions. Four copiers copy the inputs that
+were committed in the block of slots before. A fifth of the transactions is aborted, and one in a hundred ends without
+an answer.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Planting:
         return found
 
     def superseded(self) -> frozenset[tuple[int, int]]:
-        """Slot and process of the transactions before whose decision a rival initialises their id."""
+        """Slot and process of each transaction whose id a rival initialises before the decision."""
         (kind,) = [number for number, (plant, _) in enumerate(TO_WRITERS) if plant is superseded]
         return frozenset(self.pairs[kind * self.rounds : (kind + 1) * self.rounds])
 

@@ -140,7 +140,7 @@ def _fragments(rows: NumpyColumns) -> dict[str, Numbers]:
 def aggregate_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], buckets: int) -> Iterator[pa.RecordBatch]:
     """Batches of the log (`LOGGED`) → packs (`packed.KINDS`) of fragments and of stretches.
 
-    Fragments are in so many `buckets` by producer. `claimed` are the runs that claim order.
+    Fragments are in `buckets` buckets by producer. `claimed` are the runs that claim order.
     """
     fragments, stretches = [], []
     for batch in batches:
@@ -159,7 +159,7 @@ def aggregate_log(batches: Iterable[pa.RecordBatch], claimed: frozenset[str], bu
 def aggregate_capture(
     batches: Iterable[pa.RecordBatch], of: str, buckets: int, inputs: tuple[Input, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a capture (`GIVEN`) → packs (`packed.KINDS`) of operations and of blocks, in so many buckets.
+    """Batches of a capture (`GIVEN`) → packs (`packed.KINDS`) of operations and of blocks, in `buckets` buckets.
 
     `of` names the aggregate that the capture is compared with (`suspects`). `inputs` are those whose copies are
     checked.

@@ -58,7 +58,7 @@ def copying_of(runs: Iterable[Row], group_offsets: Iterable[Row]) -> CopyBlocks:
 
 
 def packed(rows: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """Rows of `BLOCKS` in so many buckets by block."""
+    """Rows of `BLOCKS` in `buckets` buckets by block."""
     yield from packs.packed(rows, SOURCE[1:], buckets)
 
 
@@ -81,7 +81,7 @@ def of_inputs(rows: NumpyColumns, inputs: Iterable[Input]) -> Iterator[pa.Record
 
 
 def of_copies(rows: NumpyColumns, committed: Flags, texts: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
-    """Partial fragments (`fragments.FRAGMENTS`) of copies; `committed` says it of each row."""
+    """Partial fragments (`fragments.FRAGMENTS`) of copies; `committed` has a flag for each row."""
     copied = np.flatnonzero(rows["source_block"] != NULL)
     if len(copied):
         found = {name: rows[name][copied] for name in _COPY}
@@ -90,10 +90,10 @@ def of_copies(rows: NumpyColumns, committed: Flags, texts: Mapping[str, pa.Array
 
 
 def _grouped(keys: Sequence[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows in an order in which those with the same keys stand together, and where each such group starts in it.
+    """The rows in an order in which equal keys are together, and the start of each such group.
 
-    Sorted by the keys themselves: `Groups` sorts by hashes of them and may give a group in parts, which does for partial
-    sums and not for a verdict.
+    They are sorted by the keys themselves. `Groups` sorts by hashes and may split a group, which is enough for partial
+    sums but not for a verdict.
     """
     order = np.lexsort(keys)
     return order, starts([key[order] for key in keys])

@@ -1,7 +1,7 @@
 """Groups rows by several columns at once, and applies ufuncs to each group.
 
 Records of one operation are close together in a log. So equal rows that follow each other are merged first, which needs
-no sorting. The few rows that remain are sorted by hash. Different rows with one hash are told apart by their keys: at
+no sorting. The few rows that remain are sorted by hash. Different rows with one hash are separated by their keys: at
 worst, a group comes in several parts, and code that merges parts merges these too.
 """
 

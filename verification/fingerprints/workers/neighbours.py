@@ -114,7 +114,7 @@ def _look_around(rows: dict[str, Numbers], control: NumpyColumns) -> dict[str, N
 def classified_neighbours(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
     """All partial fragments of some producers (`aggregate.aggregate_log`) → packs of several kinds (`packed.KINDS`).
 
-    These are the steps, their counts per operation, and the copies; the last two in so many `buckets`. Stretches are
+    These are the steps, their counts per operation, and the copies; the last two in `buckets` buckets. Stretches are
     passed on.
     """
     fragments = []

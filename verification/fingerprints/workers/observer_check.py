@@ -1,9 +1,9 @@
 """Compares the records that live observers received with the log of a run in memory: the worker's side of `agreement`.
 
-In each partition, an observer must have received exactly the log's records for its isolation level, in that order, from
-the start to the last offset that it received. A reader of committed records must have received none before its commit
-was invoked. Then no observer skipped, repeated or went back, saw other content, or saw an aborted record or one too
-early.
+In each partition, an observer must have received exactly the log's records for its isolation level, in that order. They
+run from the start to the last offset that it received. A reader of committed records must have received none before its
+commit was invoked. Then no observer skipped, repeated or went back, saw other content, or saw an aborted record or one
+too early.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ KINDS = pa.schema([("kind", pa.int32()), *PACKED, ("rows", pa.int64())])
 
 
 def buckets_of(keys: Iterable[Numbers], number: int) -> Numbers:
-    """For each row, one of so many buckets, by its keys."""
+    """For each row, its bucket, by its keys."""
     found: Numbers = (hash_longs(*keys) % np.uint64(number)).astype(np.int64)
     return found
 
@@ -76,7 +76,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
 
 
 def packed(parts: Sequence[pa.RecordBatch], keys: Iterable[str], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """Rows in so many buckets by some columns. All rows of a task go together, so that packs are few."""
+    """Rows in `buckets` buckets by some columns. All rows of a task go together, so that packs are few."""
     whole: list[pa.RecordBatch] = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else []
     for batch in whole:
         rows = NumpyColumns(batch)

@@ -57,7 +57,7 @@ def _rows(groups: Groups, rows: NumpyColumns, counted: Mapping[str, Numbers]) ->
 
 
 def packed(counted: Sequence[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """Partial rows in so many buckets by operation."""
+    """Partial rows in `buckets` buckets by operation."""
     yield from packs.packed(counted, ("process", "operation"), buckets)
 
 
