@@ -83,12 +83,14 @@ def read(path: Path) -> list[FoundViolation]:
     return found
 
 
-def _shown(found: Iterable[FoundViolation]) -> str:
-    texts = [
-        " ".join(f"{name}={value}" for name, value in each._asdict().items() if value is not None)
-        for each in sorted(found, key=repr)
-    ]
+def listed(rows: Iterable[Iterable[tuple[str, Any]]]) -> str:
+    """Some rows of names and values as text: the first `NAMED`, and the number of the others."""
+    texts = [" ".join(f"{name}={value}" for name, value in row) for row in sorted(rows, key=repr)]
     return "; ".join(texts[:NAMED]) + (f" and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
+
+
+def _shown(found: Iterable[FoundViolation]) -> str:
+    return listed([(name, value) for name, value in each._asdict().items() if value is not None] for each in found)
 
 
 def agree(contender: str, found: Iterable[FoundViolation], planted: Iterable[FoundViolation]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.judge.errors import DisagreementError
-from benchmarks.judge.findings import NAMED
+from benchmarks.judge.findings import listed
 from verification.evidence.run_directory import RunDirectory
 
 #: One row of `records.jsonl`: names and values, without those that are null, in the order of their names.
@@ -44,19 +44,14 @@ def of_contender(path: Path) -> list[Row]:
     return [_row(row) for row in pq.read_table(path).to_pylist()]
 
 
-def _shown(rows: Counter[Row]) -> str:
-    texts = [" ".join(f"{name}={value}" for name, value in row) for row in sorted(rows, key=repr)]
-    return "; ".join(texts[:NAMED]) + (f" and {len(texts) - NAMED} more" if len(texts) > NAMED else "")
-
-
 def agree(contender: str, theirs: Iterable[Row], ours: Iterable[Row]) -> None:
     """Raise DisagreementError unless a contender shows exactly the product's rows around its examples."""
     shown, expected = Counter(theirs), Counter(ours)
     if missed := expected - shown:
         raise DisagreementError(
-            f"{contender} does not show {missed.total()} of {expected.total()} rows around examples: {_shown(missed)}."
+            f"{contender} does not show {missed.total()} of {expected.total()} rows around examples: {listed(missed)}."
         )
     if invented := shown - expected:
         raise DisagreementError(
-            f"{contender} shows {invented.total()} rows around examples that the product does not: {_shown(invented)}."
+            f"{contender} shows {invented.total()} rows around examples that the product does not: {listed(invented)}."
         )
