@@ -124,11 +124,7 @@ WITH held AS (
         "index", "count", send_order, source_partition, source_offset
     FROM log_there SEMI JOIN sought USING (topic_index, partition, "offset")
 ), decided AS (
-    SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
-        ELSE coalesce(decision, 'open') END AS outcome
-    FROM held ASOF LEFT JOIN (FROM markers WHERE decision IS NOT NULL) AS m
-        ON held.topic_index = m.topic_index AND held.partition = m.partition AND held.producer_id = m.producer_id
-        AND held."offset" < m."offset"
+    FROM with_outcomes('held')
 ), given AS (
     SELECT topic_index, partition, "offset", count(*) FILTER (is_committed) AS committed,
         count(*) FILTER (NOT is_committed) AS uncommitted

@@ -527,17 +527,21 @@ CREATE TEMP TABLE suspect_places AS
     UNION
     FROM foreigners;
 
+-- Rows of the log, in a table of this name, with their outcomes.
+CREATE TEMP MACRO with_outcomes(log_rows) AS TABLE
+    SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
+        ELSE coalesce(decision, 'open') END AS outcome
+    FROM query_table(log_rows) AS held ASOF LEFT JOIN (FROM markers WHERE decision IS NOT NULL) AS m
+        ON held.topic_index = m.topic_index AND held.partition = m.partition AND held.producer_id = m.producer_id
+        AND held."offset" < m."offset";
+
 CREATE TEMP TABLE places AS
 WITH held AS (
     SELECT topic_index, partition, "offset", control, transactional, producer_id, genuine, valid, process, operation,
         "index", "count", intended_topic_index, intended_partition, source_offset, digest, identity_digest
     FROM log_there SEMI JOIN suspect_places USING (topic_index, partition, "offset")
 ), decided AS (
-    SELECT held.*, CASE WHEN control IS NOT NULL THEN NULL WHEN NOT transactional THEN 'commit'
-        ELSE coalesce(decision, 'open') END AS outcome
-    FROM held ASOF LEFT JOIN (FROM markers WHERE decision IS NOT NULL) AS m
-        ON held.topic_index = m.topic_index AND held.partition = m.partition AND held.producer_id = m.producer_id
-        AND held."offset" < m."offset"
+    FROM with_outcomes('held')
 ), given AS (
     SELECT topic_index, partition, "offset", count(*) FILTER (capture = 'c') AS committed,
         count(*) FILTER (capture = 'u') AS uncommitted, min(digest) AS digest_min, max(digest) AS digest_max,
