@@ -1,12 +1,12 @@
 """`python -m reports RUN_DIR… [--baseline FILE] [--out DIR]`: render saved evidence again; `… diff A B`: compare.
 
-A RUN_DIR is the directory of a whole run or a sweep, or of one scenario or protocol case. Of one directory the faces
-are written into it, or to --out; several are merged into one report, which is written to --out, or to `merged` beside
-the first. The exit code is that of the decision in the common table: 3 when something got worse than in the baseline, 4
-for a path that is no run directory or a baseline that cannot be read, 5 when nothing can be written.
+A RUN_DIR is the directory of a run, or of one scenario or protocol case. The report of one directory is written into it,
+or to --out. Several directories are merged into one report, written to --out, or to `merged` next to the first one. The
+exit code is that of the decision: 3 for a regression from the baseline, 4 for a path that is no run directory or an
+unreadable baseline, 5 if the report cannot be written.
 
-`python -m reports diff A B [--out DIR]` names what changed from A to B, each a run directory or a `results.json`:
-exit code 3 when something got worse, 0 when nothing did, whatever the verdicts are; with --out also as a page.
+`python -m reports diff A B [--out DIR]` lists the changes from A to B, each a run directory or a `results.json`. The exit
+code is 3 for a regression, else 0, independent of the verdicts. With --out it also writes a page.
 """
 
 from __future__ import annotations
@@ -37,14 +37,23 @@ def _parser() -> Parser:
     codes = " · ".join(f"{int(code)} {EXIT_MEANING[code]}" for code in PRECEDENCE)
     parser = Parser(
         prog="python -m reports",
-        description="Render the report of saved runs again, from files alone; several runs become one report.",
-        epilog=f"`python -m reports diff A B` compares two runs. Exit codes, the highest wins: {codes}.",
+        description="Write the report of saved runs again, without a cluster. Several runs give one merged report.",
+        epilog=f"`python -m reports diff A B` compares two runs. Exit codes, in order of precedence: {codes}.",
     )
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN_DIR", help="a whole run's directory, a scenario's or a case's"
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="RUN_DIR",
+        help="directory of a run, or of a scenario or case below its runs/",
     )
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="results.json of an earlier run to compare with")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write there instead of into RUN_DIR or {MERGED}/")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"output directory (default: RUN_DIR, or {MERGED}/ next to the first of several)",
+    )
     return parser
 
 
@@ -52,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitCode:
     """Render or compare; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that knows no ✓ shows ?, which is better than no decision at all.
+            # A terminal without ✓ shows ?, which is better than no decision.
             stream.reconfigure(errors="replace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["diff"]:
@@ -76,7 +85,10 @@ def _write(report: Report, before: Outcomes | None, target: Path) -> ExitCode:
     try:
         written = write_all(report, target)
     except OSError as error:
-        print(f"python -m reports: cannot write the report to {target}: {error}; try --out", file=sys.stderr)
+        print(
+            f"python -m reports: cannot write the report to {target}: {error}; give another directory with --out",
+            file=sys.stderr,
+        )
         return ExitCode.ENVIRONMENT
     print(terminal.render(report, page=written.page, colour=terminal.colour_wanted(sys.stdout)), end="")
     return report.judgement.exit_code
@@ -100,4 +112,4 @@ def _diff(arguments: Sequence[str]) -> ExitCode:
 
 
 if __name__ == "__main__":
-    end_with(main, program="python -m reports", kept="a report that was not written yet is left out")
+    end_with(main, program="python -m reports", kept="an unfinished report is not written")

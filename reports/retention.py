@@ -1,8 +1,7 @@
 """Keep the last runs, and point `latest` at the newest.
 
-Only directories directly below the given one are ever deleted, and only those whose own run.json says that this suite
-wrote it; symlinks are never followed and never deleted. A directory's run.json goes last, so that a deletion that was
-cut short is finished by the next one instead of leaving a directory that nobody dares to touch.
+Only direct subdirectories are deleted, and only if their run.json was written by this suite. Symlinks are never followed
+or deleted. run.json is deleted last, so that the next call can finish an interrupted deletion.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """What is left, what was deleted, and what could not be deleted, with the reason."""
+    """The runs that are kept, deleted, and impossible to delete, with the reason."""
 
     kept: tuple[Path, ...]
     deleted: tuple[Path, ...]
@@ -31,12 +30,12 @@ class Retained:
 
 
 def keep_last(out: Path, count: int, *, current: Path | None = None) -> Retained:
-    """Delete all but the `count` newest runs below `out`; `current` is kept in any case.
+    """Delete all but the `count` newest runs below `out`; `current` is always kept.
 
     Raises RetentionError for a count below 1.
     """
     if count < 1:
-        raise RetentionError(f"cannot keep {count} runs; keep at least 1, the one that has just been made")
+        raise RetentionError(f"cannot keep {count} runs; keep at least 1, the run that has just ended")
     spared = current.resolve() if current else None
     runs = sorted((each for each in _children(out) if _is_run(each)), key=_age, reverse=True)
     kept, deleted, failed = runs[:count], [], []
@@ -55,16 +54,16 @@ def keep_last(out: Path, count: int, *, current: Path | None = None) -> Retained
 def point_latest(out: Path, run: Path) -> Path:
     """Make `out`/latest a relative symlink to `run`, atomically; returns the symlink.
 
-    Raises RetentionError when something that is no symlink stands in its place.
+    Raises RetentionError when `latest` exists and is no symlink.
     """
     link = out / LATEST
     if link.exists() and not link.is_symlink():
-        raise RetentionError(f"{link} exists and is no symlink; move it away, this suite does not delete it")
-    beside = out / f".{LATEST}.{os.getpid()}"
+        raise RetentionError(f"{link} exists and is no symlink; move it away, because Onceproof does not delete it")
+    temporary = out / f".{LATEST}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
-        beside.unlink()
-    beside.symlink_to(os.path.relpath(run.resolve(), out.resolve()), target_is_directory=True)
-    beside.replace(link)
+        temporary.unlink()
+    temporary.symlink_to(os.path.relpath(run.resolve(), out.resolve()), target_is_directory=True)
+    temporary.replace(link)
     return link
 
 
@@ -79,7 +78,7 @@ def _is_run(directory: Path) -> bool:
 
 
 def _age(directory: Path) -> tuple[str, str]:
-    """Sorts runs by their start; a record of another format that has none counts as the oldest."""
+    """The sort key of a run: its start; a record without one counts as the oldest."""
     body = json.loads((directory / RUN_RECORD).read_text(encoding="utf-8"))
     return (str(body.get("started", "")), directory.name)
 

@@ -1,9 +1,9 @@
-"""`results.json` → the cases that can be compared, whichever run, machine or version of this suite wrote it.
+"""Read a `results.json` as comparable cases, from any run, host or version of this suite.
 
-A case is a scenario, a protocol case, a control or a requirement with one word for how it ended. The seed is part of a
-scenario's id (`…-<client>-<seed>`) and not of what it is: `stem` is the id without it, and without the name of the run
-in a merged report. Reading is strict where the comparison depends on it: a baseline that cannot be read is refused
-before anything is started, because a comparison with nothing would find no regression.
+A case is a scenario, a protocol case, a control or a requirement, with one word for its result. The id of a scenario
+contains the seed (`…-<client>-<seed>`), but another seed is not another scenario: `stem` is the id without the seed, and
+without the name of the run in a merged report. An unreadable baseline is refused before a run starts, because a
+comparison with nothing would find no regression.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One case as one side ended it; `found` are the known bugs that were named, and the anomalies without one.
+class ComparedCase:
+    """One case with the result of one run; `found` are its known bugs, and its anomalies without a known bug.
 
-    `part` is its run in a merged report; with the seed it tells cases of one stem apart.
+    `part` is its run in a merged report. Seed and part distinguish cases with the same stem.
     """
 
     kind: CaseKind
@@ -43,26 +43,30 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """One side: what it says about itself and all of its cases."""
+    """One run to compare: its description and all of its cases."""
 
     side: Side
-    cases: tuple[Case, ...]
+    cases: tuple[ComparedCase, ...]
 
 
 def read(path: Path) -> Outcomes:
     """Read a results.json, or the one in a directory.
 
-    Raises UnfitBaselineError with one sentence when it is missing, cut, foreign or of another format.
+    Raises UnfitBaselineError with one sentence when it is missing, truncated, foreign or of another format.
     """
     file = path / RESULTS if path.is_dir() else path
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UnfitBaselineError(f"{file} does not exist; a baseline is the {RESULTS} of an earlier run") from None
+        raise UnfitBaselineError(
+            f"{file} does not exist; give the {RESULTS} of an earlier run as the baseline"
+        ) from None
     except (OSError, ValueError) as error:
-        raise UnfitBaselineError(f"{file} is not readable JSON ({error}); the baseline is cut or foreign") from error
+        raise UnfitBaselineError(
+            f"{file} is not readable JSON ({error}); it is truncated, or not a {RESULTS}"
+        ) from error
     if not isinstance(body, dict) or not {"format", "scenarios", "requirements"} <= set(body):
-        raise UnfitBaselineError(f"{file} is no {RESULTS} of this suite")
+        raise UnfitBaselineError(f"{file} is not a {RESULTS} of Onceproof")
     if body["format"] != FORMAT:
         raise UnfitBaselineError(f"{file} has format {body['format']!r}; this version reads format {FORMAT}")
     try:
@@ -87,21 +91,21 @@ def of_results(body: Mapping[str, Any]) -> Outcomes:
     )
 
 
-def _cases(body: Mapping[str, Any]) -> Iterator[Case]:
+def _cases(body: Mapping[str, Any]) -> Iterator[ComparedCase]:
     for each in body["scenarios"]:
         yield _scenario(each, CaseKind.SCENARIO, str(each["verdict"]))
     for each in body.get("cases", ()):
         yield _script(each)
     for each in body["controls"]:
-        # A control that nobody could judge has not shown anything, and is therefore not convicted either.
+        # A control that was not judged is MISSED too.
         yield _scenario(each, CaseKind.CONTROL, "DETECTED" if each["convicted"] else "MISSED")
     for each in body["requirements"]:
         yield _requirement(each)
 
 
-def _requirement(body: Mapping[str, Any]) -> Case:
+def _requirement(body: Mapping[str, Any]) -> ComparedCase:
     decided = [str(one["reason"]) for one in body["decided_by"] if one["verdict"] == body["verdict"]]
-    return Case(
+    return ComparedCase(
         kind=CaseKind.REQUIREMENT,
         id=str(body["id"]),
         stem=str(body["id"]),
@@ -113,11 +117,11 @@ def _requirement(body: Mapping[str, Any]) -> Case:
     )
 
 
-def _script(body: Mapping[str, Any]) -> Case:
+def _script(body: Mapping[str, Any]) -> ComparedCase:
     part = str(body.get("part", ""))
     named = [str(each["id"]) for each in body["known"] if each["named"]]
     violated = (str(each["id"]) for each in body["requirements"] if each["verdict"] == "FAIL")
-    return Case(
+    return ComparedCase(
         kind=CaseKind.CASE,
         id=str(body["id"]),
         stem=str(body["id"]).removesuffix(f"@{part}" if part else ""),
@@ -130,13 +134,13 @@ def _script(body: Mapping[str, Any]) -> Case:
     )
 
 
-def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> Case:
+def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> ComparedCase:
     part = str(body.get("part", ""))
     key = str(body["id"]).removesuffix(f"@{part}" if part else "")
     stem, seed = _split(key, body.get("seed"), str(body.get("client", "")))
-    # One known bug shows as one anomaly today and as another tomorrow; that is not a second defect.
+    # One known bug can show as different anomalies; that is not a second defect.
     found = (str(each["known_bug"] or each["anomaly"]) for each in body["findings"])
-    return Case(
+    return ComparedCase(
         kind=kind,
         id=str(body["id"]),
         stem=stem,
@@ -150,9 +154,9 @@ def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> Case:
 
 
 def _split(key: str, seed: object, client: str) -> tuple[str, str]:
-    """An id without its seed, and the seed; an id that ends in neither is its own stem."""
+    """Split an id into stem and seed; an id without a seed is its own stem."""
     if seed is not None and key.endswith(f"-{seed}"):
         return key.removesuffix(f"-{seed}"), str(seed)
-    # A planned scenario that left no evidence knows its client only.
+    # A planned scenario without evidence has a client, but no seed.
     match = re.fullmatch(rf"(.*-{re.escape(client)})-(\d+)", key) if client else None
     return (match[1], match[2]) if match else (key, "")

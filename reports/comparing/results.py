@@ -1,8 +1,8 @@
-"""`results.json`: the report for programs. The schema is `docs/results.schema.json`; `format` changes when it does.
+"""`results.json`: the report for programs. Its schema is `docs/results.schema.json`; `format` changes with it.
 
-Verdicts are words (`"INCONCLUSIVE"`), a requirement that nothing tested is `"UNTESTED"`, times are seconds. Scenarios
-and protocol cases stand in the order of the plan, requirements in the order of the catalogue. Worst examples are the
-same, at most 32 per finding, as on the page; every violation is in the evidence directory that the finding names.
+Verdicts are words (`"INCONCLUSIVE"`), an untested requirement is `"UNTESTED"`, times are in seconds. Scenarios and
+protocol cases are in the order of the plan, requirements in the order of the catalogue. Findings have at most 32
+examples; every violation is in the evidence directory that the finding names.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import asdict
 from typing import Any
 
 from reports.deciding.scorecards import cards
-from reports.model.change import Comparison
+from reports.model.change import BaselineComparison
 from reports.model.protocol_case import ScriptCase
-from reports.model.report import FORMAT, Client, Pairs, Part, Report, RequirementRow, ScenarioReport
+from reports.model.report import FORMAT, ClientUnderTest, MergedRun, Pairs, Report, RequirementRow, ScenarioReport
 from reports.model.wording import UNTESTED
 from verification.scripts.script import FORMAT as SCRIPT_FORMAT
 
@@ -32,7 +32,7 @@ def results(report: Report) -> dict[str, Any]:
         "partial": report.partial,
         "subject": _subject(report),
         "run": _run(report),
-        **({} if report.is_sweep else {"guarantees": _guarantees(report)}),
+        **({} if report.is_protocol_run else {"guarantees": _guarantees(report)}),
         "scenarios": [_scenario(each) for each in report.scenarios],
         "controls": [
             {**_scenario(each), "convicted": bool(each.convicted), "expects": list(each.expects)}
@@ -48,11 +48,11 @@ def results(report: Report) -> dict[str, Any]:
 
 
 def dumps(report: Report) -> str:
-    """The file's text; equal reports give equal bytes."""
+    """The text of the file; equal reports give equal bytes."""
     return json.dumps(results(report), indent=1, ensure_ascii=True) + "\n"
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: MergedRun) -> dict[str, Any]:
     return {
         "name": part.name,
         "directory": part.directory,
@@ -70,7 +70,7 @@ def _part(part: Part) -> dict[str, Any]:
     }
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def _comparison(comparison: BaselineComparison) -> dict[str, Any]:
     return {
         "baseline": asdict(comparison.baseline),
         "regressions": len(comparison.regressions),
@@ -83,7 +83,7 @@ def _mapping(pairs: Pairs) -> dict[str, str]:
     return dict(pairs)
 
 
-def _client(client: Client) -> dict[str, str]:
+def _client(client: ClientUnderTest) -> dict[str, str]:
     return asdict(client)
 
 
@@ -149,7 +149,7 @@ def _guarantees(report: Report) -> list[dict[str, str]]:
 
 
 def _case(case: ScriptCase) -> dict[str, Any]:
-    """What decided a case; everything that was asked and answered is in its script."""
+    """One case with its deciding statements; all exchanges are in its script."""
     return {
         "id": case.key,
         "claim": case.claim,
@@ -172,9 +172,9 @@ def _case(case: ScriptCase) -> dict[str, Any]:
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
-    """The log around an example and the minimal witness stay in the evidence; programs find them there whole."""
+    """A finding without the log around its example and without its witness, which are in the evidence."""
     kept = {name: value for name, value in finding.items() if not name.startswith(("around", "minimal"))}
-    # The step is in `fault`, with its words.
+    # `fault` has the step too, in words.
     kept["witnesses"] = [{name: value for name, value in each.items() if name != "when"} for each in kept["witnesses"]]
     return {("examples" if name == "witnesses" else name): value for name, value in kept.items()}
 

@@ -1,15 +1,15 @@
-"""Which violations the user accepted, and which findings that covers.
+"""Decide which findings an accepted known bug or requirement covers.
 
-An acceptance names a known bug (`KB-16`) or a requirement (`TXN-25`). By a known bug it covers the findings whose
-signature over the evidence matched that bug, and nothing else: a second, unnamed anomaly in the same scenario still
-counts. By a requirement it covers a finding when every violated requirement that forbids its anomaly is accepted.
-A violation without any finding cannot be accepted: nobody would know what was accepted.
+An acceptance names a known bug (`KB-16`) or a requirement (`TXN-25`). A known bug covers the findings whose signature
+matched that bug, and nothing else: another anomaly in the same scenario still counts. A requirement covers a finding
+when every violated requirement that forbids its anomaly is accepted. A violation without a finding cannot be accepted,
+because the acceptance could not say which violation it covers.
 
-A protocol case has no findings: its violation is accepted by the known bug that it is (by all of them, where it shows
-two), or when every requirement that it violates is accepted.
+A protocol case has no findings. Its violation is accepted when all of its known bugs are accepted, or every requirement
+that it violates.
 
-An acceptance has run out when the run started after its last day. That is decided by the day of the run, not of the
-reader, so that a report rendered again says the same.
+An acceptance has expired when the run started after its last day. The day of the run decides, not the day of reading:
+a report that is rendered again says the same.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict
 
 
 def expired(acceptance: Acceptance, started: str) -> bool:
-    """Whether its last day lies before the day of the run, which is of UTC.
+    """Whether its last day lies before the day of the run, in UTC.
 
-    A last day that is no date has passed, and so has every last day for a run that does not say when it began: what
-    nobody knows to hold counts.
+    It has also expired when its last day is no date, or when the start of the run is unknown: without a proof that it
+    holds, the violation counts.
     """
     if not acceptance.until:
         return False
@@ -51,7 +51,7 @@ def covers(
     verdicts: Iterable[RequirementVerdict],
     catalogue: Catalogue,
 ) -> bool:
-    """Whether one finding is accepted, given what the scenario says about its requirements."""
+    """Whether one finding is accepted, given the verdicts of its scenario on requirements."""
     if finding.known_bug is not None and finding.known_bug in accepted:
         return True
     violated = {
@@ -63,7 +63,7 @@ def covers(
 
 
 def covers_case(accepted: frozenset[str], known: Iterable[KnownRow], verdicts: Iterable[RequirementVerdict]) -> bool:
-    """Whether the violation of a protocol case is accepted: by all of the bugs that it is, or by its requirements."""
+    """Whether the violation of a protocol case is accepted: all of its known bugs, or all of its requirements."""
     bugs = {each.id for each in known if each.named}
     violated = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
     return any(ids and ids <= accepted for ids in (bugs, violated))
@@ -75,7 +75,7 @@ def rows(
     scenarios: Iterable[ScenarioReport],
     cases: Iterable[ScriptCase] = (),
 ) -> tuple[AcceptanceRow, ...]:
-    """What the user accepted; an acceptance that covers nothing is shown too, because it should be removed."""
+    """All acceptances of the user; one that covers nothing is shown too, because it should be removed."""
     subjects = tuple(scenarios)
     accepted_cases = tuple(each for each in cases if each.accepted)
 

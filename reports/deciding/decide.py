@@ -1,14 +1,14 @@
-"""From what was tried, controls and problems to one verdict, one decision, one exit code and the sentence that says why.
+"""Decide a run: one verdict, one decision, one exit code, and the sentence that explains them.
 
-The table of exit codes and the rule for GO are those of `verification.vocabulary.verdict`; this file only says what counts:
+The exit codes and the rule for GO are in `verification.vocabulary.verdict`. This file decides which facts count:
 
-* a subject's scenario or protocol case counts with its verdict; a violation that the user accepted leaves the exit code
-  to what lies beneath it: a crash or too little coverage is not accepted with it;
-* a control never counts towards the subject, but one that was not convicted makes the run ERROR: a suite that does
-  not notice a subject known to be bad proves nothing by its silence;
-* a problem (something missing, cut or foreign) and an interruption are the environment's;
-* when nothing of the subject was decided at all, nothing was run, and that is inconclusive, never a pass;
-* what got worse since a baseline is a regression, a case that vanished included; it changes no verdict.
+* A scenario or protocol case of the subject counts with its verdict. A violation that the user accepted does not decide
+  the exit code; a crash or too little coverage of the same scenario still does.
+* A control never counts for the subject. A control that was not detected makes the run ERROR: a suite that misses a
+  known defect proves nothing by finding nothing.
+* A problem (a missing, truncated or foreign file) and an interruption count as failures of the environment.
+* A run that decided nothing about the subject is inconclusive, never a pass.
+* A result that is worse than in the baseline is a regression, also a case that vanished. It changes no verdict.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reports.model.change import Change, ChangeKind
-from reports.model.protocol_case import ScriptCase, Tried
-from reports.model.report import ControlResult, Judgement, Problem, Report, ScenarioReport
+from reports.model.protocol_case import Tried
+from reports.model.report import ControlResult, Problem, Report, RunJudgement, ScenarioReport
+from reports.model.wording import counted, noun_of
 from verification.vocabulary.verdict import ExitCode, Verdict, code_of, decide, exit_code
 
 #: As many names as a sentence can carry and still be read at a glance.
@@ -26,8 +27,8 @@ NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything that has a say."""
+class RunFacts:
+    """All facts of a run that its decision depends on."""
 
     tried: Sequence[Tried]
     controls: Sequence[ScenarioReport]
@@ -36,36 +37,35 @@ class Facts:
     regressions: Sequence[Change] = ()
 
     @property
-    def escaped(self) -> tuple[ScenarioReport, ...]:
-        """The controls that were not convicted, without those that an interruption kept from being judged."""
-        open_ = (each for each in self.controls if each.standing is ControlResult.MISSED)
+    def missed(self) -> tuple[ScenarioReport, ...]:
+        """The controls that were not detected, without those that an interruption left unjudged."""
+        open_ = (each for each in self.controls if each.control_result is ControlResult.MISSED)
         return tuple(each for each in open_ if not (self.interrupted and each.convicted is None))
 
     @property
     def noun(self) -> str:
-        """What was tried, in the singular."""
-        scripted = {isinstance(each, ScriptCase) for each in self.tried}
-        return "scenario or case" if len(scripted) > 1 else "case" if True in scripted else "scenario"
+        """The common noun of everything tried, in the singular."""
+        return noun_of(self.tried)
 
     @property
     def accepted(self) -> list[Tried]:
-        """What was violated and accepted."""
+        """Scenarios and cases whose violations were accepted."""
         return [each for each in self.tried if each.accepted]
 
     def having(self, verdict: Verdict) -> list[Tried]:
-        """What was tried on the subject and counts as this verdict."""
+        """Scenarios and cases of the subject that count as this verdict."""
         return [each for each in self.tried if each.counts_as is verdict]
 
-    def weigh(self) -> Iterator[tuple[Verdict, ExitCode]]:
+    def votes(self) -> Iterator[tuple[Verdict, ExitCode]]:
         """Each fact as a verdict with the exit code that it asks for."""
         for one in self.tried:
             yield one.verdict, code_of(one.counts_as)
         if all(one.verdict is Verdict.NOT_APPLICABLE for one in self.tried):
             yield Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE
-        if self.escaped:
+        if self.missed:
             yield Verdict.ERROR, ExitCode.ENVIRONMENT
         if self.problems:
-            # An interrupted run is expected to leave files that are cut: that alone is not an error.
+            # An interrupted run may leave truncated files: that alone is not an error.
             yield (Verdict.INCONCLUSIVE if self.interrupted else Verdict.ERROR), ExitCode.ENVIRONMENT
         if self.interrupted:
             yield Verdict.INCONCLUSIVE, ExitCode.ENVIRONMENT
@@ -74,8 +74,8 @@ class Facts:
 
 
 def judged(report: Report) -> Report:
-    """The report with the judgement that follows from everything in it."""
-    facts = Facts(
+    """The report with the judgement that follows from its content."""
+    facts = RunFacts(
         tried=report.tried,
         controls=report.controls,
         problems=report.problems,
@@ -85,17 +85,17 @@ def judged(report: Report) -> Report:
     return replace(report, judgement=judge(facts, partial=report.partial))
 
 
-def judge(facts: Facts, *, partial: str) -> Judgement:
+def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
     """The judgement of a whole run; `partial` is empty for a complete profile."""
-    weighed = tuple(facts.weigh())
-    code = exit_code(code for _, code in weighed)
+    votes = tuple(facts.votes())
+    code = exit_code(code for _, code in votes)
     why = _WHY[code](facts)
     if facts.regressions and code is not ExitCode.REGRESSION:
         why += f" Against the baseline {_worse(facts)}."
     if partial and code is ExitCode.CONFORMANT:
-        why += f" This is only part of a profile ({partial}), and a part is never a GO."
-    return Judgement(
-        verdict=Verdict.worst(verdict for verdict, _ in weighed),
+        why += f" Only part of the profile ran ({partial}), so the decision cannot be GO."
+    return RunJudgement(
+        verdict=Verdict.worst(verdict for verdict, _ in votes),
         decision=decide(code, complete=not partial),
         exit_code=code,
         why=why,
@@ -113,41 +113,40 @@ def _keys(tried: Sequence[Tried]) -> str:
 
 
 def _found(tried: Sequence[Tried]) -> str:
-    """What was violated: known bugs with what they violated in brackets, everything else by its own name."""
+    """Names of all violations: a known bug with its anomalies in brackets, any other anomaly by its own name."""
     gathered: dict[str, list[str]] = {}
     for bug, name in (each for one in tried for each in one.proven):
         gathered.setdefault(bug or name, []).extend([name] if bug else [])
-    told = [f"{name} ({_names(violated)})" if violated else name for name, violated in gathered.items()]
-    return _names(told) or f"see {_keys(tried)}"
+    named = [f"{name} ({_names(violated)})" if violated else name for name, violated in gathered.items()]
+    return _names(named) or f"see {_keys(tried)}"
 
 
 def _of(count: int, total: int, noun: str) -> str:
-    several = noun if total == 1 else " or ".join(f"{each}s" for each in noun.split(" or "))
-    return f"{count} of {total} {several}"
+    return f"{count} of {counted(total, noun)}"
 
 
-def _violation(facts: Facts) -> str:
+def _violation(facts: RunFacts) -> str:
     failed = facts.having(Verdict.FAIL)
     sentence = f"{_of(len(failed), len(facts.tried), facts.noun)} proved a violation: {_found(failed)}."
     if besides := " and ".join(_besides(facts)):
-        sentence += f" Besides, {besides}."
+        sentence += f" In addition, {besides}."
     return sentence
 
 
-def _besides(facts: Facts) -> Iterator[str]:
-    """What else is wrong with a run that proved a violation; the violation stays proven."""
+def _besides(facts: RunFacts) -> Iterator[str]:
+    """Other defects of a run that proved a violation; the violation stays proven."""
     if facts.interrupted:
         yield "the run was interrupted"
-    if escaped := len(facts.escaped):
-        yield f"{_of(escaped, len(facts.controls), 'control')} {'was' if escaped == 1 else 'were'} not detected"
+    if missed := len(facts.missed):
+        yield f"{_of(missed, len(facts.controls), 'control')} {'was' if missed == 1 else 'were'} not detected"
     if broken := len(facts.having(Verdict.ERROR)):
-        yield f"{_of(broken, len(facts.tried), facts.noun)} could not be carried out or judged"
+        yield f"{_of(broken, len(facts.tried), facts.noun)} could not be run or judged"
     elif facts.problems and not facts.interrupted:
         yield "the evidence is incomplete"
 
 
-def _worse(facts: Facts) -> str:
-    """What got worse, with names: scenarios before the requirements that they decide."""
+def _worse(facts: RunFacts) -> str:
+    """The regressions by name: scenarios before the requirements that they decide."""
     parts = []
     for kind in (ChangeKind.REGRESSED, ChangeKind.VANISHED):
         changes = [each for each in facts.regressions if each.kind is kind]
@@ -158,49 +157,49 @@ def _worse(facts: Facts) -> str:
     return " and ".join(parts)
 
 
-def _regression(facts: Facts) -> str:
-    return f"Against the baseline {_worse(facts)}; a case that is not tried any more counts as one that got worse."
+def _regression(facts: RunFacts) -> str:
+    return f"Against the baseline {_worse(facts)}. A case that is no longer tested counts as a regression."
 
 
-def _environment(facts: Facts) -> str:
+def _environment(facts: RunFacts) -> str:
     total = len(facts.tried)
     if facts.interrupted:
         undecided = facts.having(Verdict.INCONCLUSIVE) + facts.having(Verdict.ERROR)
         return f"The run was interrupted; {_of(len(undecided), total, facts.noun)} could not be decided."
-    if facts.escaped:
-        was = "was" if len(facts.escaped) == 1 else "were"
+    if facts.missed:
+        was = "was" if len(facts.missed) == 1 else "were"
         return (
-            f"{_of(len(facts.escaped), len(facts.controls), 'control')} {was} not detected ({_keys(facts.escaped)}): "
-            "while a subject known to be bad goes unnoticed, the other answers prove nothing."
+            f"{_of(len(facts.missed), len(facts.controls), 'control')} {was} not detected ({_keys(facts.missed)}): "
+            "a suite that misses a known defect cannot prove that the subject has none."
         )
     if broken := facts.having(Verdict.ERROR):
-        return f"{_of(len(broken), total, facts.noun)} could not be carried out or judged: {_keys(broken)}."
-    return f"The evidence is incomplete: {facts.problems[0].place}: {facts.problems[0].text}."
+        return f"{_of(len(broken), total, facts.noun)} could not be run or judged: {_keys(broken)}."
+    return f"The evidence is incomplete. {facts.problems[0].place}: {facts.problems[0].text}."
 
 
-def _inconclusive(facts: Facts) -> str:
+def _inconclusive(facts: RunFacts) -> str:
     open_ = facts.having(Verdict.INCONCLUSIVE)
     if not open_ and facts.tried:
-        return f"{_of(0, len(facts.tried), facts.noun)} applied to the subject, so nothing is known about it."
+        return f"{_of(0, len(facts.tried), facts.noun)} applied to the subject, so the run says nothing about it."
     if not open_:
-        return f"No {facts.noun} of the subject was run, so nothing is known about it."
-    proven = "No violation was proven, but" if not facts.accepted else "What was proven was accepted, but"
+        return f"No {facts.noun} of the subject ran, so the run says nothing about it."
+    proven = "No violation was proven" if not facts.accepted else "All proven violations were accepted"
     return (
         f"{_of(len(open_), len(facts.tried), facts.noun)} could not be decided: {_keys(open_)}. "
-        f"{proven} too little was seen to call it a pass."
+        f"{proven}, but the evidence is not enough for a pass."
     )
 
 
-def _conformant(facts: Facts) -> str:
+def _conformant(facts: RunFacts) -> str:
     passed = [each for each in facts.having(Verdict.PASS) if not each.accepted]
     sentence = f"{_of(len(passed), len(facts.tried), facts.noun)} passed"
     if inapplicable := len(facts.having(Verdict.NOT_APPLICABLE)):
         sentence += f", {inapplicable} did not apply"
     if accepted := facts.accepted:
-        sentence += f", and the violations of {len(accepted)} were accepted beforehand: {_found(accepted)}"
+        sentence += f", and the violations of {len(accepted)} were accepted: {_found(accepted)}"
     if count := len(facts.controls):
-        were = "was detected, as it" if count == 1 else "were detected, as they"
-        sentence += f"; {_of(count, count, 'control')} {were} must be"
+        were = "was" if count == 1 else "were"
+        sentence += f"; {_of(count, count, 'control')} {were} detected, as required"
     return sentence + "."
 
 

@@ -1,10 +1,10 @@
-"""Requirement × subject, family by family: what each run of a report says about each sentence of the catalogue."""
+"""The matrix requirement × subject by family: the verdict of each run on each requirement of the catalogue."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.deciding.scorecards import not_refuted
+from reports.deciding.scorecards import no_violation_in
 from reports.model.protocol_case import Tried
 from reports.model.report import Report, RequirementRow
 from reports.model.vocabulary import catalogue
@@ -21,37 +21,37 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """What one subject says: None where it tested nothing; `accepted` when every violation was accepted."""
+class RequirementCell:
+    """The verdict of one subject, None where nothing was tested; `accepted` when every violation was accepted."""
 
     verdict: Verdict | None
     accepted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A sentence with a cell per column; `strength` says what a pass of a stochastic sentence is worth."""
+class RequirementLine:
+    """A requirement with a cell per column; `strength` counts the scenarios behind a pass that chance decides."""
 
     row: RequirementRow
-    cells: tuple[Cell, ...]
+    cells: tuple[RequirementCell, ...]
     strength: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A family with its sentences."""
+    """A family with its requirements."""
 
     family: str
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[RequirementLine, ...]
 
     @property
     def tested(self) -> int:
-        """How many of its sentences any subject decided."""
+        """How many of its requirements any subject decided."""
         return sum(1 for each in self.lines if each.row.verdict is not None)
 
     def count(self, verdict: Verdict | None) -> int:
-        """How many of its sentences ended so; None are those that nothing tested."""
+        """How many of its requirements have this verdict; None counts the untested ones."""
         return sum(1 for each in self.lines if each.row.verdict is verdict)
 
     @property
@@ -69,31 +69,31 @@ def columns(report: Report) -> tuple[Column, ...]:
 
 
 def groups(report: Report) -> tuple[Group, ...]:
-    """The catalogue by family, in its order; ids that it does not know come last."""
+    """The catalogue by family, in its order; ids that it lacks come last."""
     tried = {each.key: each for each in report.tried}
     subjects = columns(report)
-    lines: dict[str, list[Line]] = {family: [] for family, _ in report.families}
+    lines: dict[str, list[RequirementLine]] = {family: [] for family, _ in report.families}
     for row in report.requirements:
         cells = tuple(_cell(row, each.part, tried) for each in subjects)
-        lines.setdefault(row.family, []).append(Line(row=row, cells=cells, strength=_strength(row, tried)))
+        lines.setdefault(row.family, []).append(RequirementLine(row=row, cells=cells, strength=_strength(row, tried)))
     titles = dict(report.families)
     return tuple(
         Group(family=family, title=titles.get(family, ""), lines=tuple(each)) for family, each in lines.items() if each
     )
 
 
-def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> Cell:
+def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> RequirementCell:
     said = [(verdict, tried[key]) for key, verdict, _ in row.decided_by if tried[key].part == part]
     failing = [one.accepted for verdict, one in said if verdict is Verdict.FAIL]
-    return Cell(
+    return RequirementCell(
         verdict=Verdict.worst(verdict for verdict, _ in said) if said else None,
         accepted=bool(failing) and all(failing),
     )
 
 
 def _strength(row: RequirementRow, tried: dict[str, Tried]) -> str:
-    """Of a stochastic sentence that passed: in how many runs it was not refuted."""
+    """For a passed requirement that chance decides: the number of scenarios without a violation."""
     sentence = catalogue().get(row.id)
     if sentence is None or sentence.decided is not Decidability.STOCHASTIC or row.verdict is not Verdict.PASS:
         return ""
-    return not_refuted(tried[key] for key, verdict, _ in row.decided_by if verdict is Verdict.PASS)
+    return no_violation_in(tried[key] for key, verdict, _ in row.decided_by if verdict is Verdict.PASS)

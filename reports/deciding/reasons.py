@@ -1,9 +1,9 @@
-"""What a decision rests on, in the order in which it matters: each ground once, with links to what proves it.
+"""The reasons for a decision, the most important first: each once, with links to its proof.
 
-A release that has one bug fails many scenarios and cases by it; a reader wants to know of the bug first, what it is and
-whether a release is without it, and then where it shows. Violations are therefore gathered by the known bug that they
-are, else by what was violated; what could not be decided is gathered by how it ended. A ground decides nothing:
-`decide` does. What got worse since a baseline and what is not whole have sections of their own.
+One bug makes many scenarios and cases fail. A reader first wants to know the bug, and whether a release is without it,
+and then where it shows. So violations are grouped by known bug, else by anomaly or requirement; undecided scenarios are
+grouped by their verdict. Reasons only explain: `decide` decides. Regressions and incomplete evidence have their own
+sections.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from verification.vocabulary.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a ground shows: the key of a scenario, case or control, and what it says there."""
+class ReasonPlace:
+    """A place where a reason shows: the key of a scenario, case or control, and the violations or reason there."""
 
     key: str
     what: str
@@ -29,21 +29,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One reason for a decision: its name, what it is in a sentence or two, and every place where it shows.
+    """One reason for a decision: its name, one or two sentences about it, and every place where it shows.
 
-    `acceptable` is the id by which `--accept` alone takes it out of the decision, empty where there is none.
+    `acceptable` is the id with which `--accept` removes it from the decision, empty where there is none.
     """
 
     verdict: Verdict
     name: str
     text: str
-    places: tuple[Place, ...]
+    places: tuple[ReasonPlace, ...]
     acceptable: str = ""
     accepted: bool = False
 
 
 def reasons(report: Report) -> tuple[Reason, ...]:
-    """The grounds of a report, violations that count first, then those that were accepted, then what is open."""
+    """The reasons of a report: violations that count, then accepted ones, then undecided scenarios."""
     gathered: dict[tuple[str, bool], list[Reason]] = {}
     for each in _violations(report):
         gathered.setdefault((each.name, each.accepted), []).append(each)
@@ -53,7 +53,7 @@ def reasons(report: Report) -> tuple[Reason, ...]:
 
 
 def _joined(same: list[Reason]) -> Reason:
-    """One ground of several with one name; what they say at one place becomes one sentence."""
+    """One reason made of several with the same name; their texts about one place are joined."""
     said: dict[str, list[str]] = {}
     for place in (place for each in same for place in each.places):
         said.setdefault(place.key, []).append(place.what)
@@ -62,7 +62,7 @@ def _joined(same: list[Reason]) -> Reason:
         verdict=first.verdict,
         name=first.name,
         text=first.text,
-        places=tuple(Place(key=key, what=", ".join(whats)) for key, whats in said.items()),
+        places=tuple(ReasonPlace(key=key, what=", ".join(whats)) for key, whats in said.items()),
         acceptable=first.acceptable if all(each.acceptable for each in same) else "",
         accepted=first.accepted,
     )
@@ -81,31 +81,31 @@ def _violations(report: Report) -> Iterator[Reason]:
 
 def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
     known_as = definition_of(finding.anomaly)
-    what_it_is = f"{known_as.definition} {known_as.why_illegal}" if known_as else ""
+    definition = f"{known_as.definition} {known_as.why_illegal}" if known_as else ""
     bug = finding.known_bug or ""
     return Reason(
         verdict=Verdict.FAIL,
         name=bug or finding.anomaly,
-        text=note_on(bug) if bug else what_it_is,
-        places=(Place(key=scenario.key, what=f"{finding.anomaly} × {finding.count}"),),
+        text=note_on(bug) if bug else definition,
+        places=(ReasonPlace(key=scenario.key, what=f"{finding.anomaly} × {finding.count}"),),
         acceptable=bug,
         accepted=finding.accepted,
     )
 
 
 def _without_finding(scenario: ScenarioReport) -> Reason:
-    """A verdict of evidence that was judged elsewhere need not say what was found; it counts all the same."""
+    """A verdict from evidence that was judged elsewhere may name no finding; it still counts."""
     return Reason(
         verdict=Verdict.FAIL,
         name="a violation without a finding",
-        text="The verdict says that something was violated, and not what; nothing can accept it.",
-        places=(Place(key=scenario.key, what=scenario.reason),),
+        text="The verdict is FAIL, but it names no anomaly, so it cannot be accepted.",
+        places=(ReasonPlace(key=scenario.key, what=scenario.reason),),
     )
 
 
 def _of_case(case: ScriptCase) -> Iterator[Reason]:
     violated = [each.id for each in case.requirements if each.verdict is Verdict.FAIL]
-    place = Place(key=case.key, what=", ".join(violated))
+    place = ReasonPlace(key=case.key, what=", ".join(violated))
     named = [each for each in case.known if each.named]
     for known in named:
         yield Reason(
@@ -139,23 +139,23 @@ def _undecided(report: Report) -> Iterator[Reason]:
         (
             Verdict.ERROR,
             "controls not detected",
-            "While a subject known to be bad goes unnoticed, the other answers prove nothing.",
+            "A suite that misses a known defect cannot prove that the subject has none.",
             controls(Verdict.ERROR),
         ),
         (
             Verdict.ERROR,
-            "not carried out or not judged",
-            "The environment or the suite broke, not the subject.",
+            "not run or not judged",
+            "The environment or the suite failed, not the subject.",
             tried(Verdict.ERROR),
         ),
         (
             Verdict.INCONCLUSIVE,
             "undecided",
-            "Too little happened to call it a pass; no violation was proven.",
-            # A control that an interruption kept from being judged has not escaped.
+            "No violation was proven, but the evidence is not enough for a pass.",
+            # A control that an interruption left unjudged was not missed.
             tried(Verdict.INCONCLUSIVE) + controls(Verdict.INCONCLUSIVE),
         ),
     ):
         if open_:
-            places = tuple(Place(key=each.key, what=each.reason) for each in open_)
+            places = tuple(ReasonPlace(key=each.key, what=each.reason) for each in open_)
             yield Reason(verdict=verdict, name=name, text=text, places=places)

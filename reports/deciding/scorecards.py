@@ -1,10 +1,11 @@
-"""The guarantees that people ask about, one card each, and never one score for all of them.
+"""One card per guarantee that users ask about, and never one score for all of them.
 
-A guarantee is a set of anomalies that must not occur. A scenario has tried it when it decides a requirement that
-forbids one of them. It is refuted by a finding, and otherwise as good as the worst of the scenarios that tried it; a
-scenario that failed for another reason has no say. It passes only when each of its anomalies was forbidden by a
-requirement that passed: what nobody looked for is not absent. A pass is "not refuted in so many runs": faults strike at
-moments that nobody can enumerate. Recovery is measured and has no verdict, because no sentence of Kafka promises a time.
+A guarantee is a set of anomalies that must not occur. A scenario tested it when it decided a requirement that forbids
+one of them. A finding refutes it. Otherwise it has the worst verdict of the scenarios that tested it; a scenario that
+failed for another reason does not count. It passes only when each of its anomalies is forbidden by a requirement that
+passed: an anomaly that no check looked for may be there. A pass says "no violation in N scenarios", because a run tries
+only some of the moments at which a fault can occur. Recovery is measured and has no verdict, because Kafka promises no
+time.
 """
 
 from __future__ import annotations
@@ -17,48 +18,60 @@ from reports.model.protocol_case import Tried
 from reports.model.report import Report, ScenarioReport
 from reports.model.timeline import Unavailability
 from reports.model.vocabulary import Catalogue, catalogue
-from reports.model.wording import seconds
+from reports.model.wording import counted, noun_of, seconds
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import Verdict
 
 GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
-    ("No loss", "What was acknowledged is there.", frozenset({Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSET})),
+    (
+        "No loss",
+        "Every acknowledged record is in the log, at the offset that was acknowledged.",
+        frozenset({Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSET}),
+    ),
     (
         "No duplicates",
-        "Nothing is there twice, or without a sender.",
+        "No record is in the log twice, and every record was sent by a producer.",
         frozenset({Anomaly.DUPLICATE, Anomaly.PHANTOM_RECORD}),
     ),
-    ("Atomicity", "A transaction shows as a whole or not at all.", frozenset({Anomaly.TORN_TRANSACTION})),
+    ("Atomicity", "Readers see all records of a transaction, or none.", frozenset({Anomaly.TORN_TRANSACTION})),
     (
         "Visibility",
-        "read_committed shows what was committed, and nothing else.",
+        "read_committed readers receive all committed records, and no others.",
         frozenset({Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.HIDDEN_COMMITTED, Anomaly.POLL_SKIP}),
     ),
-    ("Fencing", "A superseded producer writes nothing.", frozenset({Anomaly.ZOMBIE_WRITE})),
+    ("Fencing", "A producer that a newer instance replaced cannot write.", frozenset({Anomaly.ZOMBIE_WRITE})),
     (
         "Producers survive",
-        "A producer that nobody superseded is never turned away for good.",
+        "A producer is never fenced for good, unless a newer instance replaced it.",
         frozenset({Anomaly.STRANDED_PRODUCER}),
     ),
     (
         "Order",
-        "Records stand and are read in the order of sending.",
+        "Records are stored and read in the order in which they were sent.",
         frozenset({Anomaly.REORDERED_WRITE, Anomaly.BROKEN_SEQUENCE, Anomaly.NONMONOTONIC_POLL}),
     ),
     (
         "Offsets with outputs",
-        "A copier's offsets and outputs commit together.",
+        "A consume-transform-produce application commits its input offsets together with its outputs.",
         frozenset({Anomaly.OFFSET_WITHOUT_OUTPUT, Anomaly.OUTPUT_WITHOUT_OFFSET}),
     ),
-    ("Coordination", "Coordinators take only steps that there are.", frozenset({Anomaly.ILLEGAL_TRANSITION})),
-    ("LSO liveness", "Readers are never held back for ever.", frozenset({Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO})),
+    (
+        "Coordination",
+        "Transaction coordinators make only legal state transitions.",
+        frozenset({Anomaly.ILLEGAL_TRANSITION}),
+    ),
+    (
+        "LSO liveness",
+        "The last stable offset (LSO) always moves on, so read_committed readers never wait for ever.",
+        frozenset({Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO}),
+    ),
 )
-RECOVERY = ("Recovery time", "How long commits stood still. A measurement, no verdict.")
+RECOVERY = ("Recovery time", "The time without commits around a fault. Measured, without a verdict.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One guarantee: `verdict` is None where nothing tried it, or where there is none to give (`measured`).
+    """One guarantee: `verdict` is None where nothing tested it, or where it is only measured (`measured`).
 
     `refuted` are the findings with the key of their scenario; `fact` is one sentence of figures.
     """
@@ -78,12 +91,12 @@ def cards(report: Report) -> tuple[Card, ...]:
     return (*(_card(*each, report.scenarios, known) for each in GUARANTEES), _recovery(report.scenarios))
 
 
-def not_refuted(tried: Iterable[Tried]) -> str:
-    """What a pass of these says: in how many runs nothing was found, and with which seeds."""
+def no_violation_in(tried: Iterable[Tried]) -> str:
+    """The number of scenarios or cases that passed, with their seeds, as a phrase."""
     passed = tuple(tried)
     seeds = sorted({each.seed for each in passed if each.seed is not None})
-    runs = f"not refuted in {len(passed)} run{'' if len(passed) == 1 else 's'}"
-    return f"{runs} (seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds))})" if seeds else runs
+    found = f"no violation in {counted(len(passed), noun_of(passed))}"
+    return f"{found} (seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds))})" if seeds else found
 
 
 def _card(
@@ -120,7 +133,7 @@ def _card(
 
 
 def _forbidden(scenarios: Iterable[ScenarioReport], known: Catalogue) -> frozenset[Anomaly]:
-    """The anomalies of which requirements that passed say that they did not occur."""
+    """The anomalies that are forbidden by requirements that passed."""
     rows = (row for each in scenarios for row in each.requirements if row.verdict is Verdict.PASS and row.id in known)
     return frozenset(anomaly for row in rows for anomaly in known[row.id].forbids)
 
@@ -130,12 +143,12 @@ def _fact(
 ) -> str:
     parts = []
     if untried:
-        parts.append(f"Nothing tried {', '.join(sorted(untried))}")
+        parts.append(f"Not tested: {', '.join(sorted(untried))}")
     if passed:
-        parts.append(f"{'Otherwise n' if refuted else 'N'}{not_refuted(passed)[1:]}")
+        parts.append(f"{'Otherwise n' if refuted else 'N'}{no_violation_in(passed)[1:]}")
     if undecided:
-        parts.append(f"{undecided} could not decide it")
-    return "; ".join(parts) + "." if parts else "" if refuted else "No scenario of this run tried it."
+        parts.append(f"{counted(undecided, 'scenario')} could not decide it")
+    return ". ".join(parts) + "." if parts else "" if refuted else "No scenario of this run tested it."
 
 
 def _recovery(scenarios: Iterable[ScenarioReport]) -> Card:

@@ -9,12 +9,12 @@ from reports.model.wording import one_line
 from verification.vocabulary.verdict import Decision
 
 _COLOUR = {Decision.GO: "brightgreen", Decision.NO_GO: "red", Decision.UNDECIDED: "yellow"}
-#: A badge is read at a glance beside others.
+#: Characters of the message; a badge must stay small.
 MESSAGE_MAX = 60
 
 
 def dumps(report: Report) -> str:
-    """The file's text; `isError` lets the badge's colour not be overridden when the run is not a GO."""
+    """The text of the file; `isError` fixes the colour of the badge when the run is not a GO."""
     decision = report.judgement.decision
     about = f"{decision} · Kafka {report.subject.release}" if report.subject.release else str(decision)
     body = {

@@ -1,8 +1,8 @@
 """`ctrf.json`: the same cases in the Common Test Report Format (https://ctrf.io).
 
-`rawStatus` keeps our word; what nobody knows is `other`, the format's status for endings that are none of its own.
-Ids are made from suite and name, so a case keeps its id from run to run. Times are milliseconds since 1970 of the
-whole run, as far as its start is known, else 0; the format requires them.
+`rawStatus` is the verdict of this suite. Undecided cases have the status `other`, which the format reserves for statuses
+that it lacks. Ids are made from suite and name, so a case keeps its id in every run. Times of the whole run are
+milliseconds since 1970, or 0 if its start is unknown, because the format requires them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STATUS = {
 
 
 def dumps(report: Report) -> str:
-    """The file's text; equal reports give equal bytes."""
+    """The text of the file; equal reports give equal bytes."""
     all_cases = tuple(cases(report))
     body = {
         "reportFormat": "CTRF",

@@ -1,10 +1,10 @@
-"""`report.html`: one file, no script, nothing loaded from elsewhere; made to be attached to a decision.
+"""`report.html`: the report as one file without scripts or external resources, to attach to a decision.
 
-The answer comes first: decision, why, subject, counts, the command that repeats it. Then tables, then one section per
-scenario with its proof, and of a protocol case with its script; cases that passed are folded at the end. Every scenario,
-case and requirement has an anchor of its own. Verdicts are a sign and a word, so
-the page reads without colour and without its style sheet (some CI servers strip it). Autoescape is on for everything;
-text from outside also passes `words.plain`, so that no control character reaches the page.
+The answer comes first: decision, reasons, subject, counts, the command that repeats the run. Then come tables, and one
+section per scenario with its proof or per protocol case with its script; passed cases are folded at the end. Every
+scenario, case and requirement has its own anchor. A verdict is a sign and a word, so the page can be read without
+colours and without its style sheet (some CI servers strip it). Autoescape is always on. Texts from outside also pass
+`wording.plain`, so no control character reaches the page.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from reports.formats.charts.coordinators import chosen as coordinated
 from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.rates import draw
 from reports.formats.page_budget import detailed
-from reports.formats.script_page import asked_of, held_of, steps
+from reports.formats.script_page import held_of, requests_of, steps
 from reports.formats.templating import environment, place, without_blanks
 from reports.model import wording
-from reports.model.change import Change, ChangeKind, Comparison
+from reports.model.change import BaselineComparison, Change, ChangeKind
 from reports.model.findings import FindingReport
 from reports.model.protocol_case import StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
 from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Verdict
 
-#: Examples shown at once; some of the others are folded below them, and results.json has up to 32.
+#: Examples shown unfolded; some others are folded below them. results.json has up to 32.
 EXAMPLES_SHOWN = 4
 EXAMPLES_MAX = 12
-#: With more scenarios than this the page keeps charts for those that ask for attention; `trace.json` has all of them.
+#: With more scenarios only those that did not pass have charts; `trace.json` has all of them.
 CHARTED_MAX = 60
-#: The coverage items that belong to a time; a floor under any other name is in the table of coverage alone.
+#: The coverage items of each period; other floors are only in the table of coverage.
 PERIOD_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during"), "after": ("ok-after",)}
-#: Links to the scenarios that pass a requirement; a nightly has dozens of them for some.
+#: Links to the scenarios that pass a requirement; a nightly run can have dozens.
 DECIDED_SHOWN = 6
-#: Findings named on a card; more would hide the cards beside it.
+#: Findings named on a card; more would hide the neighbouring cards.
 REFUTED_SHOWN = 3
-#: Grounds above the facts, and places of each; more would push what was tested off the first screen.
+#: Reasons above the facts, and places of each; more would push the subject off the first screen.
 REASONS_SHOWN = 3
 PLACES_SHOWN = 3
-#: Statements in the table above a script; the script marks every one of them.
+#: Statements in the table above a script; the script marks all of them.
 DECIDING_SHOWN = 6
-#: Claims in the summary of a case that passed; its script has them all.
+#: Claims in the summary of a passed case; its script has all of them.
 HELD_SHOWN = 5
 #: Characters of a value in the overview; the section of the case has more.
 BRIEF_MAX = 120
@@ -81,25 +81,25 @@ _CHANGE_SIGN = {
 }
 _CHANGE_CLASS = {ChangeKind.NEWLY_INCONCLUSIVE: "inconclusive", ChangeKind.FIXED: "pass"}
 _WITNESS_COLUMNS = (
-    ("record", "Record"),
+    ("record", "Operation"),
     ("place", "Topic-partition@offset"),
-    ("transaction", "Transaction"),
+    ("transaction", "Transactional id"),
     ("producer", "Producer"),
-    ("told", "Told"),
+    ("told", "Answer to client"),
     ("observer", "Observer"),
     ("when", "When"),
     ("detail", "Detail"),
 )
-#: What the judge counted, in words.
+#: The counts of the judge, in words.
 _COUNTED_AS = {
     "log": "records and markers in the log",
-    "uncommitted": "given to read_uncommitted",
-    "committed": "given to read_committed",
+    "uncommitted": "received by read_uncommitted",
+    "committed": "received by read_committed",
     "transaction log": "entries of the transaction log",
 }
-#: Verdicts in the order of reading; None is untested.
+#: Verdicts in the order of display; None is untested.
 _WORST_FIRST: tuple[Verdict | None, ...] = (*sorted(Verdict, reverse=True), None)
-#: The class that colours a verdict; an untested requirement has the last one.
+#: The CSS class of a verdict; None is untested.
 _CLASS = {
     Verdict.NOT_APPLICABLE: "na",
     Verdict.PASS: "pass",
@@ -111,7 +111,7 @@ _CLASS = {
 
 
 def render(report: Report, directory: Path) -> str:
-    """The whole page; links to evidence are relative to `directory`, where the page will stand."""
+    """The whole page; links to evidence are relative to `directory`, where the page will be."""
     anchors = _anchors(report)
     groups = matrix.groups(report)
     template = _environment().get_template("report.html.j2")
@@ -122,7 +122,7 @@ def render(report: Report, directory: Path) -> str:
         details=(*report.worst_first, *report.controls),
         reasons=reasons(report),
         detailed=detailed(report),
-        proof=_prover(report, anchors),
+        proof=_proof_links(report, anchors),
         counted=_counted(report.scenarios),
         counted_cases=_counted(report.cases),
         unclear_cases=tuple(each for each in report.cases_worst_first if not each.clear),
@@ -144,8 +144,8 @@ def render(report: Report, directory: Path) -> str:
     return without_blanks(text)
 
 
-def render_diff(comparison: Comparison) -> str:
-    """A page that holds nothing but the difference of two runs; without their reports, nothing is linked."""
+def render_diff(comparison: BaselineComparison) -> str:
+    """A page with the comparison of two runs only; without their reports it has no links."""
     template = _environment().get_template("diff.html.j2")
     return without_blanks(template.render(comparison=comparison, sentences={}, proof=lambda _: "change"))
 
@@ -181,7 +181,7 @@ def _environment() -> Environment:
         examples_shown=EXAMPLES_SHOWN,
         examples_max=EXAMPLES_MAX,
         steps=steps,
-        asked_of=asked_of,
+        requests_of=requests_of,
         held_of=held_of,
         held_shown=HELD_SHOWN,
         relation=_relation,
@@ -194,12 +194,12 @@ def _environment() -> Environment:
 
 
 def _change_class(change: Change) -> str:
-    """What counts is red; a violation that was accepted beforehand is not coloured."""
+    """The CSS class of a change: red for a regression; an accepted violation has no colour."""
     return "fail" if change.is_regression else _CHANGE_CLASS.get(change.kind, "na")
 
 
 def _anchors(report: Report) -> dict[str, str]:
-    """A unique fragment per scenario, control and case; requirement ids keep theirs, because people cite them."""
+    """A unique fragment per scenario, control and case; requirement ids keep theirs, because texts cite them."""
     taken = {
         *SECTIONS,
         *(place(row.id) for row in report.requirements),
@@ -216,14 +216,14 @@ def _anchors(report: Report) -> dict[str, str]:
     return anchors
 
 
-def _prover(report: Report, anchors: Mapping[str, str]) -> Callable[[str], str]:
-    """Where the proof about a scenario, control or case begins: its first violation where the page has one."""
+def _proof_links(report: Report, anchors: Mapping[str, str]) -> Callable[[str], str]:
+    """A function from key to the fragment of its proof: the earliest violation, else the section."""
     firsts = {each.key for each in report.scenarios if each.first_violation and not each.clear}
     return lambda key: f"first-{anchors[key]}" if key in firsts else anchors.get(key, "top")
 
 
 def _linker(origin: Path, directory: Path) -> Callable[[str], str]:
-    """Paths below `origin` as references from `directory`."""
+    """A function from a path below `origin` to a reference from `directory`."""
     prefix = os.path.relpath(origin, directory)
 
     def link(path: str) -> str:
@@ -235,20 +235,20 @@ def _linker(origin: Path, directory: Path) -> Callable[[str], str]:
 
 
 def _counted(tried: Sequence[Tried]) -> tuple[tuple[Verdict, int], ...]:
-    """How many per verdict, the worst first, verdicts that do not occur left out."""
+    """The number of each verdict that occurs, the worst first."""
     counts = Counter(each.verdict for each in tried)
     return tuple((verdict, counts[verdict]) for verdict in sorted(counts, reverse=True))
 
 
 def _filtered(report: Report) -> tuple[Verdict | None, ...]:
-    """The verdicts that rows and sections of the page have, the worst first; each can be hidden."""
+    """The verdicts that occur on the page, the worst first; the reader can hide each."""
     occurring: set[Verdict | None] = {wording.shown_verdict(each) for each in (*report.scenarios, *report.controls)}
     occurring |= {each.verdict for each in report.cases} | {each.verdict for each in report.requirements}
     return tuple(each for each in _WORST_FIRST if each in occurring)
 
 
 def _guarantees(cards: Sequence[scorecards.Card]) -> tuple[tuple[Verdict | None, bool, list[str]], ...]:
-    """The titles of the cards that judge, by verdict and whether it was accepted: the worst first, the untested last."""
+    """The titles of the guarantees by verdict and acceptance, the worst first, the untested last."""
     judging = [each for each in cards if not each.measured]
     groups = [
         (verdict, accepted, [each.title for each in judging if (each.verdict, each.accepted) == (verdict, accepted)])
@@ -259,18 +259,18 @@ def _guarantees(cards: Sequence[scorecards.Card]) -> tuple[tuple[Verdict | None,
 
 
 def _counts_of(group: matrix.Group) -> tuple[tuple[Verdict | None, int], ...]:
-    """How many sentences of a family per verdict, the worst first, the untested ones last."""
+    """The number of requirements of a family per verdict, the worst first, the untested last."""
     counted = ((verdict, group.count(verdict)) for verdict in _WORST_FIRST)
     return tuple((verdict, count) for verdict, count in counted if count)
 
 
 def _relation(statement: StatementRow) -> str:
-    """How the expected value is meant, empty where it is simply that value."""
+    """The relation to the expected value as a prefix, empty for equality."""
     return "" if statement.relation == Relation.EQUALS else f"{statement.relation.removeprefix('is ')} "
 
 
 def _folder(scenario: ScenarioReport) -> str:
-    """The directory that all of a scenario's evidence lies in."""
+    """The evidence directory of a scenario."""
     return f"{Path(scenario.evidence[0].path).parent.as_posix()}/"
 
 
@@ -278,17 +278,17 @@ _Decided = tuple[tuple[str, Verdict, str], ...]
 
 
 def _unclear_of(row: RequirementRow) -> _Decided:
-    """Who did not pass a requirement, the worst first; all of them are named."""
+    """The scenarios and cases that did not pass a requirement, the worst first; all of them are shown."""
     return tuple(sorted((each for each in row.decided_by if each[1] > Verdict.PASS), key=lambda each: -each[1]))
 
 
 def _clear_of(row: RequirementRow) -> _Decided:
-    """Who passed it, or said that it does not apply."""
+    """The scenarios and cases that passed a requirement or to which it does not apply."""
     return tuple(each for each in row.decided_by if each[1] <= Verdict.PASS)
 
 
 def _columns(finding: FindingReport) -> tuple[tuple[str, str], ...]:
-    """The columns in which at least one example has something to say."""
+    """The columns in which at least one example has a value."""
     return tuple(
         (name, title) for name, title in _WITNESS_COLUMNS if any(getattr(each, name) for each in finding.witnesses)
     )

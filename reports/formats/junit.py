@@ -1,8 +1,8 @@
-"""`junit.xml`: one test case per scenario, control and requirement, for the many tools that read nothing else.
+"""`junit.xml`: one test case per scenario, protocol case, control and requirement, for tools that read only JUnit.
 
-A violation is a failure; what nobody knows is an error, because the format has no word for it and a skipped case would
-turn a dashboard green. Times are the harness's own; the counts are those of the cases, at both levels. The whole has no
-count of skipped cases: the schema that Jenkins' xUnit plugin validates with refuses a file that names one there.
+A violation is a failure. An undecided case is an error, because the format has no status for it and a skipped case
+would turn a dashboard green. Times are those of the harness. The element `testsuites` has no count of skipped cases: the
+schema that Jenkins' xUnit plugin uses refuses it there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""`summary.md`: what a CI step shows. Short, without links that only work on one machine, always below 50 kB.
+"""`summary.md`: the report for the page of a CI step, short, without local links, always below 50 kB.
 
-GitHub takes one megabyte per step and readers take one screen, so the worst comes first, reasons are cut to a line,
-and when the budget of bytes is used up the rest is counted instead of listed. Everything from outside goes through
-`_cell`, which leaves nothing that Markdown or HTML would interpret.
+GitHub accepts one megabyte per step, and a reader sees one screen. So the worst comes first, reasons are cut to a line,
+and lines beyond the size limit are only counted. Texts from outside pass `_cell`, which escapes all Markdown and HTML.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from reports.model.wording import (
 )
 from verification.vocabulary.verdict import Verdict
 
-#: Well below the 50 kB that a summary may have: the last lines and their encoding need room too.
+#: Below the limit of 50 kB, with room for the last lines and their encoding.
 BYTES_MAX = 40_000
-#: Grounds below the decision, and places of each.
+#: Reasons below the decision, and places of each.
 REASONS_MAX = 8
 PLACES_MAX = 3
-#: A reason in a table cell; longer ones are on the page.
+#: Characters of a reason in a table cell; the page has all of it.
 REASON_MAX = 200
 NAME_MAX = 120
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:-])")
@@ -50,7 +49,7 @@ def render(report: Report) -> str:
         lines.append(line)
         used += size
     if left_out:
-        lines += ["", f"{left_out} more lines are left out here; report.html has everything."]
+        lines += ["", f"{left_out} more lines are not shown here; report.html has all of them."]
     return "\n".join(lines) + "\n"
 
 
@@ -77,19 +76,19 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield _cell(judgement.why, 1_000)
     yield ""
-    yield from _grounds(report)
+    yield from _reasons(report)
     yield f"Subject: {_cell(_subject(report), 500)}  "
-    unknown = "" if report.is_sweep or report.parts else "seed unknown, "
+    unknown = "" if report.is_protocol_run or report.parts else "seed unknown, "
     seed = unknown if report.seed is None else f"seed {report.seed}, "
     yield f"Profile {_cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
         f"started {_cell(moment(report.started))}" if report.started else "start unknown"
     )
     if report.replay:
         yield ""
-        yield f"Again: {_code(report.replay, 2_000)}"
+        yield f"Re-run: {_code(report.replay, 2_000)}"
     yield from _runs(report)
     yield from _change(report)
-    if not report.is_sweep:
+    if not report.is_protocol_run:
         yield from _guarantees(report)
     yield from _table("Scenarios", report.worst_first)
     yield from _table("Controls", report.controls)
@@ -98,11 +97,11 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _problems(report)
     tested = sum(1 for each in report.requirements if each.verdict is not None)
     yield ""
-    yield f"{tested} of {len(report.requirements)} requirements of the catalogue were tested by this run."
+    yield f"This run tested {tested} of {len(report.requirements)} requirements of the catalogue."
 
 
-def _grounds(report: Report) -> Iterator[str]:
-    """What the decision rests on; the tables below have all of it."""
+def _reasons(report: Report) -> Iterator[str]:
+    """The reasons for the decision; the tables below have all details."""
     all_reasons = reasons(report)
     for each in all_reasons[:REASONS_MAX]:
         accepted = " (accepted)" if each.accepted else ""
@@ -118,9 +117,9 @@ def _grounds(report: Report) -> Iterator[str]:
 
 def _subject(report: Report) -> str:
     clients = [
-        f"{each.library} as {each.name}, spoke {each.protocol}"
+        f"{each.name}: {each.library}, transaction version {each.protocol}"
         if each.recorded
-        else f"{each.name}, of which nothing was recorded"
+        else f"{each.name}: not recorded"
         for each in report.subject.clients
     ]
     return f"Apache Kafka {report.subject.release} ({report.subject.runtime}); " + "; ".join(clients)
@@ -128,8 +127,8 @@ def _subject(report: Report) -> str:
 
 def _guarantees(report: Report) -> Iterator[str]:
     """One line: every guarantee with its sign, never a sum of them."""
-    told = (f"{verdict_sign(each.verdict)} {each.title}" for each in cards(report) if not each.measured)
-    yield from ("", "Guarantees: " + " · ".join(told))
+    shown = (f"{verdict_sign(each.verdict)} {each.title}" for each in cards(report) if not each.measured)
+    yield from ("", "Guarantees: " + " · ".join(shown))
 
 
 def _runs(report: Report) -> Iterator[str]:
@@ -183,11 +182,11 @@ def _findings(report: Report) -> Iterator[str]:
                 facts = (example.place, example.record, example.transaction, example.fault, example.detail)
                 yield f"  {_cell(' · '.join(each for each in facts if each), 400)}"
         if scenario.replay and scenario.verdict is Verdict.FAIL:
-            yield f"  again: {_code(scenario.replay, 1_000)}"
+            yield f"  re-run: {_code(scenario.replay, 1_000)}"
 
 
 def _cases(report: Report) -> Iterator[str]:
-    """What did not pass; the others are a number each."""
+    """The cases that did not pass; the others only as numbers."""
     if not report.cases:
         return
     counts = Counter(each.verdict for each in report.cases)
@@ -195,7 +194,7 @@ def _cases(report: Report) -> Iterator[str]:
     yield ", ".join(f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True))
     unclear = [each for each in report.cases_worst_first if not each.clear]
     if unclear:
-        yield from ("", "| verdict | id | requirements | what came of it |", "|---|---|---|---|")
+        yield from ("", "| verdict | id | requirements | result |", "|---|---|---|---|")
     for each in unclear:
         ids = ", ".join(one.id for one in each.requirements)
         known = "".join(f", known {one.id}" for one in each.known if one.named)

@@ -1,7 +1,7 @@
-"""How every page is made of templates: where they lie, the one gate of what is printed, fragments, and no blanks.
+"""The Jinja environment of all pages: template folder, filters, escaping of texts, fragments, removal of blank lines.
 
-Autoescape is on for everything; text from outside also passes `words.plain`, so that no control character reaches a
-page. A variable that a template names and nobody gave is an error, never an empty string.
+Autoescape is always on. Texts from outside also pass `wording.plain`, so no control character reaches a page. An
+undefined variable in a template is an error, never an empty string.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment() -> Environment:
-    """Templates of this room, with the filters that all pages use."""
+    """The environment of this package, with the filters that all pages use."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -35,17 +35,17 @@ def environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    """The gate of every printed expression; markup made by the templates themselves passes as it is."""
+    """Clean every printed expression; markup from the templates themselves stays as it is."""
     return wording.plain(value) if type(value) is str else value
 
 
 def place(name: str) -> str:
-    """The fragment of a requirement or family: its name, which people cite, where a fragment can be that name."""
+    """The fragment of a requirement or family: its name where that is a valid fragment, else a digest."""
     if re.fullmatch(r"[A-Za-z0-9._-]+", name):
         return name
     return f"id-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
 def without_blanks(text: str) -> str:
-    """A page without the lines of blanks that templates leave behind: a quarter smaller, and easier to compare."""
+    """Remove the blank lines that templates leave: the page is a quarter smaller and easier to compare."""
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"

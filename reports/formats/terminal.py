@@ -1,8 +1,8 @@
-"""What is printed when a run ends: decision, table, where the report is, and the witness of everything not passed.
+"""The text printed at the end of a run: decision, table, path of the report, and details of all that did not pass.
 
-A witness is at most 12 lines, whatever was found: enough to know which record, written by whom, under which fault.
-The command that repeats it follows on a line of its own and is never cut. Colour only repeats what sign and word say;
-it is used on a terminal, never when NO_COLOR is set, and always when FORCE_COLOR is (NO_COLOR wins).
+The details of a scenario take at most 12 lines: enough for the record, its producer and the fault. The command that
+repeats it follows on its own line and is never cut. Colour only repeats sign and word. It is used on a terminal, never
+when NO_COLOR is set, and always when FORCE_COLOR is set (NO_COLOR wins).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Decision, Verdict
 
 WITNESS_LINES_MAX = 12
-#: Statements of a case; each takes three lines.
+#: Statements shown per case; each takes three lines.
 DECIDING_MAX = 2
-#: Cases with all that is wrong with them; a broker that does not start breaks every one.
+#: Cases shown with details; a broker that does not start breaks every case.
 CASES_MAX = 20
-#: Violations that the decision rests on, a line each; what is open has its witness below.
+#: Violations named below the decision, one line each; details follow below.
 REASONS_MAX = 5
-#: Lines on what got worse: a screen must still show the decision above them.
+#: Regressions shown; the screen must still show the decision above them.
 CHANGES_MAX = 12
-#: Longer lines would wrap on an ordinary terminal and make 12 lines many more.
+#: Longer lines would wrap on an ordinary terminal.
 LINE_MAX = 118
 _RESET = "\x1b[0m"
 _COLOUR = {
@@ -58,19 +58,19 @@ _DECISION_COLOUR = {
 
 
 def colour_wanted(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether to colour what goes to `stream`."""
+    """Whether to colour the output to `stream`."""
     if environment.get("NO_COLOR"):
         return False
     return bool(environment.get("FORCE_COLOR")) or stream.isatty()
 
 
 def render(report: Report, *, page: Path | None = None, colour: bool = False) -> str:
-    """The text; `page` is where report.html was written."""
+    """The text; `page` is the path of report.html."""
     return "\n".join([*_head(report, colour=colour), *_body(report, page, colour=colour)]) + "\n"
 
 
 def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
-    """What is wrong with one scenario, in at most 12 lines."""
+    """The details of one scenario that did not pass, in at most 12 lines."""
     lines = [f"{verdict_sign(shown_verdict(scenario))} {scenario_word(scenario)}  {scenario.key}"]
     if scenario.claim:
         lines.append(f"  claim    {scenario.claim}")
@@ -79,13 +79,13 @@ def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
     if scenario.control and not scenario.convicted:
         found = ", ".join(each.anomaly for each in scenario.findings) or "nothing"
         lines.append(f"  expected {', '.join(scenario.expects) or 'not recorded'}; found {found}")
-    # What is left after the first line of every finding goes to the facts of the first ones.
+    # Lines left after one line per finding go to the facts of the first findings.
     room = WITNESS_LINES_MAX - len(lines) - max(0, len(scenario.findings) - 1)
     for each in scenario.findings:
         facts = _facts(each.witnesses[0]) if each.witnesses and room > 1 else ()
-        told = [_named(each), *facts[: max(0, room - 1)]]
-        room -= len(told) - 1
-        lines += told
+        shown = [_named(each), *facts[: max(0, room - 1)]]
+        room -= len(shown) - 1
+        lines += shown
     lines += [
         f"  coverage {item.name}: {item.have} of {item.need} needed"
         for item in scenario.coverage
@@ -93,12 +93,12 @@ def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
     ]
     if len(lines) > WITNESS_LINES_MAX:
         rest = len(lines) - WITNESS_LINES_MAX + 1
-        lines = [*lines[: WITNESS_LINES_MAX - 1], f"  … {rest} more on the page"]
+        lines = [*lines[: WITNESS_LINES_MAX - 1], f"  … {rest} more in the report"]
     return tuple(one_line_kept(each) for each in lines)
 
 
 def case_lines(case: ScriptCase) -> tuple[str, ...]:
-    """What is wrong with one protocol case, in at most 12 lines."""
+    """The details of one protocol case that did not pass, in at most 12 lines."""
     lines = [f"{verdict_sign(case.verdict)} {scenario_word(case)}  {case.key}"]
     if case.claim:
         lines.append(f"  claim    {case.claim}")
@@ -106,14 +106,14 @@ def case_lines(case: ScriptCase) -> tuple[str, ...]:
         lines.append(f"  reason   {case.reason}")
     for each in case.deciding[:DECIDING_MAX]:
         lines += [
-            f"  {'ground' if each.required else 'said of':<8} {each.what}",
+            f"  {'needed' if each.required else 'checked':<8} {each.what}",
             f"  expected {each.expected}"
             if each.relation == Relation.EQUALS
             else f"  expected {each.relation} {each.expected}",
             f"  observed {each.observed}",
         ]
     if (rest := len(case.deciding) - DECIDING_MAX) > 0:
-        lines.append(f"  … {rest} more on the page")
+        lines.append(f"  … {rest} more in the report")
     lines += [f"  known    {each.id}: {each.note}" for each in case.known if each.named]
     return tuple(one_line_kept(each) for each in lines[:WITNESS_LINES_MAX])
 
@@ -134,27 +134,27 @@ def one_line_kept(line: str) -> str:
 def _named(finding: FindingReport) -> str:
     bug = f", known bug {finding.known_bug}" if finding.known_bug else ""
     several = "" if finding.consequences == 1 else "s"
-    consequences = f", {finding.consequences} consequence{several}" if finding.consequences else ""
+    consequences = f", explains {finding.consequences} more violation{several}" if finding.consequences else ""
     accepted = ", accepted" if finding.accepted else ""
     return f"  found    {finding.anomaly} × {finding.count}{bug}{consequences}{accepted}"
 
 
 def _facts(witness: Example) -> tuple[str, ...]:
     where = " · ".join(each for each in (witness.record, witness.place) if each)
-    who = " · ".join(
+    client = " · ".join(
         each
         for each in (
             f"producer {witness.producer}" if witness.producer else "",
-            f"told {witness.told}" if witness.told else "",
+            f"answer {witness.told}" if witness.told else "",
             f"observer {witness.observer}" if witness.observer else "",
         )
         if each
     )
     lines = (
         ("where", where),
-        ("in", witness.transaction),
-        ("who", who),
-        ("when", witness.fault),
+        ("in", f"transactional id {witness.transaction}" if witness.transaction else ""),
+        ("client", client),
+        ("fault", witness.fault),
         ("detail", witness.detail),
     )
     return tuple(f"  {label:<8} {text}" for label, text in lines if text)
@@ -177,7 +177,7 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     for each in shown[:REASONS_MAX]:
         yield one_line_kept(f"  {each.name}{', accepted' if each.accepted else ''}: {each.text}")
     if (rest := len(shown) - REASONS_MAX) > 0:
-        yield f"  … {rest} more on the page"
+        yield f"  … {rest} more in the report"
     if report.partial:
         yield f"PARTIAL: {plain(report.partial)}"
     yield ""
@@ -185,7 +185,7 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
 
 def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> Iterator[str]:
     width = max((len(each.key) for each in scenarios), default=0)
-    # The ids of a merged report end in the name of their run, which must not be cut; those of cases are sentences.
+    # Ids in a merged report end in the name of their run, which must not be cut; ids of cases are sentences.
     most = 100 if any(each.part or isinstance(each, ScriptCase) for each in scenarios) else 60
     width = min(max(width, 20), most)
     for each in scenarios:
@@ -197,12 +197,12 @@ def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> 
 
 
 def _cases(report: Report, *, colour: bool) -> Iterator[str]:
-    """What asks for attention by name, everything else as a number."""
+    """Cases that did not pass by name, the others as numbers."""
     counts = Counter(each.verdict for each in report.cases)
     yield "protocol cases: " + ", ".join(
         f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True)
     )
-    # What an interruption kept from beginning is counted below.
+    # Cases that did not start before an interruption are only counted, below.
     reached = [each for each in report.cases_worst_first if not report.interrupted or each.actual_s is not None]
     yield from _rows([each for each in reached if not each.clear], colour=colour)
 
@@ -210,22 +210,22 @@ def _cases(report: Report, *, colour: bool) -> Iterator[str]:
 def _case_witnesses(report: Report) -> Iterator[str]:
     unclear = [each for each in report.cases_worst_first if not each.clear]
     unreached = [each for each in unclear if report.interrupted and each.actual_s is None]
-    told = [each for each in unclear if each not in unreached]
-    for each in told[:CASES_MAX]:
+    reached = [each for each in unclear if each not in unreached]
+    for each in reached[:CASES_MAX]:
         yield ""
         yield from case_lines(each)
         if each.replay:
-            yield f"  again    {one_line(each.replay)}"
-    if (rest := len(told) - CASES_MAX) > 0:
+            yield f"  re-run   {one_line(each.replay)}"
+    if (rest := len(reached) - CASES_MAX) > 0:
         yield ""
-        yield f"{rest} more {'case is' if rest == 1 else 'cases are'} on the page."
+        yield f"{rest} more {'case is' if rest == 1 else 'cases are'} in the report."
     if unreached:
         yield ""
-        yield f"{len(unreached)} {'case was' if len(unreached) == 1 else 'cases were'} not reached."
+        yield f"{len(unreached)} {'case' if len(unreached) == 1 else 'cases'} did not run before the interruption."
 
 
 def _witnesses(report: Report) -> Iterator[str]:
-    """What an interruption kept from starting is in the table; it has no witness, so it is only counted here."""
+    """Details of scenarios and controls that did not pass; those that did not start are only counted."""
     unclear = [each for each in (*report.worst_first, *report.controls) if not each.clear]
     unreached = [each for each in unclear if report.interrupted and each.actual_s is None]
     for each in unclear:
@@ -233,15 +233,15 @@ def _witnesses(report: Report) -> Iterator[str]:
             yield ""
             yield from witness_lines(each)
             if each.replay:
-                yield f"  again    {one_line(each.replay)}"
+                yield f"  re-run   {one_line(each.replay)}"
     if unreached:
         yield ""
-        what = "scenario or control was" if len(unreached) == 1 else "scenarios and controls were"
-        yield f"{len(unreached)} {what} not reached before the interruption."
+        noun = "scenario or control" if len(unreached) == 1 else "scenarios and controls"
+        yield f"{len(unreached)} {noun} did not run before the interruption."
 
 
 def _change(report: Report) -> Iterator[str]:
-    """The counts, and every case that got worse by name; the page has the others."""
+    """The counts of changes, and the regressions by name; the page has the others."""
     for run, comparison in report.comparisons:
         of = f" of {one_line(run)}" if run else ""
         yield f"change since the baseline{of} ({one_line(comparison.baseline.title)})"
@@ -250,7 +250,7 @@ def _change(report: Report) -> Iterator[str]:
             path = f"{each.before or 'absent'} → {each.now or 'absent'}"
             yield one_line_kept(f"  {each.kind}  {each.case} {each.id}  {path}: {each.reason}")
         if (rest := len(comparison.regressions) - CHANGES_MAX) > 0:
-            yield f"  … {rest} more on the page"
+            yield f"  … {rest} more in the report"
         yield ""
 
 
@@ -265,7 +265,7 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
         yield "scenarios"
         yield from _rows(report.scenarios, colour=colour)
     if report.controls:
-        yield "controls (known-bad subjects: each must be detected)"
+        yield "controls (known defects: each must be detected)"
         yield from _rows(report.controls, colour=colour)
     if report.cases:
         yield from _cases(report, colour=colour)
@@ -280,4 +280,4 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
     if page is not None:
         yield f"report: {page}"
     if report.replay:
-        yield f"again:  {one_line(report.replay)}"
+        yield f"re-run: {one_line(report.replay)}"

@@ -1,9 +1,9 @@
-"""What machine-readable test reports show: a case per scenario, protocol case, control, requirement, and per problem.
+"""The test cases of JUnit and CTRF: one per scenario, protocol case, control, requirement, and problem.
 
-A violation failed. ERROR and INCONCLUSIVE are neither passed nor failed, and formats that have no word for "nobody
-knows" must not turn green for them; so is a control that was not convicted. NOT_APPLICABLE, untested and accepted
-cases are skipped with their reason, unless something else is wrong beneath what was accepted. Problems of the run
-itself are cases too, so that nothing that keeps the run from GO can be overlooked.
+A violation is a failed case. ERROR, INCONCLUSIVE and a missed control are neither passed nor failed; formats without
+such a status must not turn green for them. NOT_APPLICABLE, untested and accepted cases are skipped with their reason,
+unless the accepted case has another failure. Problems of the run itself are cases too, so that every obstacle to GO is
+visible.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from reports.model.wording import plain, requirement_word, scenario_word
 from verification.vocabulary.verdict import Verdict
 
 SUITES = ("scenarios", "cases", "controls", "requirements", "run")
-#: Worst examples repeated in a failure's text; the page and results.json have up to 32.
+#: Examples in the text of a failure; results.json has up to 32.
 EXAMPLES_MAX = 3
 
 
 class Ending(StrEnum):
-    """How a case ended, for formats that know these four only."""
+    """The status of a case, one of four."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -45,9 +45,9 @@ ENDING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestCase:
-    """One case: `word` is the verdict as people read it, `message` one sentence, `body` the facts behind a failure."""
+    """One case: `word` is the displayed verdict, `message` one sentence, `body` the facts behind a failure."""
 
-    __test__ = False  # pytest must not take it for a test
+    __test__ = False  # pytest must not collect it as a test
 
     suite: str
     name: str
@@ -59,9 +59,9 @@ class TestCase:
 
 
 def cases(report: Report) -> Iterator[TestCase]:
-    """Every case in the order of the report, suite by suite; no two of a suite have one name.
+    """Every case in the order of the report, suite by suite, with unique names per suite.
 
-    Readers take a case of the same name for a repetition, of which some keep the last alone.
+    Readers take a case of the same name for a repetition, and some keep only the last one.
     """
     used: Counter[tuple[str, str]] = Counter()
     for case in _cases(report):
@@ -86,12 +86,12 @@ def _cases(report: Report) -> Iterator[TestCase]:
     for run, change in report.regressions:
         yield _regression(run, change)
     if all(each.verdict is Verdict.NOT_APPLICABLE for each in report.tried):
-        # Without this nothing but skipped cases would be there, which every dashboard takes for a success.
-        yield _of_run("nothing applied" if report.tried else "nothing was run", report.judgement.why)
+        # Otherwise all cases would be skipped, which every dashboard takes for a success.
+        yield _of_run("nothing applied" if report.tried else "nothing ran", report.judgement.why)
 
 
 def _ending(tried: Tried) -> Ending:
-    """A violation that was accepted is skipped, unless something else is wrong beneath it."""
+    """The status of a scenario or case; an accepted violation is skipped, unless it has another failure."""
     clean = tried.accepted and tried.counts_as <= Verdict.PASS
     return Ending.SKIPPED if clean else ENDING[tried.counts_as]
 
@@ -143,12 +143,12 @@ def _script(case: ScriptCase) -> Iterator[str]:
     if case.claim:
         yield case.claim
     for each in case.deciding[:EXAMPLES_MAX]:
-        yield f"{each.what}: expected that it {each.relation} {each.expected}, observed {each.observed}"
+        yield f"{each.what}: expected: it {each.relation} {each.expected}; observed: {each.observed}"
     for known in case.known:
         if known.named:
-            yield f"known: {known.id}"
+            yield f"known bug: {known.id}"
     if case.replay:
-        yield f"again: {case.replay}"
+        yield f"re-run: {case.replay}"
 
 
 def _requirement(row: RequirementRow) -> TestCase:
@@ -176,4 +176,4 @@ def _body(scenario: ScenarioReport) -> Iterator[str]:
             facts = (example.place, example.record, example.transaction, example.told, example.fault, example.detail)
             yield "  " + " | ".join(each for each in facts if each)
     if scenario.replay:
-        yield f"again: {scenario.replay}"
+        yield f"re-run: {scenario.replay}"

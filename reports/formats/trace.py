@@ -1,10 +1,11 @@
-"""`trace.json`: every operation, transaction, fault and phase as a trace that Perfetto and chrome://tracing open.
+"""`trace.json`: every operation, transaction, fault and phase as a trace for Perfetto and chrome://tracing.
 
-The Trace Event Format: a scenario is a process of the trace, each client process a thread in it, each operation a
-complete slice (`X`) named by outcome and action. Perfetto colours by name, therefore equal outcomes have equal colours
-there; `cname` does the same in chrome://tracing. Each fault step has a thread of its own, because faults overlap and
-slices of one thread must not. What coordinators had open has a thread per transactional id. Counters (`C`) show how far
-the worst partition's LSO lags. Times are microseconds since the first scenario began, by the wall clock of each host.
+The format is the Trace Event Format. A scenario is a process of the trace, each client process a thread in it, each
+operation a complete slice (`X`) named by outcome and action. Perfetto colours by name, so equal outcomes have equal
+colours; `cname` does the same in chrome://tracing. Each fault step has its own thread, because faults overlap and slices
+of one thread must not. Each transactional id has a thread with its unfinished transactions. A counter (`C`) shows the
+LSO lag of the worst partition. Times are microseconds since the start of the first scenario, by the wall clock of each
+host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reports.model.wording import one_line, scenario_word
 
 #: Threads of faults and phases come before those of the client processes, whose numbers start at 0.
 PHASES, FAULTS, PROCESSES = 1, 10, 1_000
-#: And those of coordinators after them.
+#: Threads of coordinators come after them.
 COORDINATORS = 1_000_000
 #: The palette of the format: a reserved name per outcome.
 _COLOUR = {"ok": "good", "fail": "bad", "info": "terrible"}
@@ -27,15 +28,15 @@ Event = dict[str, Any]
 
 
 def dumps(report: Report) -> str:
-    """The file's text, one event per line so that two files can be compared; equal reports give equal bytes."""
+    """The text of the file, one event per line for easy comparison; equal reports give equal bytes."""
     lines = (json.dumps(each, ensure_ascii=True, separators=(",", ":")) for each in _events(report))
     return '{"displayTimeUnit":"ms","traceEvents":[\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def _events(report: Report) -> Iterator[Event]:
-    told = [each for each in (*report.scenarios, *report.controls) if each.timeline is not None]
-    zero_us = min((each.timeline.began_us for each in told if each.timeline and each.timeline.began_us), default=0)
-    for pid, scenario in enumerate(told, start=1):
+    timed = [each for each in (*report.scenarios, *report.controls) if each.timeline is not None]
+    zero_us = min((each.timeline.began_us for each in timed if each.timeline and each.timeline.began_us), default=0)
+    for pid, scenario in enumerate(timed, start=1):
         yield from _scenario(pid, scenario, zero_us)
 
 
@@ -72,7 +73,7 @@ def _coordinators(pid: int, coordinators: tuple[Coordinator, ...], at_us: int) -
     for tid, (of, each) in enumerate(all_ids, start=COORDINATORS):
         yield _meta("thread_name", pid, tid, name=f"coordinator {of.partition} of id {one_line(each.transactional_id)}")
         yield _meta("thread_sort_index", pid, tid, sort_index=tid)
-        for one in each.stretches:
+        for one in each.spans:
             yield _slice(pid, tid, at_us, one.began_s, one.ended_s, name=one.state, cat="coordinator")
 
 
@@ -83,7 +84,7 @@ def _lane(pid: int, lane: Lane, at_us: int) -> Iterator[Event]:
     free_us = 0
     for act in lane.acts:
         event = _act(pid, tid, at_us, act)
-        # Rounding may let a slice begin a microsecond before its predecessor ends, which a thread must not show.
+        # Rounding may let a slice begin a microsecond before its predecessor ends; slices of a thread must not overlap.
         event["ts"] = max(event["ts"], free_us)
         free_us = event["ts"] + event["dur"]
         yield event

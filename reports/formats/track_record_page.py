@@ -1,8 +1,8 @@
-"""The page `docs/generated/track-record.html`: which known bugs this suite finds again, release by release.
+"""The page `docs/generated/track-record.html`: the known bugs that this suite finds again, release by release.
 
-A reader asks three things: does it find the bugs that a release has, is it silent where a release lacks them, and what
-did it see. The first two are the table; the third is one section per row, in which releases that showed the same stand
-together. What was seen against expectation is named before everything else.
+A reader asks whether the suite finds the bugs that a release has, stays silent where a release lacks them, and what it
+observed. The table answers the first two questions. One section per row has the observations; releases with the same
+observation share a line. Mismatches come first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reports.formats.templating import environment, without_blanks
 
 
 class Mark(StrEnum):
-    """What one row showed on one release; the value is the class that colours it."""
+    """The result of one row on one release; the value is its CSS class."""
 
     VIOLATED = "fail"
     HELD = "pass"
@@ -25,16 +25,16 @@ class Mark(StrEnum):
 
 SIGNS = {Mark.VIOLATED: "✗", Mark.HELD: "✓", Mark.INCONCLUSIVE: "?", Mark.ERROR: "!"}
 WORDS = {
-    Mark.VIOLATED: "the bug is there",
-    Mark.HELD: "the lawful answer",
+    Mark.VIOLATED: "bug found",
+    Mark.HELD: "bug not found",
     Mark.INCONCLUSIVE: "undecided",
-    Mark.ERROR: "not performed to its end",
+    Mark.ERROR: "stopped with an error",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackCell:
-    """One row on one release; `score` are the hits and tries of a race, `mismatch` says what was expected instead."""
+    """One row on one release; `score` has the hits and tries of a race, `mismatch` says how it differs from the expected."""
 
     mark: Mark
     score: str = ""
@@ -43,7 +43,7 @@ class TrackCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Showing:
-    """What several releases showed alike: the releases, and the observation in one sentence."""
+    """One observation in one sentence, and the releases that share it."""
 
     mark: Mark
     releases: tuple[str, ...]
@@ -52,9 +52,9 @@ class Showing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRow:
-    """One known bug or variant of it; a cell is None where the row is not for the release.
+    """One known bug or a variant of it; a cell is None where the row does not apply to the release.
 
-    `about` says what the bug is and where it is tracked, `median_s` what one cell takes.
+    `about` describes the bug and names its issue, `median_s` is the median duration of a cell.
     """
 
     name: str
@@ -69,7 +69,7 @@ class TrackRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """The whole matrix; `commits` are those at which its cells were performed."""
+    """The whole matrix; `commits` are the commits at which its cells ran."""
 
     releases: tuple[str, ...]
     rows: tuple[TrackRow, ...]
@@ -77,17 +77,17 @@ class TrackRecord:
 
     @property
     def cells(self) -> tuple[TrackCell, ...]:
-        """Every cell that there is."""
+        """All cells."""
         return tuple(cell for row in self.rows for cell in row.cells if cell is not None)
 
     @property
     def mismatches(self) -> tuple[str, ...]:
-        """What was seen against expectation."""
+        """The descriptions of all mismatches."""
         return tuple(cell.mismatch for cell in self.cells if cell.mismatch)
 
     @property
     def undecided(self) -> int:
-        """Cells that say nothing about their release."""
+        """The number of cells without a result."""
         return sum(cell.mark in (Mark.INCONCLUSIVE, Mark.ERROR) for cell in self.cells)
 
     def count(self, mark: Mark) -> int:

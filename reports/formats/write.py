@@ -1,7 +1,7 @@
-"""Write every face of a report into a directory; each file appears whole or not at all.
+"""Write a report in every output format into a directory, each file atomically.
 
-Equal reports written to equally placed directories give equal bytes: nothing here asks for the time, the host or the
-user. Text from outside may hold what UTF-8 cannot encode (lone surrogates); it is replaced, never a reason to fail.
+Equal reports in equal directories give equal bytes: time, host and user have no influence. Characters that UTF-8 cannot
+encode (lone surrogates) are replaced; they never make it fail.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from verification.evidence.atomic_write import atomic_write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Where the page is, and every file that was written."""
+    """The path of the page, and of every file that was written."""
 
     page: Path
     files: tuple[Path, ...]
 
 
 def write_all(report: Report, directory: Path) -> Written:
-    """Write every face into `directory`, which is made when it is missing.
+    """Write all formats into `directory`, which is created if it is missing.
 
     Raises OSError when the directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     target = directory.resolve()
-    faces: tuple[tuple[str, Callable[[], str]], ...] = (
+    formats: tuple[tuple[str, Callable[[], str]], ...] = (
         ("report.html", lambda: html.render(report, target)),
         ("results.json", lambda: results.dumps(report)),
         ("junit.xml", lambda: junit.render(report)),
@@ -39,9 +39,9 @@ def write_all(report: Report, directory: Path) -> Written:
         ("summary.md", lambda: summary.render(report)),
         ("badge.json", lambda: badge.dumps(report)),
     )
-    if not report.is_sweep:
-        # Scripts have no history that a trace could show.
-        faces = (*faces, ("trace.json", lambda: trace.dumps(report)))
-    for name, render in faces:
+    if not report.is_protocol_run:
+        # A protocol run has no history for a trace.
+        formats = (*formats, ("trace.json", lambda: trace.dumps(report)))
+    for name, render in formats:
         atomic_write(directory / name, render())
-    return Written(page=directory / faces[0][0], files=tuple(directory / name for name, _ in faces))
+    return Written(page=directory / formats[0][0], files=tuple(directory / name for name, _ in formats))

@@ -1,12 +1,11 @@
-"""History → what each fault did to commits: the longest gap, the way back, and latencies before, during and after.
+"""Availability figures of each fault: longest gap without a commit, recovery, latencies before, during and after.
 
-A commit is an operation whose client was told *committed*; where a scenario has no transactions it is an acknowledged
-append. Its latency runs from the moment at which the client asked for it (for an append: at which it sent) to the
-answer, and belongs to the time at which it was asked for: a commit that waited out the fault is the fault's. A fault
-lasts from its beginning to its heal; before it is the time since the fault before it, after it the time up to the next.
+A commit is an operation whose client received the answer *committed*, or an acknowledged append where a scenario has no
+transactions. Its latency is the time from the request to the answer. It belongs to the period of the request: a commit
+that waited for the end of the fault counts as during. A fault lasts from its beginning to its heal. Before is the time
+since the previous fault, after is the time up to the next one.
 
-Doubtful: where a schedule holds the clients at a point on purpose, the gap has that waiting in it. The figures inform;
-no verdict depends on them.
+Limit: if a schedule holds the clients at a sync point, the gap includes that wait. No verdict depends on the figures.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from itertools import pairwise
 
 from reports.loading.process_lanes import Clock
 from reports.model.report import FaultRow
-from reports.model.timeline import Era, Latency, Unavailability
+from reports.model.timeline import Latency, Period, Unavailability
 from verification.vocabulary.history import Action, History, Operation, Outcome, Told
 
 
@@ -30,13 +29,13 @@ class _Commit:
 
 
 def unavailability(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Unavailability, ...]:
-    """One row per fault, in the order in which they began; none where nothing was ever committed."""
+    """One row per fault, in the order in which they began; none without any commit."""
     operations = history.of(Operation)
     commits = sorted(_commits(operations, clock), key=lambda each: each.done_s)
     if not commits:
         return ()
-    heard = [clock(each.completed_ns or each.decided_ns or each.invoked_ns) for each in operations]
-    first_s, last_s = min(clock(each.invoked_ns) for each in operations), max(heard)
+    last_signs = [clock(each.completed_ns or each.decided_ns or each.invoked_ns) for each in operations]
+    first_s, last_s = min(clock(each.invoked_ns) for each in operations), max(last_signs)
     edges = [first_s, *(each.done_s for each in commits), last_s]
     starts = [each.began_s for each in faults]
     return tuple(
@@ -83,13 +82,13 @@ def _latency(commits: Iterable[_Commit]) -> Latency:
     took_ms = [(each.done_s - each.asked_s) * 1_000 for each in commits]
     if not took_ms:
         return Latency(count=0, p50_ms=None, p99_ms=None)
-    # `inclusive` never goes beyond what was measured; of one value both quantiles are that value.
+    # `inclusive` stays within the measured values; one value is both quantiles.
     cuts = statistics.quantiles(took_ms, n=100, method="inclusive") if len(took_ms) > 1 else took_ms * 99
     return Latency(count=len(took_ms), p50_ms=round(cuts[49], 1), p99_ms=round(cuts[98], 1))
 
 
-def periods(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Era, ...]:
-    """Operations before the first fault, until the last heal, and after it; none without a fault."""
+def periods(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Period, ...]:
+    """Operations before the first fault, until the last heal, and after it; empty without a fault."""
     if not faults:
         return ()
     began_s = min(each.began_s for each in faults)
@@ -106,5 +105,6 @@ def periods(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple
             name = "before" if at_s < began_s else "during" if at_s <= healed_s else "after"
             counted[name][each.outcome] += 1
     return tuple(
-        Era(name=name, ok=by[Outcome.OK], fail=by[Outcome.FAIL], info=by[Outcome.INFO]) for name, by in counted.items()
+        Period(name=name, ok=by[Outcome.OK], fail=by[Outcome.FAIL], info=by[Outcome.INFO])
+        for name, by in counted.items()
     )

@@ -1,11 +1,10 @@
-"""`brokers/broker-<i>.log` → what brokers said about a violation, as far as a page has room for it.
+"""Select the lines of broker logs (`brokers/broker-<i>.log`) that concern a violation.
 
-Brokers log some thousand lines a minute, and one of them is often the reason: a marker that was skipped, an election
-that was unclean. Shown are lines that name the violating transactional id, or a partition of the violation, from
-shortly before the operation began until some seconds after it ended; of a partition, everyday lines only close to the end.
-Lines that differ in nothing but their numbers are examples of each other: the nearest is shown, with how many there
-were. Lines without a time (stack traces) belong to the line above them and stay in the file. A log that cannot be read
-gives no lines; no verdict depends on it.
+Brokers log some thousand lines a minute, and one of them is often the reason: a skipped marker, an unclean election.
+Shown are lines that name the violating transactional id or a partition of the violation, from shortly before the
+operation began until some seconds after it ended. INFO lines about a partition are shown only close to the end. Of
+lines that differ only in their numbers the nearest is shown, with their count. Lines without a time (stack traces)
+stay in the file. An unreadable log gives no lines; no verdict depends on it.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from pathlib import Path
 from reports.model.clock import instant
 from reports.model.findings import BrokerLine
 
-#: A broker's clock and the harness's are one; a second is for what led to the operation.
+#: Brokers and harness share a clock, so one second covers the events just before the operation.
 BEFORE = timedelta(seconds=1)
-#: A dropped marker shows at once, an election after the session of a killed broker (3 s) and its restart.
+#: A dropped marker is logged at once, an election after the session of a killed broker (3 s) and its restart.
 AFTER = timedelta(seconds=10)
-#: What is said of a partition later than this is about its recovery.
+#: Later lines about a partition concern its recovery.
 NEAR = timedelta(seconds=2)
-#: More lines than this are a copy of the log, which lies beside the page.
+#: More lines would copy the log, which is next to the page.
 LINES_MAX = 6
-#: Characters of a line; the longest list the settings of a whole topic.
+#: Characters of a line; the longest ones list all settings of a topic.
 TEXT_MAX = 360
-#: Time with its zone, level, thread, text; without a zone nobody knows when it was.
+#: Time with its zone, level, thread, text. Without a zone the time is unknown.
 _LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:\d\d))\] ([A-Z]+) (?:\[[^\]]*\] )?(.*)")
-#: Levels that are worth reading of a partition, and a word of controllers, which say at INFO that records may be lost.
+#: Levels worth showing for a partition, and a word that controllers log at INFO when records may be lost.
 _LOUD = frozenset({"WARN", "ERROR", "FATAL"})
 _UNCLEAN = "UNCLEAN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What to look for: names that a line may have, when the operation was, and the zero of the scenario's times.
+class BrokerLogQuery:
+    """The search: names to look for, the time of the operation, and the zero of the scenario's times.
 
     `ended` is None for an operation that never completed.
     """
@@ -52,7 +51,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
+class _LogLine:
     at: datetime
     file: str
     level: str
@@ -65,12 +64,12 @@ class _Said:
         return re.sub(r"\d+", "#", self.text)
 
 
-def around(directory: Path, asked: Asked) -> tuple[BrokerLine, ...]:
-    """What the brokers logged about it, in the order of time. Raises nothing for bad content."""
+def around(directory: Path, asked: BrokerLogQuery) -> tuple[BrokerLine, ...]:
+    """The lines of brokers about a violation, in the order of time. Bad content raises no error."""
     moment = asked.ended or asked.began
     said = sorted(_said(directory, asked), key=lambda each: (each.rank, abs(each.at - moment), each.file))
     often = Counter((each.rank, each.kind) for each in said)
-    nearest: dict[tuple[int, str], _Said] = {}
+    nearest: dict[tuple[int, str], _LogLine] = {}
     for each in said:
         nearest.setdefault((each.rank, each.kind), each)
     shown = sorted(list(nearest.items())[:LINES_MAX], key=lambda each: (each[1].at, each[1].file))
@@ -88,13 +87,13 @@ def around(directory: Path, asked: Asked) -> tuple[BrokerLine, ...]:
     )
 
 
-def _said(directory: Path, asked: Asked) -> Iterator[_Said]:
-    """The lines of the window that have one of the names; those of the transaction come before those of its places."""
+def _said(directory: Path, asked: BrokerLogQuery) -> Iterator[_LogLine]:
+    """The lines of the time window with one of the names; rank 0 names the transactional id."""
     names = tuple(each for each in (asked.transaction, *asked.partitions) if each)
     transaction, partitions = _naming([asked.transaction]), _naming(asked.partitions)
     for path in sorted(directory.glob("broker-*.log")):
         for at, level, text in _lines(path, names):
-            # Differences, because a time at an end of the calendar has nothing beyond it. What never ended is not past.
+            # Differences, because adding to a time at the end of the calendar overflows. An open operation is never past.
             past = timedelta(0) if asked.ended is None else at - asked.ended
             if at - asked.began < -BEFORE or past > AFTER:
                 continue
@@ -106,11 +105,11 @@ def _said(directory: Path, asked: Asked) -> Iterator[_Said]:
                 rank = 2
             else:
                 continue
-            yield _Said(at=at, file=path.name, level=level, text=text, rank=rank)
+            yield _LogLine(at=at, file=path.name, level=level, text=text, rank=rank)
 
 
 def _lines(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, str]]:
-    """Time, level and text of each line that may have one of the names; nearly all of them have none."""
+    """Time, level and text of each line with one of the names; nearly all lines have none."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -123,7 +122,7 @@ def _lines(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, 
 
 
 def _naming(names: Iterable[str]) -> re.Pattern[str]:
-    """Matches any of the names as a whole; what has no name matches nothing."""
+    """A pattern for any of the names as a whole word; without names it matches nothing."""
     known = [re.escape(each) for each in names if each]
     return re.compile(rf"(?<![\w-])(?:{'|'.join(known)})(?![\w-])") if known else re.compile(r"(?!)")
 

@@ -1,8 +1,7 @@
-"""One protocol case's directory → a `ScriptCase`, whatever state the directory is in.
+"""Load the directory of one protocol case as a `ScriptCase`, also when its files are damaged.
 
-The script itself is judged: that takes microseconds, and a verdict that was kept beside it could only disagree. A script
-that cannot be read, that was changed after it was written, or that belongs to another case is an ERROR and a problem of
-the run, so that it can never be overlooked.
+The script is judged again: that takes microseconds, and a stored verdict could disagree. A script that is unreadable,
+changed after it was written, or of another case is an ERROR and a problem of the run, so it cannot be overlooked.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from reports.deciding.acceptance import covers_case
 from reports.loading.exchange import exchange_row, statement_row
-from reports.loading.scenario import RunContext, claimed, nothing_of, reason_with
+from reports.loading.scenario import RunContext, claimed, reason_with, without_evidence
 from reports.model.protocol_case import KnownRow, ScriptCase
 from reports.model.report import Problem
 from reports.model.run_record import Ended, Planned
@@ -28,7 +27,7 @@ from verification.vocabulary.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedCase:
-    """A case as it can be told, its script if that could be read, and the problems that were met."""
+    """A case of the report, its script if it could be read, and the problems found."""
 
     report: ScriptCase
     script: Script | None
@@ -36,7 +35,7 @@ class LoadedCase:
 
 
 def load_case(directory: Path, around: RunContext, planned: Planned | None, ended: Ended | None) -> LoadedCase:
-    """Read one case's directory; `planned` is None for one that nobody planned."""
+    """Read the directory of one case; `planned` is None for a case outside the plan."""
     place = "" if directory == around.root else directory.relative_to(around.root).as_posix()
     path = f"{place}/{SCRIPT}" if place else SCRIPT
     try:
@@ -52,16 +51,16 @@ def load_case(directory: Path, around: RunContext, planned: Planned | None, ende
 
 
 def _read(directory: Path, *, named: bool) -> Script:
-    """The script; below a sweep's directory it must be that of the case that the directory is named after."""
+    """The script; in a protocol run the directory is named after its case."""
     script = scripts.read(directory / SCRIPT)
     if named and script.case != directory.name:
-        raise UnfitScriptError(f"{directory / SCRIPT} is of the case {script.case!r}, not of {directory.name!r}")
+        raise UnfitScriptError(f"{directory / SCRIPT} belongs to the case {script.case!r}, not to {directory.name!r}")
     return script
 
 
 def missing_case(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedCase:
-    """A planned case that left no script; it is reported all the same."""
-    left = nothing_of(planned, ended, interrupted=interrupted)
+    """A planned case without a script; it is reported anyway."""
+    left = without_evidence(planned, ended, interrupted=interrupted)
     report = ScriptCase(
         key=planned.key,
         claim=planned.claim,
@@ -115,7 +114,7 @@ def _told(script: Script, around: RunContext, path: str) -> ScriptCase:
 
 
 def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
-    """With what the run's record alone knows: the whole time, and an error that came after the script."""
+    """The case with facts of the run record: the whole duration, and an error after the script."""
     report = replace(report, actual_s=ended.seconds)
     if ended.error and report.accepted and report.without_findings < Verdict.ERROR:
         return replace(report, without_findings=Verdict.ERROR, reason=reason_with(report.reason, ended.error))

@@ -1,8 +1,8 @@
-"""A violation, told so that a person can find it: which record, which transaction, where, by whom, under which fault.
+"""Describe a violation: its record, transaction, place, producer, the answer to the client, and the fault meanwhile.
 
-A violation carries an identity (process, operation, index) and a place (topic, partition, offset). The history knows
-the rest: what that operation was told, by which producer id and epoch it wrote, and which fault window it overlapped.
-Nothing is inferred beyond that overlap; "under a fault" says when, not why.
+A violation has an identity (process, operation, index) and a place (topic, partition, offset). The history adds the
+answer to the client, the producer id and epoch, and the fault windows that the operation overlapped. Nothing else is
+inferred: "during step 0" says when, not why.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reports.loading.broker_log import Asked
+from reports.loading.broker_log import BrokerLogQuery
 from reports.loading.timeline_builder import NS_PER_S, origin_ns
 from reports.model.clock import instant, later
-from reports.model.findings import Example, OperationRow, PlaceRow, Witness
+from reports.model.findings import Example, OperationRow, PlaceRow, WitnessRows
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.history import FaultRecord, History, Operation
 from verification.vocabulary.verdict import Violation
 
-#: How the judge ends the names of those who read everything when the run was over.
+#: The end of the reader names of final captures.
 _CAPTURE = " capture"
 
 Operations = Mapping[tuple[int, int], Operation]
@@ -27,10 +27,10 @@ Operations = Mapping[tuple[int, int], Operation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the history says, ready to be asked; empty when there is no history.
+    """The history, indexed; empty when there is no history.
 
-    `run` begins the names of the run's topics, which are shown without it. `anchor` is what the wall clock showed at
-    `anchor_ns`, None where the history does not say it.
+    `run` is the prefix of the run's topics, which are shown without it. `anchor` is the wall clock at `anchor_ns`, None
+    where the history has none.
     """
 
     operations: Operations
@@ -41,7 +41,7 @@ class Context:
     anchor_ns: int = 0
 
     def wall_clock(self, at_ns: int) -> datetime | None:
-        """A time of the history as a time of day; None where the history does not say it or no calendar has it."""
+        """A time of the history as date and time; None without an anchor or outside the calendar."""
         return None if self.anchor is None else later(self.anchor, at_ns - self.anchor_ns)
 
 
@@ -61,7 +61,7 @@ def context(history: History | None) -> Context:
 
 
 def witness(violation: Violation, known: Context) -> Example:
-    """The violation with what the history adds."""
+    """The violation with facts of the history."""
     operation = _of(violation, known)
     return Example(
         record=_record(violation),
@@ -77,27 +77,27 @@ def witness(violation: Violation, known: Context) -> Example:
     )
 
 
-def minimal(shown: verdicts.Witness | None, known: Context) -> Witness | None:
-    """The judge's own witness of a finding, with its times from the start of the run."""
+def minimal(shown: verdicts.Witness | None, known: Context) -> WitnessRows | None:
+    """The witness of a finding for display, with times from the start of the scenario."""
     if shown is None:
         return None
     places = tuple(
         PlaceRow(
             place=_place(each, known),
-            holds=f"{each.holds}, {each.outcome}" if each.outcome else each.holds,
+            holds=f"{each.holds} (outcome: {each.outcome})" if each.outcome else each.holds,
             writer=_record(each),
             producer=_producer(each),
-            given_to=", ".join(map(_reader, each.given_to)) or ("nobody" if each.holds == "record" else ""),
+            given_to=", ".join(map(_reader, each.given_to)) or ("no reader" if each.holds == "record" else ""),
         )
         for each in shown.places
     )
-    return Witness(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
+    return WitnessRows(places=places, operations=tuple(_operation(each, known) for each in shown.operations))
 
 
-def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known: Context) -> Asked | None:
-    """What a broker's log may say about a violation; None where its operation or the time of day is not known.
+def broker_log_query(violation: Violation, shown: verdicts.Witness | None, known: Context) -> BrokerLogQuery | None:
+    """The search in broker logs for a violation; None where its operation or the wall clock is unknown.
 
-    `shown` is the witness of this very violation, None where it is another's.
+    `shown` is the witness of this violation, None where the witness is of another one.
     """
     operation = _of(violation, known)
     if operation is None:
@@ -108,7 +108,7 @@ def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known
     places = [(violation.topic, violation.partition)]
     places += [(each.topic, each.partition) for each in shown.places] if shown else []
     named = (f"{topic}-{partition}" for topic, partition in places if None not in (topic, partition))
-    return Asked(
+    return BrokerLogQuery(
         transaction=operation.transactional_id or "",
         partitions=tuple(dict.fromkeys(named)),
         began=began,
@@ -118,7 +118,7 @@ def asked_of_brokers(violation: Violation, shown: verdicts.Witness | None, known
 
 
 def _of(violation: Violation, known: Context) -> Operation | None:
-    """The operation of a violation, as far as the history has it."""
+    """The operation of a violation; None where the history has none."""
     if violation.process is None or violation.operation is None:
         return None
     return known.operations.get((violation.process, violation.operation))
@@ -139,7 +139,7 @@ def _operation(each: verdicts.WitnessOperation, known: Context) -> OperationRow:
 
 
 def _at_s(at_ns: int | None, known: Context) -> float | None:
-    """Seconds from the start of the run; without a history nobody knows when that was."""
+    """Seconds from the start of the scenario; None without a history."""
     return None if at_ns is None or not known.operations else round((at_ns - known.origin_ns) / NS_PER_S, 3)
 
 
@@ -149,7 +149,7 @@ def _record(of: Violation | verdicts.WitnessPlace) -> str:
 
 
 def _reader(name: str) -> str:
-    """Who was given a record: the readers at the end are named by their isolation, the live observers by their name."""
+    """The name of a reader: final captures by their isolation level, live observers by their name."""
     return f"read_{name}" if name.endswith(_CAPTURE) else f"live {name}"
 
 
@@ -170,7 +170,7 @@ def _transaction(operation: Operation | None) -> str:
 
 
 def _producer(of: Operation | verdicts.WitnessPlace | None) -> str:
-    if of is None or of.producer_id in (None, -1):  # a record that no idempotent producer wrote has -1
+    if of is None or of.producer_id in (None, -1):  # a record of a producer without idempotence has -1
         return ""
     epoch = "" if of.producer_epoch is None else f", epoch {of.producer_epoch}"
     return f"id {of.producer_id}{epoch}"
@@ -194,14 +194,14 @@ def _during(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[Fault
 
 
 def _under(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
-    """The faults whose window the operation overlapped, in words, else how long after the nearest it ran."""
+    """The faults whose window the operation overlapped, in words; else the time since the last heal."""
     if during := _during(operation, faults):
         return "during " + "; ".join(f"step {each.step}: {each.description or each.fault}" for each in during)
     return _when(operation, faults)
 
 
 def _when(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
-    """The same by the numbers of the steps alone, for a table below which they are told."""
+    """The same with step numbers only, for a table above the list of faults."""
     if during := _during(operation, faults):
         return "during " + ", ".join(f"step {each.step}" for each in during)
     healed = [each for each in faults if each.healed_ns is not None and each.healed_ns < operation.invoked_ns]

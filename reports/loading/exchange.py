@@ -1,8 +1,8 @@
-"""A script's exchanges in words: of every request and answer the fields that matter, and error codes by their names.
+"""Describe the exchanges of a script: the important fields of each request and response, and error codes by name.
 
-Left out is what every message carries and no claim is about (throttling, timeouts, places where nothing stands). The
-header of a record batch is read from its first bytes, because producer id, epoch and sequence are what idempotence is
-about. Nothing here fails on strange values: a malformed request is shown as it was sent.
+Fields that no claim concerns are left out (throttling, timeouts, empty values). The header of a record batch is decoded
+from its first bytes, because idempotence depends on producer id, epoch and sequence. Strange values raise no error: a
+malformed request is shown as it was sent.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from reports.model.protocol_case import ExchangeRow, StatementRow
 from verification.scripts.script import Exchange, Statement
 from wire.codes import CODE_FIELDS, ErrorCode, code_name, codes_in
 
-#: A request or an answer with more text than this stands in the script, and nobody reads it in a table.
+#: A longer request or response is unreadable in a table; the script has all of it.
 TEXT_MAX = 420
-#: Observed and expected values; a claim about a whole log can be long.
+#: Characters of observed and expected values; a claim about a whole log can be long.
 VALUE_MAX = 600
 _NOISE = frozenset(
     {
@@ -41,11 +41,11 @@ _NOISE = frozenset(
         "RackId",
     }
 )
-#: Fields that say where: their values stand without their names.
+#: Fields that name a place: their values are shown without field names.
 _PLACES = ("Name", "TopicName", "Topic", "TopicId", "Index", "PartitionIndex", "Partition")
-#: Below the top of a message they say whose entry it is.
+#: Below the top level of a message they name the owner of an entry.
 _OWNERS = ("TransactionalId", "GroupId")
-#: Lists of partitions' numbers, which are places as well.
+#: Lists of partition numbers, which are places too.
 _NUMBERS = frozenset({"Partitions", "PartitionIndexes"})
 #: A v2 batch up to and with its record count: base offset, length, leader epoch, magic, checksum, attributes, last
 #: offset delta, two timestamps, producer id, epoch, base sequence, count.
@@ -54,7 +54,7 @@ _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 
 
 def exchange_row(exchange: Exchange, began_ns: int) -> ExchangeRow:
-    """One exchange; `began_ns` is when the first one was sent."""
+    """One exchange; `began_ns` is the time of the first request."""
     codes = tuple(codes_in(exchange.response, "", _inside))
     answered = exchange.answered_ns
     return ExchangeRow(
@@ -95,27 +95,27 @@ def _cut(text: str, length_max: int) -> str:
 
 
 def _all(codes: tuple[tuple[str, Any], ...]) -> str:
-    """Every code by its place; one code for all places is told once."""
+    """Every code with its place; a code that all places share appears once."""
     different = dict.fromkeys(code for _, code in codes)
     if len(different) <= 1:
         return "".join(map(code_name, different))
-    return ", ".join(f"{place or 'the whole'}: {code_name(code)}" for place, code in codes)
+    return ", ".join(f"{place or 'top level'}: {code_name(code)}" for place, code in codes)
 
 
 def _inside(value: Mapping[str, Any], place: str) -> str:
-    """The place of an entry that lies inside another place."""
+    """The place of an entry inside another place."""
     return "-".join(each for each in (place, _place(value)) if each)
 
 
 def _place(value: Mapping[str, Any], *, top: bool = False) -> str:
-    """Where the fields of an entry belong: a topic, a partition, and below the top a transactional id or a group."""
+    """The place of an entry's fields: topic, partition, and below the top level a transactional id or group."""
     names = _PLACES if top else (*_OWNERS, *_PLACES)
     stands = (value[each] for each in names if each in value)
     return "-".join(str(each) for each in stands if isinstance(each, str | int) and each != "")
 
 
 def _told(value: Any, *, answer: bool = False) -> str:
-    """A message in words: its own fields, then those of each place. An answer names places only with their fields."""
+    """A message in words: top-level fields, then those of each place. A response names only places with fields."""
     groups: dict[str, list[str]] = {}
     if isinstance(value, Mapping):
         _gather(value, "", groups, top=True)
@@ -164,7 +164,7 @@ def _several(name: str, values: list[Any], place: str, groups: dict[str, list[st
 
 
 def _bytes(value: Mapping[str, Any]) -> str:
-    """A record batch by its header; other bytes by their number."""
+    """A record batch described by its header; other bytes by their length."""
     size, text = value["bytes"], str(value["hex"])
     try:
         head = _BATCH.unpack_from(bytes.fromhex(text))

@@ -1,11 +1,11 @@
-"""`findings/<anomaly>/records.jsonl` → the log around a violation, as far as a page has room for it.
+"""Select the log entries around a violation from `findings/<anomaly>/records.jsonl`.
 
-The file has the places of every example's operation and the places beside them; shown are those of one example: its
-own transaction or operation, and what stands beside it in the same partition. Where there is no room for all, places
-with a rare fate come before places with a common one, because the difference is what a violation is. A file that is
-missing or damaged gives no rows and a sentence: the finding itself stands in verdicts.json.
+The file has the log entries of every example's operation and their neighbours. Shown are those of one example: its own
+transaction or operation, and its neighbours in the same partition. If there is no room for all, entries with a rare
+result come first, because a violation is a difference. A missing or damaged file gives no rows and a problem: the
+finding itself is in verdicts.json.
 
-Of an illegal transition the file has the transaction log's records of one transactional id, which are shown as they are.
+For an illegal transition the file has the transaction log records of one transactional id, which are shown unchanged.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from typing import Any
 from reports.model.findings import LogRow
 from verification.vocabulary.verdict import Violation
 
-#: More rows than this are a copy of the log, which lies beside the page anyway.
+#: More rows would copy the log, which is next to the page.
 ROWS_MAX = 12
 #: Offsets before and after the violation's own.
 AROUND = 3
-#: The judge writes at most 5 000 lines; a foreign file may have any number.
+#: The judge writes at most 5 000 lines; a foreign file can have any number.
 LINES_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """The rows, how many places the file has, and what was wrong with it."""
+class LogContext:
+    """The rows, the number of log entries in the file, and its problem, if any."""
 
     rows: tuple[LogRow, ...] = ()
     count: int = 0
     problem: str = ""
 
 
-def around(path: Path, violation: Violation, run: str) -> Around:
-    """The log around one violation; `run` is a prefix of topics to leave out. Raises nothing for bad content."""
+def around(path: Path, violation: Violation, run: str) -> LogContext:
+    """The log around one violation; `run` is the topic prefix to leave out. Bad content raises no error."""
     if not path.is_file():
-        return Around()
+        return LogContext()
     try:
         bodies = list(_bodies(path))
-        ids = {each["transactional_id"] for each in bodies if "state" in each and _stands_at(each, violation)}
+        ids = {each["transactional_id"] for each in bodies if "state" in each and _is_at(each, violation)}
         chosen = [each for each in bodies if _near(each, violation) or each.get("transactional_id") in ids]
-        often = Counter(map(_fate, chosen))
-        ordered = sorted(chosen, key=lambda each: (often[_fate(each)], *_distance(each, violation)))[:ROWS_MAX]
+        often = Counter(map(_result, chosen))
+        ordered = sorted(chosen, key=lambda each: (often[_result(each)], *_distance(each, violation)))[:ROWS_MAX]
         ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
-        return Around(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
+        return LogContext(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return Around(problem=f"{path.name} of {path.parent.name} is cut or foreign: {error!r}")
+        return LogContext(problem=f"{path.name} of {path.parent.name} is truncated or foreign: {error!r}")
 
 
 def _bodies(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -67,26 +67,26 @@ def _is_own(body: Mapping[str, Any], violation: Violation) -> bool:
     return identity == (violation.process, violation.operation) and violation.process is not None
 
 
-def _stands_at(body: Mapping[str, Any], violation: Violation) -> bool:
+def _is_at(body: Mapping[str, Any], violation: Violation) -> bool:
     place = (violation.topic, violation.partition, violation.offset)
     return (body.get("topic"), body.get("partition"), body.get("offset")) == place
 
 
-def _beside(body: Mapping[str, Any], violation: Violation) -> bool:
+def _same_partition(body: Mapping[str, Any], violation: Violation) -> bool:
     return (body.get("topic"), body.get("partition")) == (violation.topic, violation.partition)
 
 
 def _distance(body: Mapping[str, Any], violation: Violation) -> tuple[bool, int]:
-    """How far a place is from the violation's own; another partition is farther than any offset of this one."""
-    return not _beside(body, violation), abs(int(body["offset"]) - (violation.offset or 0))
+    """The distance from the violation's place; another partition is farther than any offset of this one."""
+    return not _same_partition(body, violation), abs(int(body["offset"]) - (violation.offset or 0))
 
 
 def _near(body: Mapping[str, Any], violation: Violation) -> bool:
     return _is_own(body, violation) or (violation.offset is not None and _distance(body, violation) <= (False, AROUND))
 
 
-def _fate(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """What became of a place; records that met the same fate are examples of each other."""
+def _result(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The result of a log entry; entries with the same result are examples of each other."""
     names = ("process", "operation", "control", "outcome", "told", "committed", "uncommitted", "received")
     return tuple(str(body.get(name)) for name in names)
 
@@ -106,7 +106,7 @@ def _row(body: Mapping[str, Any], violation: Violation, run: str) -> LogRow:
         committed=count("committed"),
         uncommitted=count("uncommitted"),
         received=count("received"),
-        violates=_is_own(body, violation) or ("state" in body and _stands_at(body, violation)),
+        violates=_is_own(body, violation) or ("state" in body and _is_at(body, violation)),
     )
 
 

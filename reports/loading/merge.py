@@ -1,13 +1,11 @@
-"""Several run directories → one report: machines, releases, nights.
+"""Merge several run directories into one report, for instance of several hosts, releases or nights.
 
-Every directory that was named is in the report: counted, or with the sentence that says why it is not. One that is
-missing, foreign, cut or of a newer format is a problem, so the report cannot end in GO; one that holds the same runs
-as another is counted once and said so. The runs are ordered by when they started, not by how they were named, so the
-same set gives the same bytes.
+Every given directory is in the report: counted, or with a note that says why it is not. A directory that is missing,
+foreign, truncated or of a newer format is a problem, so the report cannot be GO. A copy of another directory counts
+once, with a note. The runs are sorted by start, not by the order of the arguments, so the same set gives the same bytes.
 
-A scenario or protocol case keeps its key and gets the name of its run at the end (`…@4.3.1-local`). The decision is
-made anew from all scenarios, cases, controls and problems by the one table; it is never better than that of the worst
-run.
+The key of a scenario or protocol case gets the name of its run as a suffix (`…@4.3.1-local`). The decision is made anew
+from all scenarios, cases, controls and problems; it is never better than that of the worst run.
 """
 
 from __future__ import annotations
@@ -22,16 +20,25 @@ from reports.deciding.decide import judged
 from reports.loading.requirement_rows import rows
 from reports.loading.run import load_run
 from reports.loading.subject import JOINED
-from reports.model.change import CaseKind, Comparison
+from reports.model.change import BaselineComparison, CaseKind
 from reports.model.errors import ReportError, UnfitRunError
 from reports.model.protocol_case import ScriptCase, Tried
-from reports.model.report import AcceptanceRow, Client, Pairs, Part, Problem, Report, ScenarioReport, Subject
+from reports.model.report import (
+    AcceptanceRow,
+    ClientUnderTest,
+    MergedRun,
+    Pairs,
+    Problem,
+    Report,
+    ScenarioReport,
+    Subject,
+)
 from reports.model.vocabulary import catalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
-    """A directory with what could be read of it: a report, or a sentence and whether that is a problem."""
+    """A directory with its report, or with a note and whether that is a problem."""
 
     directory: str
     report: Report | None
@@ -40,7 +47,7 @@ class _Loaded:
 
 
 def merge(runs: Sequence[Path], target: Path) -> Report:
-    """One report of several directories; `target` is where it will be written, and therefore not counted.
+    """One report of several directories; `target` is where it will be written, so it is not counted.
 
     Raises UnfitRunError when none of them can be read.
     """
@@ -63,9 +70,9 @@ def _load_all(paths: Sequence[Path], origin: Path, target: Path) -> Iterator[_Lo
     for path in paths:
         directory = os.path.relpath(path, origin)
         if path in taken:
-            yield _Loaded(directory=directory, report=None, note="named twice; counted once")
+            yield _Loaded(directory=directory, report=None, note="given twice, counted once")
         elif path == target:
-            yield _Loaded(directory=directory, report=None, note="where this report is written; not counted")
+            yield _Loaded(directory=directory, report=None, note="the output directory of this report, not counted")
         else:
             taken.add(path)
             yield _load(path, directory, origin)
@@ -79,12 +86,12 @@ def _load(path: Path, directory: str, origin: Path) -> _Loaded:
 
 
 def _order(loaded: _Loaded) -> tuple[bool, str, str]:
-    """By start; what is not counted comes last."""
+    """By start; directories that are not counted come last."""
     return (loaded.report is None, loaded.report.started if loaded.report else "", loaded.directory)
 
 
 def _counted_once(loaded: Iterable[_Loaded]) -> Iterator[_Loaded]:
-    """Every scenario's or case's evidence counts once; a copy that says something else is a problem."""
+    """The evidence of each scenario or case counts once; a copy with another verdict is a problem."""
     seen: dict[str, tuple[str, Tried]] = {}
     for each in loaded:
         if each.report is None:
@@ -97,7 +104,7 @@ def _counted_once(loaded: Iterable[_Loaded]) -> Iterator[_Loaded]:
 
 
 def _identities(report: Report) -> Iterator[tuple[str, Tried]]:
-    """What was tried, by the name that each performance gave itself: it has that in whatever directory it was copied to."""
+    """Scenarios, cases and controls by the id of their execution, which a copy shares."""
     for one in (*report.tried, *report.controls):
         if one.run:
             yield one.run, one
@@ -105,14 +112,12 @@ def _identities(report: Report) -> Iterator[tuple[str, Tried]]:
 
 def _without(loaded: _Loaded, twice: Sequence[tuple[tuple[str, Tried], Tried]], *, everything: bool) -> _Loaded:
     report = loaded.report
-    assert report is not None, "only a report has scenarios that can stand twice"
+    assert report is not None, "only a report has scenarios that can be copies"
     where = ", ".join(sorted({directory for (directory, _), _ in twice}))
     differs = [copy.key for (_, first), copy in twice if first.verdict is not copy.verdict]
-    noun = "case" if report.is_sweep else "scenario"
-    what = f"every {noun}" if everything else f"{len(twice)} of its {noun}s"
-    note = (
-        f"{what} of it is also in {where}; counted once" if everything else f"{what} are also in {where}; counted once"
-    )
+    noun = "case" if report.is_protocol_run else "scenario"
+    copied = f"every {noun} is" if everything else f"{len(twice)} of its {noun}s are"
+    note = f"{copied} also in {where}; counted once"
     if differs:
         note += f"; the copies disagree about {', '.join(differs)}"
     copies = {copy.key for _, copy in twice}
@@ -125,20 +130,20 @@ def _without(loaded: _Loaded, twice: Sequence[tuple[tuple[str, Tried], Tried]], 
     return replace(loaded, report=None if everything else rest, note=note, problem=bool(differs))
 
 
-def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
-    """Names say release and runtime, whether it is a sweep, and a number where that is not enough."""
+def _parts(whole: Sequence[_Loaded]) -> Iterator[MergedRun]:
+    """The merged runs; a name has release and runtime, `-protocol` for a protocol run, and a number if needed."""
     titles = [_title(each.report) for each in whole if each.report is not None]
     often, used = Counter(titles), Counter[str]()
     remaining = iter(titles)
     for each in whole:
         report = each.report
         if report is None:
-            yield Part(name="", directory=each.directory, note=each.note)
+            yield MergedRun(name="", directory=each.directory, note=each.note)
             continue
         title = next(remaining)
         used[title] += 1
         name = f"{title}-{used[title]}" if often[title] > 1 else title
-        yield Part(
+        yield MergedRun(
             name=name,
             directory=each.directory,
             note=each.note,
@@ -155,8 +160,8 @@ def _parts(whole: Sequence[_Loaded]) -> Iterator[Part]:
         )
 
 
-def _compared(comparison: Comparison | None, name: str) -> Comparison | None:
-    """What changed in one run, its cases called as in the merged report."""
+def _compared(comparison: BaselineComparison | None, name: str) -> BaselineComparison | None:
+    """The changes of one run, with the case ids of the merged report."""
     if comparison is None:
         return None
     return replace(
@@ -171,11 +176,11 @@ def _compared(comparison: Comparison | None, name: str) -> Comparison | None:
 def _title(report: Report) -> str:
     subject = report.subject
     title = f"{subject.release or 'unknown'}-{subject.runtime or 'unknown'}".replace(" ", "")
-    return f"{title}-protocol" if report.is_sweep else title
+    return f"{title}-protocol" if report.is_protocol_run else title
 
 
 def _as_part(loaded: _Loaded, name: str) -> Report:
-    """A report whose keys and paths are those of the merged one."""
+    """The report with the keys and paths of the merged one."""
     report, prefix = loaded.report, loaded.directory
     assert report is not None, "only counted directories become parts"
     return replace(
@@ -207,7 +212,7 @@ def _case_named(case: ScriptCase, name: str, prefix: str) -> ScriptCase:
 
 
 def _put_together(
-    reports: Sequence[Report], origin: Path, parts: tuple[Part, ...], problems: Sequence[Problem]
+    reports: Sequence[Report], origin: Path, parts: tuple[MergedRun, ...], problems: Sequence[Problem]
 ) -> Report:
     first = reports[0]
     scenarios = tuple(each for report in reports for each in report.scenarios)
@@ -231,7 +236,7 @@ def _put_together(
         controls=tuple(each for report in reports for each in report.controls),
         cases=cases,
         requirements=rows(
-            catalogue(), (*scenarios, *cases), tested, scripted=all(report.is_sweep for report in reports)
+            catalogue(), (*scenarios, *cases), tested, scripted=all(report.is_protocol_run for report in reports)
         ),
         acceptances=_acceptances(reports),
         problems=(*problems, *(each for report in reports for each in report.problems)),
@@ -249,13 +254,13 @@ def _pairs(groups: Iterable[Pairs]) -> Pairs:
     values: dict[str, list[str]] = {}
     for group in groups:
         for name, value in group:
-            # A run that met several values has joined them in the same way.
+            # A run with several values has joined them in the same way.
             values.setdefault(name, []).extend(value.split(JOINED))
     return tuple((name, JOINED.join(dict.fromkeys(each))) for name, each in sorted(values.items()))
 
 
 def _subject(subjects: Sequence[Subject]) -> Subject:
-    clients: dict[Client, None] = {client: None for each in subjects for client in each.clients}
+    clients: dict[ClientUnderTest, None] = {client: None for each in subjects for client in each.clients}
     return Subject(
         release=_joined(each.release for each in subjects),
         runtime=_joined(each.runtime for each in subjects),
@@ -267,9 +272,9 @@ def _subject(subjects: Sequence[Subject]) -> Subject:
 
 
 def _acceptances(reports: Sequence[Report]) -> tuple[AcceptanceRow, ...]:
-    """What was accepted in any run, each waiver once with the findings of all runs.
+    """The acceptances of all runs, each waiver once with the findings of all runs.
 
-    One that had run out in some of the runs is told as two: it counted there, and nowhere else.
+    A waiver that had expired in some of the runs has two rows.
     """
     covered: Counter[AcceptanceRow] = Counter()
     for each in (row for report in reports for row in report.acceptances):

@@ -1,8 +1,7 @@
-"""History → one lane per process and one curve per partition.
+"""Build one lane per process and one curve per partition from a history.
 
-A process is single-threaded, so its operations follow each other; one that never completed is drawn until the process
-was next heard of, because nobody knows when it ended. Topics carry the scenario's run as a prefix, which tells a
-reader nothing and is left out.
+A process is single-threaded, so its operations follow each other. An operation that never completed is drawn until the
+next sign of its process, because its end is unknown. The run prefix of topics is left out.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from reports.model.timeline import Act, Curve, Lane, Point, StandingLso
+from reports.model.timeline import Act, Curve, Lane, Point, StuckLso
 from verification.vocabulary.history import History, Operation, ProcessRecord, Sample, Settled
 
 Clock = Callable[[int], float]
 
 
 def lanes(history: History, clock: Clock) -> tuple[Lane, ...]:
-    """Every process of the history by number; one whose record is missing, because the run was cut, has its acts."""
+    """Every process of the history by number; without its record, as in a truncated history, only its operations."""
     operations: dict[int, list[Operation]] = defaultdict(list)
     for operation in history.of(Operation):
         operations[operation.process].append(operation)
@@ -30,7 +29,7 @@ def lanes(history: History, clock: Clock) -> tuple[Lane, ...]:
 
 def _lane(process: int, record: ProcessRecord | None, operations: list[Operation], clock: Clock) -> Lane:
     ordered = sorted(operations, key=lambda each: each.invoked_ns)
-    last_ns = max((_heard_ns(each) for each in ordered), default=0)
+    last_ns = max((_last_sign_ns(each) for each in ordered), default=0)
     ended_ns = max(last_ns, record.ended_ns if record else 0)
     following = [*(each.invoked_ns for each in ordered[1:]), ended_ns]
     acts = (
@@ -45,12 +44,12 @@ def _lane(process: int, record: ProcessRecord | None, operations: list[Operation
     )
 
 
-def _heard_ns(operation: Operation) -> int:
+def _last_sign_ns(operation: Operation) -> int:
     return operation.completed_ns or operation.decided_ns or operation.invoked_ns
 
 
 def _act(operation: Operation, next_ns: int, clock: Clock) -> Act:
-    ended_ns = operation.completed_ns if operation.completed_ns is not None else max(next_ns, _heard_ns(operation))
+    ended_ns = operation.completed_ns if operation.completed_ns is not None else max(next_ns, _last_sign_ns(operation))
     return Act(
         operation=operation.operation,
         action=str(operation.action),
@@ -82,32 +81,32 @@ def curves(history: History, clock: Clock) -> tuple[Curve, ...]:
 
 
 def short(topic: str, history: History) -> str:
-    """A topic's name without the run that it belongs to."""
+    """The name of a topic without the run prefix."""
     return topic.removeprefix(f"{history.run}-") or topic
 
 
-def standing(history: History) -> tuple[StandingLso, ...]:
-    """The partitions whose last stable offset stood still at the end of the run."""
+def stuck_lsos(history: History) -> tuple[StuckLso, ...]:
+    """The partitions whose last stable offset stayed below the high watermark at the end of the run."""
     fenced = {(each.topic, each.partition): each for each in history.of(Settled) if not each.before_fencing}
-    stuck = (each for each in history.of(Settled) if each.before_fencing and _stands(each))
+    stuck = (each for each in history.of(Settled) if each.before_fencing and _is_stuck(each))
     return tuple(
-        StandingLso(
+        StuckLso(
             place=f"{short(each.topic, history)}-{each.partition}",
             waited_s=each.waited_s,
             bound_s=each.bound_s,
             high_watermark=each.high_watermark,
             last_stable_offset=each.last_stable_offset,
-            released=(after := fenced.get((each.topic, each.partition))) is not None and not _stands(after),
+            released=(after := fenced.get((each.topic, each.partition))) is not None and not _is_stuck(after),
         )
         for each in stuck
     )
 
 
 def settled_s(history: History) -> float | None:
-    """How long the slowest partition took until its last stable offset had reached its high watermark."""
-    waited = [each.waited_s for each in history.of(Settled) if each.before_fencing and not _stands(each)]
+    """The time that the slowest partition took until its last stable offset reached its high watermark."""
+    waited = [each.waited_s for each in history.of(Settled) if each.before_fencing and not _is_stuck(each)]
     return max(waited, default=None)
 
 
-def _stands(settled: Settled) -> bool:
+def _is_stuck(settled: Settled) -> bool:
     return settled.last_stable_offset < settled.high_watermark

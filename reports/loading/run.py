@@ -1,9 +1,8 @@
-"""A run directory → a `Report`.
+"""Load a run directory as a `Report`.
 
-A whole run has `run.json` and `runs/<scenario>/`, a sweep of protocol cases `runs/<case>/`; the own directory of a
-scenario or case is accepted too and becomes a report of that one, which is partial by nature. Only a path that holds
-neither is refused. Everything else is reported: a planned scenario without evidence, a directory that nobody planned, a
-file that is cut, a record that is missing.
+A whole run has `run.json` and `runs/<scenario>/`, a protocol run `runs/<case>/`. The directory of a single scenario or
+case is accepted too and gives a partial report. Only a path with neither is refused. Any other defect is reported: a
+planned scenario without evidence, a directory outside the plan, a truncated file, a missing record.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from reports.comparing import baseline
 from reports.comparing.compare import against
 from reports.deciding import acceptance
-from reports.deciding.decide import Facts, judge, judged
+from reports.deciding.decide import RunFacts, judge, judged
 from reports.loading import subject
 from reports.loading.case import LoadedCase, load_case, missing_case
 from reports.loading.requirement_rows import rows
@@ -29,13 +28,13 @@ from reports.model.vocabulary import catalogue, titles
 from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
 
 RUN_RECORD = "run.json"
-#: The results.json that the run was compared with, kept in it so that a report rendered again says the same.
+#: A copy of the baseline results.json, so that a report that is rendered again says the same.
 BASELINE = "baseline.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """Where to read: the root, the record of the whole run if there is one, and whether this is one scenario only."""
+    """The input: the root, the record of the whole run if there is one, and whether it is a single scenario or case."""
 
     root: Path
     record: RunRecord | None
@@ -50,9 +49,9 @@ class _Source:
 
 
 def load_run(path: Path) -> Report:
-    """Read a whole run's directory, a scenario's or a case's, and compare it with the baseline that lies in it.
+    """Read the directory of a run, scenario or case, and compare it with the baseline in it.
 
-    Raises UnfitRunError when the path is neither; anything wrong inside it is in the report's problems.
+    Raises UnfitRunError when the path is none of these. Defects inside it are in the report's problems.
     """
     source = _source(path.resolve())
     report = _report(source)
@@ -69,7 +68,7 @@ def load_run(path: Path) -> Report:
 def _report(source: _Source) -> Report:
     record = source.record
     started = record.started if record else ""
-    around = _surroundings(source, started)
+    around = _run_context(source, started)
     loaded = _scenarios(source, around)
     scripted = _cases(source, around)
     reports = [each.report for each in loaded]
@@ -79,7 +78,7 @@ def _report(source: _Source) -> Report:
     met = (*(each.problems for each in loaded), *(each.problems for each in scripted))
     problems = (*source.problems, *(problem for each in met for problem in each), *_of_state(source))
     partial = _partial(source)
-    facts = Facts(tried=(*scenarios, *cases), controls=controls, problems=problems, interrupted=source.interrupted)
+    facts = RunFacts(tried=(*scenarios, *cases), controls=controls, problems=problems, interrupted=source.interrupted)
     experiments = [each.experiment for each in loaded if each.experiment is not None]
     tested = subject.of(record, experiments, [each.script for each in scripted if each.script is not None])
     return Report(
@@ -107,7 +106,7 @@ def _report(source: _Source) -> Report:
     )
 
 
-def _surroundings(source: _Source, started: str) -> RunContext:
+def _run_context(source: _Source, started: str) -> RunContext:
     accepted = source.record.accepted if source.record else ()
     return RunContext(
         root=source.root,
@@ -120,7 +119,7 @@ def _surroundings(source: _Source, started: str) -> RunContext:
 def _source(root: Path) -> _Source:
     if not root.is_dir():
         raise UnfitRunError(
-            f"{root} is not a directory; name a whole run's directory, or a scenario's or a case's below its runs/"
+            f"{root} is not a directory; give the directory of a run, or of a scenario or case below its runs/"
         )
     directories, cases = scenario_directories(root), case_directories(root)
     alone = directories == (RunDirectory(root),) or cases == (root,)
@@ -133,9 +132,9 @@ def _source(root: Path) -> _Source:
         text = str(error).replace(f"{of_run.parent}/", "")
         if not cases and not any(_holds_evidence(each) for each in directories):
             raise UnfitRunError(
-                f"{root} is not a run directory of this suite: no scenario's or case's evidence lies in it, and {text}"
+                f"{root} is not a run directory: it has no evidence of a scenario or case, and {text}"
             ) from None
-        # A scenario's directory that was copied out of its run has no record, and needs none.
+        # The directory of a scenario that was copied out of its run needs no record.
         problems = () if alone else (Problem(place=RUN_RECORD, text=text),)
     return _Source(root=root, record=record, problems=problems, alone=alone, directories=directories, cases=cases)
 
@@ -145,7 +144,7 @@ def _holds_evidence(directory: RunDirectory) -> bool:
 
 
 def _scenarios(source: _Source, around: RunContext) -> list[LoadedScenario]:
-    """Planned scenarios in the order of the plan, then what else lies there."""
+    """Planned scenarios in the order of the plan, then other directories."""
     planned, ended = _planned(source, case=False), _ended(source)
     scripted = _planned(source, case=True)
     present = {each.root.name: each for each in source.directories if each.root.name not in scripted}
@@ -159,7 +158,7 @@ def _scenarios(source: _Source, around: RunContext) -> list[LoadedScenario]:
 
 
 def _cases(source: _Source, around: RunContext) -> list[LoadedCase]:
-    """Planned cases in the order of the plan, then what else lies there."""
+    """Planned cases in the order of the plan, then other directories."""
     planned, ended = _planned(source, case=True), _ended(source)
     present = {each.name: each for each in source.cases}
     keys = [*([] if source.alone else planned), *present]
@@ -172,7 +171,7 @@ def _cases(source: _Source, around: RunContext) -> list[LoadedCase]:
 
 
 def _planned(source: _Source, *, case: bool) -> dict[str, Planned]:
-    """What the run had planned of one kind."""
+    """The planned cases or scenarios by key."""
     return {each.key: each for each in source.record.planned if each.case is case} if source.record else {}
 
 
@@ -181,13 +180,13 @@ def _ended(source: _Source) -> dict[str, Ended]:
 
 
 def _of_state(source: _Source) -> tuple[Problem, ...]:
-    """What the run's own record has to say."""
+    """Problems that the run record shows."""
     record = source.record
     if record is None or source.alone:
         return ()
     problems = [Problem(place="run", text=each) for each in record.problems]
     if record.state is RunState.RUNNING:
-        text = "the record still says that the run is going on: it was killed, or it has not ended"
+        text = "the run has not recorded its end: it was killed, or it is still running"
         problems.append(Problem(place=RUN_RECORD, text=text))
     planned = {each.key for each in record.planned}
     found = [
@@ -195,7 +194,7 @@ def _of_state(source: _Source) -> tuple[Problem, ...]:
         *((each.name, "case") for each in source.cases),
     ]
     problems += [
-        Problem(place=f"runs/{name}", text=f"This {kind} was not planned in this run; it is reported anyway")
+        Problem(place=f"runs/{name}", text=f"this {kind} was not planned in this run; it is reported anyway")
         for name, kind in found
         if name not in planned
     ]
@@ -204,15 +203,15 @@ def _of_state(source: _Source) -> tuple[Problem, ...]:
 
 def _partial(source: _Source) -> str:
     if source.alone:
-        return "one case of a sweep" if source.cases else "one scenario of a run"
+        return "one case of a protocol run" if source.cases else "one scenario of a run"
     if source.record is None:
-        return "what was planned is unknown"
-    narrowed = f"narrowed by {source.record.narrowed_by}" if source.record.narrowed_by else ""
+        return "the plan of the run is unknown"
+    narrowed = f'narrowed to the selection "{source.record.narrowed_by}"' if source.record.narrowed_by else ""
     return "; ".join(each for each in ("interrupted" if source.interrupted else "", narrowed) if each)
 
 
 def _duration_s(source: _Source, reports: Sequence[Tried]) -> float:
-    """The run's own time; of a run that never wrote it, the sum of what its scenarios and cases took."""
+    """The duration of the run; if it was not recorded, the sum of its scenarios and cases."""
     if source.record is not None and source.record.duration_s and not source.alone:
         return source.record.duration_s
     return sum(each.actual_s or 0.0 for each in reports)

@@ -1,9 +1,8 @@
-"""One scenario's directory → a `ScenarioReport`, whatever state the directory is in.
+"""Load the directory of one scenario as a `ScenarioReport`, also when its files are damaged.
 
-Nothing here raises for bad evidence. The verdict is the judge's, unless something that he could not know of makes it
-worse: a scenario that was not judged, or whose files do not fit together, is ERROR, and INCONCLUSIVE when the run was
-interrupted before it ended. A violation that was proven stays FAIL whatever else is broken; one that was accepted
-covers nothing but itself, so a crash or an unmet floor beneath it is told and counts.
+Bad evidence raises no error. The verdict is the judge's, unless a later failure makes it worse: a scenario that was not
+judged, or whose files do not fit together, is ERROR, or INCONCLUSIVE if the run was interrupted. A proven violation
+stays FAIL. An accepted violation covers only itself: a crash or an unmet floor of the same scenario is shown and counts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from reports.loading import broker_log, log_context
 from reports.loading import examples as witnesses
 from reports.loading import timeline_builder as timelines
 from reports.loading.examples import Context
-from reports.loading.log_context import Around
+from reports.loading.log_context import LogContext
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
 from reports.model.findings import BrokerLine, Example, FindingReport
@@ -31,7 +30,7 @@ from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a scenario's report takes from the whole run; `accepted` are the ids that hold on its day."""
+    """Facts of the whole run that its scenarios need; `accepted` are the ids accepted on the day of the run."""
 
     root: Path
     catalogue: Catalogue
@@ -41,7 +40,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedScenario:
-    """A scenario as it can be told, what was tried if that is known, and the problems that were met."""
+    """A scenario of the report, its experiment if known, and the problems found."""
 
     report: ScenarioReport
     experiment: Experiment | None
@@ -51,7 +50,7 @@ class LoadedScenario:
 def load_scenario(
     directory: RunDirectory, around: RunContext, planned: Planned | None, ended: Ended | None
 ) -> LoadedScenario:
-    """Read one scenario's directory; `planned` is None for one that nobody planned."""
+    """Read the directory of one scenario; `planned` is None for a scenario outside the plan."""
     files = read_files(directory, around.root)
     verdict, reason = _verdict(files, ended, interrupted=around.interrupted)
     timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
@@ -88,9 +87,9 @@ def load_scenario(
 
 
 def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedScenario:
-    """A planned scenario that left no directory; it is reported all the same."""
-    left = nothing_of(planned, ended, interrupted=interrupted)
-    # A scenario that was passed over says nothing about its requirements: they are untested.
+    """A planned scenario without a directory; it is reported anyway."""
+    left = without_evidence(planned, ended, interrupted=interrupted)
+    # A scenario that does not apply leaves its requirements untested.
     ids = () if left.verdict is Verdict.NOT_APPLICABLE else planned.requirements
     report = ScenarioReport(
         key=planned.key,
@@ -109,26 +108,26 @@ def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
-    """What it means that something planned left no evidence."""
+class WithoutEvidence:
+    """The verdict on a planned scenario or case that left no evidence."""
 
     verdict: Verdict
     reason: str
     problems: tuple[Problem, ...] = ()
 
 
-def nothing_of(planned: Planned, ended: Ended | None, *, interrupted: bool) -> Nothing:
-    """An error, unless it was passed over or an interruption explains it; unexplained, a problem of the run as well."""
+def without_evidence(planned: Planned, ended: Ended | None, *, interrupted: bool) -> WithoutEvidence:
+    """ERROR, unless it does not apply or the run was interrupted; without an explanation also a problem of the run."""
     if ended is not None and ended.inapplicable:
-        return Nothing(verdict=Verdict.NOT_APPLICABLE, reason=ended.inapplicable)
+        return WithoutEvidence(verdict=Verdict.NOT_APPLICABLE, reason=ended.inapplicable)
     if ended is not None and ended.error:
-        return Nothing(verdict=Verdict.ERROR, reason=ended.error)
+        return WithoutEvidence(verdict=Verdict.ERROR, reason=ended.error)
     if interrupted and ended is None:
-        return Nothing(verdict=Verdict.INCONCLUSIVE, reason="not run: the run was interrupted before it")
+        return WithoutEvidence(verdict=Verdict.INCONCLUSIVE, reason="not run, because the run was interrupted")
     problem = Problem(
         place=f"runs/{planned.key}", text=f"the planned {'case' if planned.case else 'scenario'} left no directory"
     )
-    return Nothing(verdict=Verdict.ERROR, reason="it was planned, but it left no evidence", problems=(problem,))
+    return WithoutEvidence(verdict=Verdict.ERROR, reason="planned, but it left no evidence", problems=(problem,))
 
 
 def _is_control(files: ScenarioFiles, planned: Planned | None) -> bool:
@@ -138,7 +137,7 @@ def _is_control(files: ScenarioFiles, planned: Planned | None) -> bool:
 
 
 def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
-    """The report with what scenario.json alone knows."""
+    """The report with the facts of scenario.json."""
     return replace(
         report,
         scenario=experiment.scenario,
@@ -162,7 +161,7 @@ def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) ->
     if files.judged is None:
         if interrupted and not error:
             return Verdict.INCONCLUSIVE, "the run was interrupted before this scenario was judged"
-        return Verdict.ERROR, error or (files.problems[-1].text if files.problems else "it was not judged")
+        return Verdict.ERROR, error or (files.problems[-1].text if files.problems else "not judged")
     broken = error or (files.problems[0].text if files.problems else "")
     if broken and files.judged.verdict < Verdict.ERROR:
         return Verdict.ERROR, broken
@@ -170,7 +169,7 @@ def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) ->
 
 
 def _without_findings(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdict, str]:
-    """What is left of a scenario when what was found is set aside."""
+    """The verdict on a scenario without its findings."""
     broken = (ended.error if ended is not None else "") or (files.problems[0].text if files.problems else "")
     if broken or files.judged is None:
         return Verdict.ERROR, broken
@@ -178,19 +177,19 @@ def _without_findings(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdic
 
 
 def reason_with(reason: str, missing: str) -> str:
-    """The reason of an accepted violation, with what is missing besides."""
+    """The reason of an accepted violation, with another failure of the scenario."""
     return f"{reason}; accepted, but {missing}" if missing else reason
 
 
 def claimed(ids: tuple[str, ...], verdict: Verdict, reason: str) -> tuple[RequirementVerdict, ...]:
-    """Requirements of which nothing is known but how the whole ended."""
+    """The requirements of a scenario or case, all with its verdict."""
     return tuple(RequirementVerdict(id=id_, verdict=verdict, reason=reason) for id_ in ids)
 
 
 def _requirements(
     files: ScenarioFiles, planned: Planned | None, verdict: Verdict, reason: str
 ) -> tuple[RequirementVerdict, ...]:
-    """The judge's verdicts on requirements; none of them is better than what is left of the scenario's own."""
+    """The judge's verdicts on requirements; if the scenario's verdict became worse, none is better than that."""
     if files.judged is None:
         ids = files.experiment.requirements if files.experiment else (planned.requirements if planned else ())
         return claimed(ids, verdict, reason)
@@ -205,18 +204,18 @@ def _requirements(
 def _findings(
     files: ScenarioFiles, around: RunContext, scenario: RunDirectory
 ) -> tuple[tuple[FindingReport, ...], tuple[Problem, ...]]:
-    """What was found, and what is wrong with the files that show it."""
+    """The findings, and the problems of their files."""
     judged = files.judged
     if judged is None:
         return (), ()
     known = witnesses.context(files.history)
     problems: list[Problem] = []
 
-    def told(finding: Finding) -> FindingReport:
+    def finding_report(finding: Finding) -> FindingReport:
         directory = (f"{files.place}/" if files.place else "") + f"findings/{finding.anomaly}/"
         known_as = definition_of(finding.anomaly)
-        told_of = tuple(witnesses.witness(each, known) for each in finding.examples)
-        log = _log_around(scenario, finding, told_of, judged.run)
+        examples = tuple(witnesses.witness(each, known) for each in finding.examples)
+        log = _log_around(scenario, finding, examples, judged.run)
         if log.problem:
             problems.append(Problem(place=files.place or scenario.root.name, text=log.problem))
         return FindingReport(
@@ -228,38 +227,38 @@ def _findings(
             known_bug=finding.known_bug,
             known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
             accepted=covers(around.accepted, finding, judged.requirements, around.catalogue),
-            witnesses=told_of,
+            witnesses=examples,
             evidence=directory if (around.root / directory).is_dir() else "",
             around=log.rows,
             around_count=log.count,
-            around_brokers=() if judged.convicted else _brokers_around(scenario, finding, told_of, known),
+            around_brokers=() if judged.convicted else _brokers_around(scenario, finding, examples, known),
             minimal=witnesses.minimal(finding.witness, known),
         )
 
-    return tuple(told(each) for each in judged.findings), tuple(problems)
+    return tuple(finding_report(each) for each in judged.findings), tuple(problems)
 
 
-def _log_around(scenario: RunDirectory, finding: Finding, told_of: tuple[Example, ...], run: str) -> Around:
-    """The log around the example that began first, because what follows may be its consequence."""
-    first = _first(finding, told_of)
+def _log_around(scenario: RunDirectory, finding: Finding, examples: tuple[Example, ...], run: str) -> LogContext:
+    """The log around the earliest example, because later ones may be its consequences."""
+    first = _first(finding, examples)
     if first is None:
-        return Around()
+        return LogContext()
     return log_context.around(scenario.findings / finding.anomaly / "records.jsonl", first, run)
 
 
-def _first(finding: Finding, told_of: tuple[Example, ...]) -> Violation | None:
-    """The example that began first; the first of all where no operation is known, None without any example."""
-    timed = [(each.at_s, place) for place, each in enumerate(told_of) if each.at_s is not None]
+def _first(finding: Finding, examples: tuple[Example, ...]) -> Violation | None:
+    """The earliest example; the first one where no operation is known, None without examples."""
+    timed = [(each.at_s, place) for place, each in enumerate(examples) if each.at_s is not None]
     return finding.examples[min(timed)[1] if timed else 0] if finding.examples else None
 
 
 def _brokers_around(
-    scenario: RunDirectory, finding: Finding, told_of: tuple[Example, ...], known: Context
+    scenario: RunDirectory, finding: Finding, examples: tuple[Example, ...], known: Context
 ) -> tuple[BrokerLine, ...]:
-    """What brokers logged about the example that began first; nothing where its operation is not known."""
-    first = _first(finding, told_of)
+    """Broker log lines about the earliest example; empty where its operation is unknown."""
+    first = _first(finding, examples)
     if first is None:
         return ()
-    # The judge's witness is that of the first example, which need not be the one that began first.
-    asked = witnesses.asked_of_brokers(first, finding.witness if first is finding.examples[0] else None, known)
-    return () if asked is None else broker_log.around(scenario.brokers, asked)
+    # The judge's witness belongs to the first example, which need not be the earliest.
+    query = witnesses.broker_log_query(first, finding.witness if first is finding.examples[0] else None, known)
+    return () if query is None else broker_log.around(scenario.brokers, query)

@@ -1,8 +1,7 @@
-"""The files of a scenario that a report reads, and what is wrong with them.
+"""Read the files of a scenario, and name the defects of each.
 
-Evidence may be any bytes: a file that is missing, cut, foreign, not text or holds values of other types becomes a named
-problem and a None, never an exception. A cut history is shown as far as it goes; a verdict that belongs to another run
-is not believed.
+Evidence may be any bytes. A file that is missing, truncated, foreign, not text or of wrong types becomes a named problem
+and None, never an exception. A truncated history is shown as far as it goes. A verdict on another run is not used.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from reports.model.report import Evidence, Problem
+from reports.model.report import EvidenceFile, Problem
 from verification.evidence import history_file as histories
 from verification.evidence import transaction_log_file, verdict_file
 from verification.evidence.history_file import UnfitHistoryError
@@ -39,7 +38,7 @@ _UNFIT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFiles:
-    """What could be read; `place` is the directory's path below the root, empty when it is the root itself."""
+    """The readable files; `place` is the directory's path below the root, empty for the root itself."""
 
     place: str
     experiment: Experiment | None
@@ -47,11 +46,11 @@ class ScenarioFiles:
     transaction_log: TransactionLog | None
     judged: ScenarioVerdict | None
     problems: tuple[Problem, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceFile, ...]
 
 
 def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
-    """Read one scenario's directory, which is `root` or lies below it; raises nothing for bad content."""
+    """Read the directory of one scenario, which is `root` or below it. Bad content raises no error."""
     place = "" if directory.root == root else directory.root.relative_to(root).as_posix()
     problems: list[Problem] = []
 
@@ -69,12 +68,12 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
         )
     judged = attempt(lambda: verdict_file.read(directory.verdicts))
     if judged is not None and experiment is not None and judged.run != experiment.run:
-        text = f"verdicts.json judges run {judged.run!r}, but scenario.json is of run {experiment.run!r}"
+        text = _mismatch("verdicts.json", judged.run, "scenario.json", experiment.run)
         problems.append(Problem(place=place or directory.root.name, text=text))
         judged = None
     log = attempt(lambda: transaction_log_file.read(directory.transaction_log))
     if log is not None and history is not None and log.header.run != history.run:
-        text = f"transaction_log.jsonl.gz is of run {log.header.run!r}, but history.jsonl of run {history.run!r}"
+        text = _mismatch("transaction_log.jsonl.gz", log.header.run, "history.jsonl", history.run)
         problems.append(Problem(place=place or directory.root.name, text=text))
         log = None
     return ScenarioFiles(
@@ -88,21 +87,26 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
     )
 
 
+def _mismatch(file: str, run: str, other: str, other_run: str) -> str:
+    named = f"belongs to run {run}" if run else "names no run"
+    return f"{file} {named}, but {other} belongs to run {other_run or 'without a name'}"
+
+
 def _attempt(read: Callable[[], Content], problems: list[Problem], place: str, directory: Path) -> Content | None:
     try:
         return read()
     except KeyError as error:
-        text = f"a file lacks its field {error}"
+        text = f"a file lacks the field {error}"
     except _UNFIT as error:
         text = str(error)
     problems.append(Problem(place=place, text=text.replace(f"{directory}/", "")))
     return None
 
 
-def _evidence(directory: Path, place: str) -> tuple[Evidence, ...]:
+def _evidence(directory: Path, place: str) -> tuple[EvidenceFile, ...]:
     prefix = f"{place}/" if place else ""
     return tuple(
-        Evidence(path=prefix + name + ("/" if (directory / name).is_dir() else ""), what=what)
+        EvidenceFile(path=prefix + name + ("/" if (directory / name).is_dir() else ""), what=what)
         for name, what in CONTENTS
         if (directory / name).exists()
     )

@@ -1,35 +1,35 @@
-"""What was tested, put together from the run's record and from what each scenario saw of its clients.
+"""Describe the subject of a run, from its record, its scenarios and its scripts.
 
-Versions live in three places: the record's `versions` and `digests`, and the `versions` of every scenario.json. There,
-the entry `<client>` is the library as it named itself and `<client> protocol` the transaction protocol that it really
-spoke; `digest <name>` is a digest. Controls have deliberately strange subjects and therefore say nothing here. Scripts
-of protocol cases name the release, the generations whose requests they sent, and the feature levels that they met.
+Versions are in three places: `versions` and `digests` of the record, and `versions` of every scenario.json. There the
+entry `<client>` is the library with its version, `<client> protocol` the transaction version that it used, and
+`digest <name>` a digest. Controls do not count, because their subjects are defective on purpose. Scripts of protocol
+cases name the release, the transaction versions of their requests, and the feature levels of the brokers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.model.report import NOT_RECORDED, Client, Pairs, Subject
+from reports.model.report import NOT_RECORDED, ClientUnderTest, Pairs, Subject
 from reports.model.run_record import RunRecord
 from verification.scripts.script import Script
 from verification.vocabulary.experiment import FEATURE, Experiment
 
-#: Who sends the requests of a script.
+#: The client that sends the requests of a script.
 WIRE, WIRE_LIBRARY = "wire", "the suite's own protocol client"
 DIGEST = "digest "
 PROTOCOL = " protocol"
-#: Stands between the values that one name had in several scenarios or runs.
+#: Separates the values of one name in several scenarios or runs.
 JOINED = " / "
 
 
 def protocol_of(experiment: Experiment) -> str:
-    """The transaction protocol that the scenario's client really spoke."""
+    """The transaction version that the client of the scenario used."""
     return experiment.versions.get(experiment.client + PROTOCOL, NOT_RECORDED)
 
 
 def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Sequence[Script] = ()) -> Subject:
-    """The subject of a run; where scenarios or cases differ, every value is named."""
+    """The subject of a run; where scenarios or cases differ, it has every value."""
     subjects = [each for each in experiments if not each.is_control]
     seen = _merged([*(each.versions for each in subjects), *map(_levels, scripts)])
     clients = _names(record.clients if record else (), (each.client for each in subjects))
@@ -46,7 +46,7 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Seq
         ),
         runtime=", ".join(_names((each.runtime for each in subjects), (record.runtime,) if record else ())),
         clients=tuple(
-            Client(
+            ClientUnderTest(
                 name=client,
                 library=seen.get(client, NOT_RECORDED),
                 protocol=seen.get(client + PROTOCOL, NOT_RECORDED),
@@ -60,12 +60,12 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Seq
     )
 
 
-def _wire(scripts: Sequence[Script]) -> tuple[Client, ...]:
+def _wire(scripts: Sequence[Script]) -> tuple[ClientUnderTest, ...]:
     """The client that sent the requests of scripts."""
     if not scripts:
         return ()
     spoken = sorted({each.generation for each in scripts if each.generation and each.exchanges})
-    return (Client(name=WIRE, library=WIRE_LIBRARY, protocol=", ".join(spoken) or NOT_RECORDED),)
+    return (ClientUnderTest(name=WIRE, library=WIRE_LIBRARY, protocol=", ".join(spoken) or NOT_RECORDED),)
 
 
 def _levels(script: Script) -> dict[str, str]:
@@ -73,7 +73,7 @@ def _levels(script: Script) -> dict[str, str]:
 
 
 def downloads(record: RunRecord | None) -> Pairs:
-    """What was fetched for the run, with size, time and digest."""
+    """The downloads of the run, with size, time and digest."""
     if record is None:
         return ()
     return tuple(

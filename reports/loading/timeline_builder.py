@@ -1,13 +1,12 @@
-"""History → timeline: operations per time bin by outcome, fault windows, phases, and how far the LSO lags.
+"""Build the timeline of a history: operations per time bin by outcome, fault windows, phases, and LSO lag.
 
-An operation is counted in the bin in which it completed; one that never completed (`info`) where the process was last
-heard of it, which is when it decided, else when it invoked. `init` is not counted: it is set-up, not workload. Bins
-are one second wide, or wider so that there are never more than BINS_MAX of them: a chart has room for no more.
+An operation counts in the bin in which it completed. One that never completed (`info`) counts at its commit or abort
+request, else at its start. `init` does not count: it is set-up, not workload. Bins are one second wide, or wider, so
+that there are at most BINS_MAX of them: a chart has no room for more.
 
 The lag is high watermark − last stable offset of the worst partition. A partition keeps the lag of its last sample until
-the next one: at rest it is sampled when something changes, and in older evidence of an LSO that stands still nothing
-else is told. What a leader did not answer is not known until it answers again; where nothing is known there is no point
-rather than a zero.
+the next one, because an unchanged partition is not sampled. While a leader does not answer, its lag is unknown; where
+nothing is known the curve has no point, not a zero.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from verification.vocabulary.history import (
 
 #: 120 bars of 6 px fill the chart's width; narrower ones cannot be told apart.
 BINS_MAX = 120
-#: Widths that a person can read off an axis, in seconds.
+#: Widths that are easy to read on an axis, in seconds.
 BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 NS_PER_S = 1_000_000_000
 
@@ -67,7 +66,7 @@ def _seconds(at_ns: int | None, origin: int) -> float | None:
 
 
 def fault_rows(history: History) -> tuple[FaultRow, ...]:
-    """The steps of the schedule as they went, in the order in which they began."""
+    """The steps of the schedule as they happened, in the order in which they began."""
     origin = origin_ns(history)
     records = sorted(history.of(FaultRecord), key=lambda each: (each.began_ns, each.step))
     return tuple(
@@ -104,7 +103,7 @@ def _bins(history: History, origin: int, width_s: float) -> tuple[Bin, ...]:
 
 
 def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
-    """The worst of each half bin, which is as much as a chart can show, and last how it was at the end."""
+    """The worst lag of each half bin, the resolution of a chart, and the lag at the end."""
     samples = sorted(history.of(Sample), key=lambda each: each.at_ns)
     known: dict[tuple[str, int], int] = {}
     worst: dict[int, int] = {}
@@ -112,7 +111,7 @@ def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
     for sample in samples:
         now = int((sample.at_ns - origin) / NS_PER_S / width_s * 2)
         if known:
-            # What was known has stood since, in the bins between as well.
+            # The known lag continues through the bins in between.
             carried = max(known.values())
             worst |= {each: max(worst.get(each, 0), carried) for each in range(place, now + 1)}
         place = now
@@ -128,7 +127,7 @@ def _lags(history: History, origin: int, width_s: float) -> tuple[Lag, ...]:
 
 
 def _began_us(history: History, origin: int) -> int:
-    """The wall clock of the origin in microseconds since 1970, 0 when the history's anchor says none."""
+    """The wall clock of the origin in microseconds since 1970, 0 without an anchor in the history."""
     anchor = instant(history.wall_clock_anchor)
     if anchor is None:
         return 0
@@ -136,7 +135,7 @@ def _began_us(history: History, origin: int) -> int:
 
 
 def _coordinators(history: History, log: TransactionLog | None, origin: int, end_s: float) -> tuple[Coordinator, ...]:
-    """What coordinators did, by the wall clock; nothing where the log or the history's own date is not known."""
+    """The coordinators by the wall clock; empty without a transaction log or an anchor in the history."""
     began_us = _began_us(history, origin)
     if log is None or not began_us:
         return ()
@@ -148,7 +147,7 @@ def _coordinators(history: History, log: TransactionLog | None, origin: int, end
 
 
 def timeline(history: History, log: TransactionLog | None = None) -> Timeline | None:
-    """The timeline of one scenario; None when the history has no times at all. `log` is the coordinators' own."""
+    """The timeline of one scenario; None when the history has no times. `log` is the transaction log."""
     times = tuple(_times(history))
     if not times:
         return None
@@ -189,7 +188,7 @@ def timeline(history: History, log: TransactionLog | None = None) -> Timeline | 
         lanes=process_lanes.lanes(history, clock),
         curves=process_lanes.curves(history, clock),
         coordinators=_coordinators(history, log, origin, end_s),
-        standing=process_lanes.standing(history),
+        stuck_lsos=process_lanes.stuck_lsos(history),
         settled_s=process_lanes.settled_s(history),
         unavailability=availability.unavailability(history, faults, clock),
         periods=availability.periods(history, faults, clock),

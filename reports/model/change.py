@@ -1,11 +1,13 @@
-"""What changed since a baseline: the values that every face shows.
+"""The changes since a baseline, as values that every output format shows.
 
-Five kinds, and a sixth that only explains: `regressed` is a violation that the baseline did not have, `vanished` a case
-that the baseline decided and this run does not even have, `newly inconclusive` a case that was decided and no longer
-is, `fixed` one that now passes and did not, `new` one that the baseline knew nothing about. `no longer applicable` is
-what a subject itself says: the sentence does not speak about it; that is no loss of coverage.
+* `regressed`: a violation that the baseline did not have;
+* `vanished`: a case that the baseline decided and this run does not have;
+* `newly inconclusive`: a case that was decided and no longer is;
+* `fixed`: a case that passes now and did not;
+* `new`: a case that the baseline did not have;
+* `no longer applicable`: the requirement does not apply to this subject, which is no loss of coverage.
 
-Only `regressed` and `vanished` make the run a regression, and a violation that was accepted beforehand does not.
+Only `regressed` and `vanished` make the run a regression; an accepted violation does not.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from reports.model.clock import moment
 
 
 class ChangeKind(StrEnum):
-    """What became of a case; the order is the order of reading."""
+    """How the result of a case changed, in the order of display."""
 
     REGRESSED = "regressed"
     VANISHED = "vanished"
@@ -27,12 +29,12 @@ class ChangeKind(StrEnum):
     NO_LONGER_APPLICABLE = "no longer applicable"
 
 
-#: What a case may be now without anybody having to look at it.
-_NOTHING_AGAINST = frozenset({"PASS", "DETECTED", "NOT_APPLICABLE"})
+#: Results of a new case that need no attention.
+_HARMLESS = frozenset({"PASS", "DETECTED", "NOT_APPLICABLE"})
 
 
 class CaseKind(StrEnum):
-    """What a case is."""
+    """The kind of a compared case."""
 
     SCENARIO = "scenario"
     REQUIREMENT = "requirement"
@@ -42,10 +44,10 @@ class CaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One case that is not what it was.
+    """One case whose result changed.
 
-    `before` and `now` are words of a verdict, empty where the case does not exist; `reason` is one sentence of the
-    side that explains it; `id` is a key of this run where there is one, so that a page can link to it.
+    `before` and `now` are words of a verdict, empty where the case does not exist. `reason` is one sentence that
+    explains it. `id` is a key of this run where the case exists, so that a page can link to it.
     """
 
     kind: ChangeKind
@@ -63,13 +65,13 @@ class Change:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is new and says nothing against the subject: a longer catalogue, not another behaviour."""
-        return self.kind is ChangeKind.NEW and self.now in _NOTHING_AGAINST
+        """Whether it is new and harmless: the catalogue has grown, the behaviour did not change."""
+        return self.kind is ChangeKind.NEW and self.now in _HARMLESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the two that are compared, as it names itself."""
+    """One of the two runs that are compared."""
 
     release: str
     runtime: str
@@ -80,15 +82,15 @@ class Side:
 
     @property
     def title(self) -> str:
-        """The side in half a line."""
+        """The run in half a line: release, runtime, profile, start, decision."""
         about = f"Kafka {self.release or 'of unknown release'}"
         parts = (self.runtime, f"profile {self.profile}" if self.profile else "", moment(self.started), self.decision)
         return about + "".join(f", {each}" for each in parts if each) + (" (partial)" if self.partial else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Everything that changed, the worst first, and how many cases are what they were."""
+class BaselineComparison:
+    """All changes, the worst first, and the number of unchanged cases."""
 
     baseline: Side
     current: Side
@@ -106,7 +108,7 @@ class Comparison:
 
     @property
     def counts(self) -> tuple[tuple[ChangeKind, int], ...]:
-        """How many of each kind; the first five are named even when there is none."""
+        """The number of each kind; the first five are listed also when they are 0."""
         kinds = tuple(ChangeKind)
         shown = kinds if self.of(ChangeKind.NO_LONGER_APPLICABLE) else kinds[:-1]
         return tuple((kind, len(self.of(kind))) for kind in shown)

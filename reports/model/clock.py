@@ -1,6 +1,6 @@
-"""When something began, as values and for people.
+"""Start times, as values and as text for readers.
 
-Runs write the basic form of ISO 8601 in UTC (20261122T131845Z), histories the extended one.
+Runs write the basic form of ISO 8601 in UTC (20261122T131845Z), histories the extended form.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 
 def instant(started: str) -> datetime | None:
-    """When a run began, in UTC; None where its text is no instant of the calendar. Without a zone it is of UTC."""
+    """Parse a start time to UTC; None where the text is no date and time. Without a zone it counts as UTC."""
     try:
         at = datetime.fromisoformat(started)
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
@@ -18,7 +18,7 @@ def instant(started: str) -> datetime | None:
 
 
 def later(at: datetime, by_ns: int) -> datetime | None:
-    """The instant so many nanoseconds later; None where the calendar has ended or has not begun."""
+    """The instant so many nanoseconds later; None outside the calendar (years 1 to 9999)."""
     try:
         return at + timedelta(microseconds=by_ns // 1_000)
     except OverflowError:
@@ -26,6 +26,6 @@ def later(at: datetime, by_ns: int) -> datetime | None:
 
 
 def moment(started: str) -> str:
-    """The instant as people write it, to the minute; what is no instant stays as it is."""
+    """The start time for readers, to the minute; a text that cannot be parsed stays as it is."""
     at = instant(started)
     return started if at is None else f"{at:%Y-%m-%d %H:%M} UTC"

@@ -1,12 +1,12 @@
-"""What can go wrong while a report is made.
+"""The errors of making a report.
 
-    ReportError                 everything below; the message is a sentence and a hint
-    ├── UnfitRunError           the path is no run directory of this suite, or nothing in it can be read
-    ├── UnfitRunRecordError     `run.json` is missing, cut, foreign or of another format
-    ├── UnfitBaselineError      a baseline is missing, cut, foreign or of another format
-    └── RetentionError          asked to keep fewer than one run, or something stands where `latest` belongs
+    ReportError                 base of all; the message is a sentence and a hint
+    ├── UnfitRunError           the path is no run directory, or nothing in it can be read
+    ├── UnfitRunRecordError     `run.json` is missing, truncated, foreign or of another format
+    ├── UnfitBaselineError      a baseline is missing, truncated, foreign or of another format
+    └── RetentionError          fewer than one run to keep, or `latest` is no symlink
 
-A run directory that is damaged in part is no error: the report is made and names the damage.
+A run directory with damaged files is no error: the report names the damage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ReportError(Exception):
 
 
 class UnfitRunError(ReportError):
-    """The path is not a whole run's directory and not a scenario's; the message says what was looked for."""
+    """The path is no directory of a run, scenario or case; the message names the files that were looked for."""
 
 
 class UnfitRunRecordError(ReportError):

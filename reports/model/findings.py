@@ -1,4 +1,4 @@
-"""What was found, as values: an anomaly, its examples with what the history knows of them, and the log around one."""
+"""Findings as values: the anomaly, its examples with facts from the history, and the log around one example."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One example of a finding, with what the history knows about its operation; empty means not known or not so.
+    """One example of a finding with facts of the history about its operation; empty means unknown or none.
 
-    `fault` says in words under which fault it happened, `when` by the number of its step.
+    `fault` names the fault that the operation overlapped in words, `when` by the number of its step.
     """
 
     record: str
@@ -26,12 +26,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """A place of the log near a violation: what stands there, and who was given it how often.
+    """A log entry near a violation, and how many times each reader received it.
 
-    `what` is a record's identity (process, operation, record), the marker, or a state of a transactional id.
+    `what` is the identity of a record (process, operation, record), a marker, or a state of a transactional id.
 
-    `committed` and `uncommitted` count the final readers of either isolation, `received` all live observers together;
-    `violates` marks the operation of the violation itself.
+    `committed` and `uncommitted` count in the final captures of that isolation level, `received` counts in all live
+    observers together. `violates` marks the operation of the violation itself.
     """
 
     place: str
@@ -47,10 +47,10 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLine:
-    """A line of a broker's log near a violation; `alike` more differ from it in nothing but their numbers.
+    """A line of a broker log near a violation; `alike` counts further lines that differ only in their numbers.
 
-    `file` is its log among the evidence of broker logs. `names_it` is True where it names the violating transactional
-    id, and not only a partition of the violation.
+    `file` is the log file in the evidence. `names_it` is True where the line names the violating transactional id, and
+    not only a partition of the violation.
     """
 
     at_s: float
@@ -64,7 +64,7 @@ class BrokerLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceRow:
-    """A place of the minimal witness: what the log holds there, whose it is, and which readers were given it."""
+    """A log entry of the witness: its content, its writer, and the readers that received it."""
 
     place: str
     holds: str
@@ -75,7 +75,7 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRow:
-    """An operation of the minimal witness: what a client did, when, and what it was told; empty means not so."""
+    """An operation of the witness: its action, its times, and the answer to the client; empty means none."""
 
     operation: str
     action: str
@@ -87,8 +87,8 @@ class OperationRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """The fewest places and operations that show a finding's first example, as the judge chose them."""
+class WitnessRows:
+    """The witness of the judge, for display: the fewest log entries and operations that prove the first example."""
 
     places: tuple[PlaceRow, ...]
     operations: tuple[OperationRow, ...]
@@ -96,12 +96,11 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingReport:
-    """An anomaly that was found, what it is, why it is illegal, and its worst examples.
+    """A finding: the anomaly, its definition, why it is illegal, and its worst examples.
 
-    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the
-    example that began first, `around_count` how many places the evidence has in all, `around_brokers` what the brokers
-    logged about it; `minimal` is the judge's witness of the first example, None in verdicts that were written before
-    there were any.
+    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the earliest
+    example, `around_count` the number of log entries in the evidence, `around_brokers` the lines of broker logs about
+    it. `minimal` is the witness of the first example, None in older verdicts.
     """
 
     anomaly: str
@@ -117,10 +116,10 @@ class FindingReport:
     around: tuple[LogRow, ...] = ()
     around_count: int = 0
     around_brokers: tuple[BrokerLine, ...] = ()
-    minimal: Witness | None = None
+    minimal: WitnessRows | None = None
 
     @property
     def first(self) -> Example | None:
-        """The example whose operation began first; None when the history knows none of their operations."""
+        """The example whose operation began first; None when the history has none of their operations."""
         timed = [each for each in self.witnesses if each.at_s is not None]
         return min(timed, key=lambda each: each.at_s or 0.0, default=None)

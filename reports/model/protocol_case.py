@@ -1,7 +1,7 @@
-"""One protocol case as a report tells it: the claim, what was asked and answered, and what was said about it.
+"""One protocol case in a report: the claim, the requests with their responses, and the statements about them.
 
-It stands beside a scenario: both are tried on the subject, decide requirements, and can be accepted. What differs is
-the proof: a scenario has a history and findings, a case has the script itself.
+Cases and scenarios have much in common: both test the subject, decide requirements, and can be accepted. Their proof
+differs: a scenario has a history and findings, a case has its script.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Protocol
 
 from verification.vocabulary.verdict import RequirementVerdict, Verdict
 
-#: A violation in short: the known bug that it is, empty where it is none, and the anomaly or requirement.
+#: A violation in short: its known bug, empty where there is none, and its anomaly or requirement.
 Proven = tuple[str, str]
 
 
 class Tried(Protocol):
-    """What scenarios and protocol cases have in common."""
+    """The common properties of scenarios and protocol cases."""
 
     @property
     def key(self) -> str:
@@ -24,31 +24,31 @@ class Tried(Protocol):
 
     @property
     def claim(self) -> str:
-        """What was claimed, one sentence."""
+        """The claim in one sentence."""
 
     @property
     def verdict(self) -> Verdict:
-        """How it ended."""
+        """The verdict."""
 
     @property
     def reason(self) -> str:
-        """Why, in one sentence."""
+        """The reason for the verdict in one sentence."""
 
     @property
     def accepted(self) -> bool:
-        """Whether all that was violated was accepted beforehand."""
+        """Whether every violation was accepted."""
 
     @property
     def counts_as(self) -> Verdict:
-        """What decides the exit code: the verdict, or what lies beneath a violation that was accepted."""
+        """The verdict for the exit code: without the findings, if they were accepted."""
 
     @property
     def requirements(self) -> tuple[RequirementVerdict, ...]:
-        """What it says about the rows of the catalogue."""
+        """The verdicts on requirements."""
 
     @property
     def run(self) -> str:
-        """What tells this execution from every other; empty where there is no evidence."""
+        """The id of this execution; empty where there is no evidence."""
 
     @property
     def seed(self) -> int | None:
@@ -56,7 +56,7 @@ class Tried(Protocol):
 
     @property
     def part(self) -> str:
-        """The run that it belongs to in a merged report."""
+        """The name of its run in a merged report."""
 
     @property
     def actual_s(self) -> float | None:
@@ -68,15 +68,15 @@ class Tried(Protocol):
 
     @property
     def proven(self) -> tuple[Proven, ...]:
-        """What was violated, with the known bugs that it is."""
+        """The violations with their known bugs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRow:
-    """A request and its answer in words: the fields that matter, the error codes by name.
+    """A request and its response in words: the fields that matter, the error codes by name.
 
-    `at_ms` counts from the first request of the script; `took_ms` is None where no answer came, and `error` says why.
-    `refused` is True where the answer carries an error code.
+    `at_ms` counts from the first request of the script. `took_ms` is None where no response came; `error` says why.
+    `refused` is True where the response has an error code.
     """
 
     number: int
@@ -94,7 +94,7 @@ class ExchangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRow:
-    """What was said about an observation after so many exchanges; `required` marks the ground, else it is a claim."""
+    """A statement about an observation, made after so many exchanges: a precondition if `required`, else a claim."""
 
     after: int
     what: str
@@ -107,7 +107,7 @@ class StatementRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRow:
-    """A known bug or limitation; `named` is True where the list says that this very case shows it."""
+    """A known bug or limitation; `named` is True where the catalogue names this very case."""
 
     id: str
     note: str
@@ -117,12 +117,11 @@ class KnownRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCase:
-    """One protocol case of a sweep.
+    """One protocol case.
 
-    `key` names its directory and its anchor. `script` is the path of its script relative to the directory that was
-    loaded, empty when there is none; `run` tells this performance from every other. `accepted` is True when the
-    violation is accepted; `without_findings` is then what is left without it. `part` is the run that it belongs to in a
-    merged report.
+    `key` names its directory and its anchor. `script` is the path of its script relative to the loaded directory, empty
+    when there is none. `run` is the id of this execution. `accepted` is True when the violation is accepted;
+    `without_findings` is then the verdict without it. `part` is the name of its run in a merged report.
     """
 
     key: str
@@ -148,27 +147,27 @@ class ScriptCase:
 
     @property
     def counts_as(self) -> Verdict:
-        """The verdict, or what lies beneath a violation that was accepted."""
+        """The verdict for the exit code: without the violation, if it was accepted."""
         return self.without_findings if self.accepted else self.verdict
 
     @property
     def clear(self) -> bool:
-        """Whether nothing about it asks for attention."""
+        """Whether it needs no attention: it passed or does not apply."""
         return self.verdict <= Verdict.PASS
 
     @property
     def deciding(self) -> tuple[StatementRow, ...]:
-        """The statements that do not hold: violated claims, or else the ground that was missing."""
+        """The failed statements: claims, or else preconditions."""
         failing = tuple(each for each in self.statements if not each.holds)
         return tuple(each for each in failing if not each.required) or failing
 
     @property
     def claims(self) -> int:
-        """How many claims it made."""
+        """The number of claims."""
         return sum(1 for each in self.statements if not each.required)
 
     @property
     def proven(self) -> tuple[Proven, ...]:
-        """The requirements that it proved violated, with the known bug that it is."""
+        """The violated requirements with the known bug."""
         named = ", ".join(each.id for each in self.known if each.named)
         return tuple((named, each.id) for each in self.requirements if each.verdict is Verdict.FAIL)

@@ -1,13 +1,13 @@
-"""The one model that every face of a report is made from.
+"""The model of a report, from which every output format is made.
 
-A face (HTML, JSON, JUnit, Markdown, terminal) reads a `Report` and nothing else: it opens no file, decides nothing and
-computes no verdict, so two faces cannot disagree. Everything is a frozen value; times are seconds since the first
-entry of a scenario's history. What could not be read is in `problems`, by name: a report never drops a directory.
+An output format (HTML, JSON, JUnit, Markdown, terminal) reads a `Report` and nothing else. It opens no file and computes
+no verdict, so two formats cannot disagree. All values are frozen. Times are seconds since the first entry of a
+scenario's history. Unreadable files are in `problems` by name: a report never drops a directory.
 
-Scenarios and controls have their evidence in histories; protocol cases have scripts (`reports.model.protocol_case`).
+The evidence of scenarios and controls is a history; that of protocol cases is a script (`reports.model.protocol_case`).
 
-A requirement that no scenario or case of the run decided has no verdict at all (`None`, shown as *untested*); this differs
-from NOT_APPLICABLE, which a scenario said.
+A requirement that the run did not check has no verdict (`None`, shown as *untested*). This differs from NOT_APPLICABLE,
+which a scenario decided.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from reports.model.change import Change, Comparison
+from reports.model.change import BaselineComparison, Change
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import Proven, ScriptCase, Tried
 from reports.model.timeline import Timeline
@@ -25,7 +25,7 @@ from verification.vocabulary.experiment import FEATURE
 from verification.vocabulary.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
 
 FORMAT = 1
-#: Stands for what no evidence says.
+#: Shown where the evidence does not say it.
 NOT_RECORDED = "not recorded"
 #: The facts about a host that say how large it is.
 SHAPE = ("processors", "memory")
@@ -34,8 +34,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
-    """A client under test: its library as it named itself, and the transaction protocol that it really spoke."""
+class ClientUnderTest:
+    """A client under test: its library with version, and the transaction version that it used."""
 
     name: str
     library: str
@@ -43,29 +43,29 @@ class Client:
 
     @property
     def recorded(self) -> bool:
-        """Whether it said anything of itself."""
+        """Whether the evidence says anything about it."""
         return {self.library, self.protocol} != {NOT_RECORDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What was tested: release and runtime of the brokers, clients, versions, digests, shape of the host."""
+    """The subject and its host: release and runtime of the brokers, clients, versions, digests."""
 
     release: str
     runtime: str
-    clients: tuple[Client, ...]
+    clients: tuple[ClientUnderTest, ...]
     versions: Pairs
     digests: Pairs
     host: Pairs
 
     @property
     def levels(self) -> Pairs:
-        """The finalized feature levels that the brokers named."""
+        """The finalized feature levels of the brokers."""
         return tuple((name.removeprefix(FEATURE), level) for name, level in self.versions if name.startswith(FEATURE))
 
     @property
     def fingerprint(self) -> str:
-        """One short digest of all digests: two runs with the same one had the same files."""
+        """One short digest of all digests: if it is equal, two runs used the same files."""
         text = "\n".join(f"{name} {digest}" for name, digest in self.digests)
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -77,7 +77,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that keeps this report from being whole: where, and one sentence."""
+    """A defect of the evidence: where, and one sentence."""
 
     place: str
     text: str
@@ -85,7 +85,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceRow:
-    """A violation that the user accepted: whether it held on the day of the run, and how many findings it covers."""
+    """A violation that the user accepted: whether it had expired on the day of the run, and how many findings it covers."""
 
     id: str
     reason: str
@@ -96,7 +96,7 @@ class AcceptanceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
-    """One step of the schedule as it went; `proof` is the observation that it took hold."""
+    """One step of the schedule as it happened; `proof` is the observation that the fault took effect."""
 
     step: int
     fault: str
@@ -110,15 +110,15 @@ class FaultRow:
 
 
 class ControlResult(StrEnum):
-    """What a control proved about this suite."""
+    """Whether the suite found the defect of a control."""
 
     DETECTED = "DETECTED"
     MISSED = "MISSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A file or directory of evidence; `path` is relative to the directory that was loaded."""
+class EvidenceFile:
+    """A file or directory of evidence; `path` is relative to the loaded directory."""
 
     path: str
     what: str
@@ -129,8 +129,9 @@ class ScenarioReport:
     """One scenario or control of the run.
 
     `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted;
-    `without_findings` is then what is left without them. `convicted` is None for a subject; `expects` are the anomalies
-    that a control must show. `part` is the run that it belongs to in a merged report.
+    `without_findings` is then the verdict without them. `convicted` says whether a control was detected, None where it
+    was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is the name of
+    its run in a merged report.
     """
 
     key: str
@@ -158,7 +159,7 @@ class ScenarioReport:
     counts: tuple[tuple[str, int], ...] = ()
     timeline: Timeline | None = None
     configuration: Pairs = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[EvidenceFile, ...] = ()
     expected_s: float | None = None
     actual_s: float | None = None
     judged_s: float | None = None
@@ -167,12 +168,12 @@ class ScenarioReport:
 
     @property
     def counts_as(self) -> Verdict:
-        """The verdict, or what lies beneath a violation that was accepted."""
+        """The verdict for the exit code: without the findings, if they were accepted."""
         return self.without_findings if self.accepted else self.verdict
 
     @property
     def proven(self) -> tuple[Proven, ...]:
-        """The anomalies that were found, with the known bugs that they are."""
+        """The anomalies that were found, with their known bugs."""
         return tuple((each.known_bug or "", each.anomaly) for each in self.findings)
 
     @property
@@ -182,22 +183,22 @@ class ScenarioReport:
         return min(firsts, key=lambda each: each[1].at_s or 0.0, default=None)
 
     @property
-    def standing(self) -> ControlResult:
-        """A control that was not judged has not been convicted."""
+    def control_result(self) -> ControlResult:
+        """DETECTED or MISSED; a control that was not judged is MISSED."""
         return ControlResult.DETECTED if self.convicted else ControlResult.MISSED
 
     @property
     def clear(self) -> bool:
-        """Whether nothing about it asks for attention: a pass, something not applicable, or a convicted control."""
+        """Whether it needs no attention: it passed, does not apply, or is a detected control."""
         return bool(self.convicted) if self.control else self.verdict <= Verdict.PASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequirementRow:
-    """A sentence of the catalogue with the verdict of this run.
+    """A requirement of the catalogue with the verdict of this run.
 
-    `verdict` is None when nothing tested it, and `untested` then says why; `applies` is False where the sentence does
-    not speak about the release under test.
+    `verdict` is None when nothing tested it; `untested` then says why. `applies` is False where the requirement does not
+    apply to the release under test.
     """
 
     id: str
@@ -215,8 +216,8 @@ class RequirementRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What follows from all of it; `why` is one sentence."""
+class RunJudgement:
+    """The result of a whole run: verdict, decision, exit code, and the sentence that explains them."""
 
     verdict: Verdict
     decision: Decision
@@ -225,16 +226,16 @@ class Judgement:
 
     @property
     def accepted(self) -> bool:
-        """Whether every violation was accepted beforehand; one that was not decides the exit code."""
+        """Whether every violation was accepted; one that was not decides the exit code."""
         return self.verdict is Verdict.FAIL and self.exit_code is not ExitCode.VIOLATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One of several directories that were merged: a run, or the sentence that says why it is not counted.
+class MergedRun:
+    """One directory of a merged report: a run, or a note that says why the directory is not counted.
 
-    `name` ends the keys of its scenarios (`…@name`) and is empty for a directory that is not counted; `directory` is
-    relative to the merged report's origin; `comparison` is what the run itself had been compared with.
+    `name` is the end of the keys of its scenarios (`…@name`), empty for a directory that is not counted. `directory` is
+    relative to the merged report's origin. `comparison` is the comparison of this run with its own baseline.
     """
 
     name: str
@@ -249,20 +250,20 @@ class Part:
     duration_s: float = 0.0
     host: Pairs = ()
     replay: str = ""
-    comparison: Comparison | None = None
+    comparison: BaselineComparison | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole run or sweep, or the directory of one scenario or case seen as a run.
+    """The report of a run of scenarios, a protocol run, or a single scenario or case.
 
-    `partial` says why this is not a complete profile, empty when it is. `origin` is the directory that was loaded;
-    evidence paths are relative to it. `families` are the catalogue's families with their titles. `parts` are the
-    directories of a merged report, none of a single run.
+    `partial` says why this is not a complete profile, empty when it is. `origin` is the loaded directory; evidence paths
+    are relative to it. `families` are the catalogue's families with their titles. `parts` are the directories of a
+    merged report, empty for a single run.
     """
 
     origin: Path
-    judgement: Judgement
+    judgement: RunJudgement
     interrupted: bool
     partial: str
     subject: Subject
@@ -281,8 +282,8 @@ class Report:
     acceptances: tuple[AcceptanceRow, ...]
     problems: tuple[Problem, ...]
     replay: str
-    comparison: Comparison | None = None
-    parts: tuple[Part, ...] = ()
+    comparison: BaselineComparison | None = None
+    parts: tuple[MergedRun, ...] = ()
     cases: tuple[ScriptCase, ...] = ()
     format: int = FORMAT
 
@@ -292,28 +293,28 @@ class Report:
         return (*self.scenarios, *self.cases)
 
     @property
-    def comparisons(self) -> tuple[tuple[str, Comparison], ...]:
-        """With what it was compared: as a whole, or of several runs each with its own baseline, by the run's name."""
+    def comparisons(self) -> tuple[tuple[str, BaselineComparison], ...]:
+        """The comparisons with a baseline: of the whole report, or of each merged run by its name."""
         if self.comparison is not None:
             return (("", self.comparison),)
         return tuple((each.name, each.comparison) for each in self.parts if each.comparison is not None)
 
     @property
     def regressions(self) -> tuple[tuple[str, Change], ...]:
-        """What got worse, with the name of the run where it was compared by itself."""
+        """The regressions, with the name of the run where the runs were compared one by one."""
         return tuple((name, change) for name, each in self.comparisons for change in each.regressions)
 
     @property
-    def is_sweep(self) -> bool:
+    def is_protocol_run(self) -> bool:
         """Whether it has protocol cases and nothing else."""
         return bool(self.cases) and not self.scenarios and not self.controls
 
     @property
     def cases_worst_first(self) -> tuple[ScriptCase, ...]:
-        """The protocol cases in the order in which a reader needs them; equals stay in the order of the plan."""
+        """The protocol cases, worst verdict first; equals stay in the order of the plan."""
         return tuple(sorted(self.cases, key=lambda each: (-each.verdict, each.accepted)))
 
     @property
     def worst_first(self) -> tuple[ScenarioReport, ...]:
-        """The scenarios in the order in which a reader needs them; equals stay in the order of the plan."""
+        """The scenarios, worst verdict first; equals stay in the order of the plan."""
         return tuple(sorted(self.scenarios, key=lambda each: (-each.verdict, each.accepted)))

@@ -1,12 +1,12 @@
-"""`run.json`: what a whole run was asked to do and how it ended, kept beside the evidence of its scenarios.
+"""`run.json`: the plan, options and end of a whole run, next to the evidence of its scenarios.
 
-The harness writes it three times at least: at the start with every planned scenario and state `running`, whenever a
-scenario ends, and at the end with state `finished` or `interrupted`. A file that still says `running` therefore
-belongs to a run that was killed, and a planned scenario without evidence is missed by name instead of vanishing. Each
-write is whole (a file beside, then moved), so that a kill leaves the record before or after, never half of one.
+The harness writes it at the start with every planned scenario and state `running`, whenever a scenario ends, and at the
+end with state `finished` or `interrupted`. So a file that still says `running` belongs to a run that was killed, and a
+planned scenario without evidence is reported by name. Each write is atomic: a kill leaves the record before or after,
+never half of one.
 
-Nothing here decides a verdict except by what it says was planned, narrowed, interrupted, broken or accepted. The
-writer must not put secrets in; options and machine facts go to the report as they stand.
+The decision uses the plan, the selection, the interruption, the problems and the acceptances in it. The writer must not
+put secrets in: options and machine facts appear in the report unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KIND = "onceproof-run"
 
 
 class RunState(StrEnum):
-    """How far a whole run came; `interrupted` is Ctrl-C or a termination signal."""
+    """The state of a whole run; `interrupted` is Ctrl-C or a termination signal."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -37,11 +37,11 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """One scenario, control or protocol case that the run means to execute.
+    """One scenario, control or protocol case in the plan of the run.
 
     `case` is True for a protocol case, whose evidence is a script. `key` is the name of its directory under `runs/` and
-    its anchor in the report; it is unique within the run, so a scenario that runs with two clients or three seeds has
-    several. `scenario` is the scenario's own permanent id.
+    its anchor in the report. It is unique within the run: a scenario that runs with two clients or three seeds has
+    several. `scenario` is the permanent id of the scenario.
     """
 
     key: str
@@ -57,9 +57,9 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A planned scenario that ended: seconds it took, and a sentence when the environment broke it.
+    """A planned scenario that ended: its duration in seconds, and a sentence when the environment failed.
 
-    `inapplicable` says why it was not tried at all on this kind of cluster.
+    `inapplicable` says why it cannot run on this kind of cluster.
     """
 
     key: str
@@ -70,7 +70,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
-    """Something fetched for this run: size in bytes, digest such as `sha256:…`."""
+    """A file that was downloaded for this run: size in bytes, digest such as `sha256:…`."""
 
     name: str
     size_bytes: Int64
@@ -82,7 +82,7 @@ class Download:
 class Acceptance:
     """A violation that the user accepts: the id of a known bug or of a requirement.
 
-    `until` is the last day (ISO date, compared with the day the run started) on which it holds; empty is no end.
+    `until` is the last day (ISO date, compared with the day the run started) on which it holds; empty means no end.
     """
 
     id: str
@@ -94,10 +94,10 @@ class Acceptance:
 class RunRecord:
     """Everything in `run.json`.
 
-    `started` is ISO 8601 UTC; `command` repeats the whole run; `narrowed_by` is the selection (`-k`) that left
-    scenarios out of the plan, empty for a complete profile; `problems` are sentences about what broke outside of any
-    scenario, and each of them makes the run an ERROR. `versions` names libraries and tools, `digests` jars and images,
-    `machine` the host. `seed` is None for a sweep of protocol cases, in which nothing is left to chance.
+    `started` is ISO 8601 UTC. `command` repeats the whole run. `narrowed_by` is the selection (`-k`) that left scenarios
+    out of the plan, empty for a complete profile. `problems` are sentences about failures outside any scenario; each of
+    them makes the run an ERROR. `versions` names libraries and tools, `digests` jars and images, `machine` the host.
+    `seed` is None for a protocol run, in which nothing is random.
     """
 
     started: str
@@ -123,8 +123,8 @@ class RunRecord:
     duration_s: Float64 = 0.0
 
     def write(self, path: Path) -> None:
-        """Write `run.json` at once or not at all; the directory must exist."""
-        # A sweep writes it after each of 300 cases: laid out for people once it has ended, which takes ten times as long.
+        """Write `run.json` atomically; the directory must exist."""
+        # A protocol run writes it after each of 300 cases. Only the last write is indented, which takes ten times as long.
         text = json.dumps(
             {"format": FORMAT, "kind": KIND, **_fields(self)},
             default=_fields,
@@ -138,7 +138,7 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether `path` is a run.json that this suite wrote, of whatever format and state."""
+    """Whether `path` is a run.json that this suite wrote, of any format and state."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -147,7 +147,7 @@ def is_ours(path: Path) -> bool:
 
 
 def read(path: Path) -> RunRecord:
-    """Read `run.json`; raises UnfitRunRecordError when it is missing, cut, foreign or of another format."""
+    """Read `run.json`; raises UnfitRunRecordError when it is missing, truncated, foreign or of another format."""
 
     def ours(body: dict[str, Any]) -> dict[str, Any]:
         if body.pop("kind", None) != KIND:
@@ -160,7 +160,7 @@ def read(path: Path) -> RunRecord:
         of="run record",
         format_=FORMAT,
         error=UnfitRunRecordError,
-        missing="what this run had planned is unknown",
+        missing="the plan of this run is unknown",
         required=("downloads", "accepted", "ended", "problems"),
         prepare=ours,
     )

@@ -1,4 +1,4 @@
-"""What happened when, as values: the part of the model that charts, figures and traces are made from.
+"""The timeline of a scenario as values, from which charts, availability figures and traces are made.
 
 Every time is in seconds since the first entry of the scenario's history.
 """
@@ -21,7 +21,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A fault window; `healed_s` is None when it never healed, `confirmed_s` when it was not seen to take hold."""
+    """A fault window; `healed_s` is None when it never healed, `confirmed_s` when nothing proved its effect."""
 
     step: int
     label: str
@@ -41,7 +41,7 @@ class PhaseWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """High watermark − last stable offset in records, the worst partition at that time."""
+    """The LSO lag in records: high watermark − last stable offset of the worst partition at that time."""
 
     at_s: float
     records: int
@@ -51,7 +51,8 @@ class Lag:
 class Act:
     """One operation of a process.
 
-    `ended_s` of one that never completed is when the process was next heard of; `told` is what its client may rely on.
+    An operation that never completed ends (`ended_s`) at the next sign of its process. `told` is the answer to the
+    client.
     """
 
     operation: int
@@ -66,7 +67,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One process from its start to its end, with what it did, in order."""
+    """One process from its start to its end, with its operations in order."""
 
     process: int
     role: str
@@ -77,7 +78,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What a partition's leader stated; offsets are −1 when it did not answer, `leader` is below 0 when none was named."""
+    """A sample of a partition; offsets are −1 when its leader did not answer, `leader` is below 0 without a leader."""
 
     at_s: float
     leader: int
@@ -87,7 +88,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One partition over time; `topic` without the prefix that makes it unique to the scenario."""
+    """The samples of one partition; `topic` has no run prefix."""
 
     topic: str
     partition: int
@@ -100,7 +101,7 @@ class Curve:
 
     @property
     def leaders(self) -> tuple[int, ...]:
-        """The leaders one after the other, below 0 while the metadata named none."""
+        """The leaders one after the other, below 0 without a leader."""
         seen: list[int] = []
         for point in self.points:
             if not seen or seen[-1] != point.leader:
@@ -109,8 +110,8 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """A time in which a transaction stood in one state of its coordinator, named as KIP-664 does."""
+class StateSpan:
+    """A time span in which a transaction had one state at its coordinator, named as in KIP-664."""
 
     state: str
     began_s: float
@@ -118,40 +119,40 @@ class Stretch:
 
     @property
     def open(self) -> bool:
-        """Whether nobody had asked for its end; else it was decided and not complete."""
+        """Whether no commit or abort was decided yet; else it was decided and not complete."""
         return self.state == "Ongoing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinated:
-    """What one transactional id had open, in order; its name is without the prefix of the scenario."""
+class TransactionalIdStates:
+    """The unfinished states of one transactional id, in order; its name has no run prefix."""
 
     transactional_id: str
-    stretches: tuple[Stretch, ...]
+    spans: tuple[StateSpan, ...]
 
     @property
     def decided(self) -> int:
-        """How many times an end was written down."""
-        return sum(not each.open for each in self.stretches)
+        """The number of commits and aborts in the log."""
+        return sum(not each.open for each in self.spans)
 
     @property
     def open_s(self) -> float:
         """The longest time that a transaction was open."""
-        return _longest_s(each for each in self.stretches if each.open)
+        return _longest_s(each for each in self.spans if each.open)
 
     @property
     def completing_s(self) -> float:
-        """The longest time from the decision to the completion, in which markers are written."""
-        return _longest_s(each for each in self.stretches if not each.open)
+        """The longest time from a decision to its completion; meanwhile markers are written."""
+        return _longest_s(each for each in self.spans if not each.open)
 
 
-def _longest_s(stretches: Iterable[Stretch]) -> float:
-    return max((each.ended_s - each.began_s for each in stretches), default=0.0)
+def _longest_s(spans: Iterable[StateSpan]) -> float:
+    return max((each.ended_s - each.began_s for each in spans), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reign:
-    """A leadership of a coordinator's partition, as far as it wrote; `broker` is None where nobody was asked."""
+class Leadership:
+    """One leadership of a transaction log partition, from its first to its last write; `broker` is None if unknown."""
 
     leader_epoch: int
     broker: int | None
@@ -159,28 +160,28 @@ class Reign:
     ended_s: float
 
     @property
-    def who(self) -> str:
-        """The broker, or which leadership it was."""
-        return f"leadership {self.leader_epoch}" if self.broker is None else f"broker {self.broker}"
+    def leader(self) -> str:
+        """The broker, or the leader epoch where the broker is unknown."""
+        return f"leader epoch {self.leader_epoch}" if self.broker is None else f"broker {self.broker}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    """A partition of the transaction log: who led it, and the run's transactional ids that belong to it."""
+    """A partition of the transaction log: its leaders, and the transactional ids of the run in it."""
 
     partition: int
-    reigns: tuple[Reign, ...]
-    ids: tuple[Coordinated, ...]
+    leaderships: tuple[Leadership, ...]
+    ids: tuple[TransactionalIdStates, ...]
 
     @property
     def leaders(self) -> str:
-        """Who coordinated, one after the other."""
-        return ", then ".join(each.who for each in self.reigns)
+        """The leaders, one after the other."""
+        return ", then ".join(each.leader for each in self.leaderships)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingLso:
-    """A partition whose LSO did not reach its high watermark within the bound, and whether fencing released it."""
+class StuckLso:
+    """A partition whose LSO did not reach its high watermark within the bound; `released` if fencing released it."""
 
     place: str
     waited_s: float
@@ -192,7 +193,7 @@ class StandingLso:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Commit latencies: how many, and two quantiles in milliseconds, None of nothing."""
+    """Commit latencies: their number and two quantiles in milliseconds, None without commits."""
 
     count: int
     p50_ms: float | None
@@ -201,10 +202,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailability:
-    """What one fault did to commits.
+    """The effect of one fault on commits.
 
-    `gap_began_s` to `gap_ended_s` is the longest time without a commit that overlaps the fault; `recovered_s` the time
-    from the heal to the first commit after it, None when there was none or the fault never healed.
+    `gap_began_s` to `gap_ended_s` is the longest time without a commit that overlaps the fault. `recovered_s` is the
+    time from the heal to the first commit after it, None when there was none or the fault never healed.
     """
 
     step: int
@@ -223,7 +224,7 @@ class Unavailability:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Era:
+class Period:
     """Operations before, during or after the faults, by outcome."""
 
     name: str
@@ -234,7 +235,7 @@ class Era:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What happened when; `bin_s` is the width of one bin, `began_us` the wall clock of its zero in microseconds."""
+    """The timeline of one scenario; `bin_s` is the width of a bin, `began_us` the wall clock of its zero in µs."""
 
     bin_s: float
     end_s: float
@@ -246,7 +247,7 @@ class Timeline:
     lanes: tuple[Lane, ...] = ()
     curves: tuple[Curve, ...] = ()
     coordinators: tuple[Coordinator, ...] = ()
-    standing: tuple[StandingLso, ...] = ()
+    stuck_lsos: tuple[StuckLso, ...] = ()
     settled_s: float | None = None
     unavailability: tuple[Unavailability, ...] = ()
-    periods: tuple[Era, ...] = ()
+    periods: tuple[Period, ...] = ()

@@ -1,4 +1,4 @@
-"""The words of `verification` that a report repeats: the catalogue of requirements and what each anomaly means."""
+"""Texts of `verification` that a report shows: requirements, anomaly definitions and known bugs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Catalogue = Mapping[str, Requirement]
 
 @cache
 def _families() -> tuple[Family, ...]:
-    """The catalogue cannot change while a report is made, and parsing it costs more than rendering a scenario."""
+    """Load the catalogue once: it cannot change meanwhile, and parsing it costs more than rendering a scenario."""
     return catalogues.load_families()
 
 
@@ -36,14 +36,14 @@ def titles() -> dict[str, str]:
 
 
 def definition_of(anomaly: str) -> AnomalyDefinition | None:
-    """What an anomaly is and why it is illegal; None for one that this version does not know."""
+    """The definition of an anomaly and why it is illegal; None for one that this version does not know."""
     return DEFINITIONS[Anomaly(anomaly)] if anomaly in set(Anomaly) else None
 
 
 def note_on(known_bug: str) -> str:
-    """What a known bug is, where it is tracked and where it is fixed, in two sentences; empty for an unknown id.
+    """Two sentences on a known bug: title, JIRA issue, affected and fixed releases; empty for an unknown id.
 
-    Both ends of a range were tried, but not every release between them; so the sentence does not say that it was seen.
+    Both ends of a range were tried, but not every release between them, so the text does not say that it was seen.
     """
     bug = bugs().get(known_bug)
     if bug is None:
@@ -64,8 +64,8 @@ def family_of(requirement: str) -> str:
     return requirement.rpartition("-")[0] or requirement
 
 
-def speaks_about(requirement: Requirement, release: str) -> bool:
-    """Whether the sentence speaks about a release; about one that cannot be named it is not denied."""
+def applies_to(requirement: Requirement, release: str) -> bool:
+    """Whether the requirement applies to a release; True for a release that cannot be parsed."""
     try:
         return releases.within(release, requirement.applies.since, requirement.applies.until)
     except ReleaseError:
@@ -73,20 +73,20 @@ def speaks_about(requirement: Requirement, release: str) -> bool:
 
 
 def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool, scripted: bool = False) -> str:
-    """Why a run left a requirement untested, in a sentence. `release` may be unknown or no release at all.
+    """Why a run left a requirement untested, in one sentence. `release` may be unknown or no release at all.
 
-    `scripted` is True for a sweep of protocol cases, which decides by scripted requests and by nothing else.
+    `scripted` is True for a protocol run, which decides by scripted requests only.
     """
     if requirement.reason_untested:
         return requirement.reason_untested
     applies = requirement.applies
-    if not speaks_about(requirement, release):
+    if not applies_to(requirement, release):
         upto = f" up to {applies.until}" if applies.until else ""
-        return f"It speaks about releases from {applies.since}{upto}."
+        return f"It applies to releases from {applies.since}{upto}."
     if (applies.transaction_version or 0) >= 2 and not spoke_tv2:
         return "It needs a client that speaks transaction version 2, and none did."
     if not scripted:
         return "No scenario of this run decides it."
     if requirement.decided is Decidability.STOCHASTIC:
         return "Only runs under faults decide it (tox -e conformance)."
-    return "No case of this sweep decides it."
+    return "No case of this run decides it."

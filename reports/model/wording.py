@@ -1,15 +1,16 @@
-"""Words, signs and numbers that every face shares, so that the same thing is called the same everywhere.
+"""Words, signs and numbers that every output format uses, so that one thing has one name everywhere.
 
-A verdict is always a sign and a word, never a colour alone. `plain` is the gate for everything that came from outside
-(topic names, reasons, error texts): no control character, no lone surrogate and no bidirectional override reaches a
-page, a terminal or an XML file, whatever a broker or client put into a message.
+A verdict is always a sign and a word, never a colour alone. Every text from outside (topic names, reasons, errors)
+passes `plain`: no control character, lone surrogate or bidirectional override reaches a page, a terminal or an XML file,
+whatever a broker or client put into a message.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
-from reports.model.protocol_case import ScriptCase
+from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import RequirementRow, ScenarioReport
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
@@ -30,29 +31,29 @@ SIGN: dict[Verdict, str] = {
     Verdict.FAIL: "✗",
 }
 MEANING: dict[Verdict, str] = {
-    Verdict.PASS: "it was tried hard enough, and no violation was found",
-    Verdict.FAIL: "a violation was proven; the records that prove it are named",
-    Verdict.ERROR: "the environment or the suite broke, so this says nothing about the subject",
-    Verdict.INCONCLUSIVE: "no violation, but too little happened to call it a pass",
-    Verdict.NOT_APPLICABLE: "the sentence does not apply to this subject",
+    Verdict.PASS: "enough was tested, and no violation was found",
+    Verdict.FAIL: "a violation was proven, and the report names the records that prove it",
+    Verdict.ERROR: "the environment or the suite failed, so the result says nothing about the subject",
+    Verdict.INCONCLUSIVE: "no violation was found, but the evidence is not enough for a pass",
+    Verdict.NOT_APPLICABLE: "it does not apply to this subject",
 }
 DECISION_SIGN: dict[Decision, str] = {Decision.GO: "✓", Decision.NO_GO: "✗", Decision.UNDECIDED: "?"}
 EXIT_MEANING: dict[ExitCode, str] = {
     ExitCode.CONFORMANT: "conformant",
     ExitCode.VIOLATION: "violation not accepted",
-    ExitCode.INCONCLUSIVE: "inconclusive or nothing run",
-    ExitCode.REGRESSION: "regression against a baseline",
-    ExitCode.USAGE: "usage",
-    ExitCode.ENVIRONMENT: "environment, error or interrupted",
+    ExitCode.INCONCLUSIVE: "inconclusive, or nothing ran",
+    ExitCode.REGRESSION: "regression from the baseline",
+    ExitCode.USAGE: "invalid option, file or release",
+    ExitCode.ENVIRONMENT: "environment failed or run interrupted",
 }
-#: Bidirectional overrides and isolates can make a text read as something else than it is.
+#: Bidirectional overrides and isolates can make a text look like another text.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-#: Not characters of XML 1.0 although Unicode gives them no control category.
+#: Not characters of XML 1.0, although Unicode has them in no control category.
 _NO_CHARACTER = frozenset("\ufffe\uffff")
 
 
 def plain(text: str) -> str:
-    """The text with everything that is no printable character replaced by �; tabs and line ends stay."""
+    """The text with every unprintable character replaced by �; tabs and line ends stay."""
     if text.isprintable() and not _NO_CHARACTER & set(text):
         return text
     return "".join("\ufffd" if _hidden(each) else each for each in text)
@@ -81,7 +82,7 @@ def verdict_sign(verdict: Verdict | None) -> str:
 
 
 def shown_verdict(scenario: ScenarioReport | ScriptCase) -> Verdict:
-    """How a scenario or case is coloured: a control by what it proved about the suite, a subject by its verdict."""
+    """The verdict to show: of a control its result about the suite, else the verdict itself."""
     if isinstance(scenario, ScriptCase) or not scenario.control:
         return scenario.verdict
     if scenario.convicted:
@@ -92,7 +93,7 @@ def shown_verdict(scenario: ScenarioReport | ScriptCase) -> Verdict:
 def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
     """The word for a scenario, control or case."""
     if isinstance(scenario, ScenarioReport) and scenario.control:
-        return scenario.standing.value
+        return scenario.control_result.value
     return WORD[scenario.verdict] + (", accepted" if scenario.accepted else "")
 
 
@@ -102,7 +103,7 @@ def requirement_word(row: RequirementRow) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration for people."""
+    """A duration for readers: `1.5 s`, `2 min 05 s`."""
     if value is None:
         return "–"
     if value < 60:
@@ -112,10 +113,21 @@ def seconds(value: float | None) -> str:
 
 
 def millis(value: float | None) -> str:
-    """A time within a script for people: milliseconds, from ten seconds on in seconds."""
+    """A time within a script for readers: in milliseconds, from ten seconds on in seconds."""
     if value is None:
         return "–"
     return f"{value:.1f} ms" if value < 10_000 else seconds(value / 1_000)
+
+
+def noun_of(tried: Iterable[Tried]) -> str:
+    """The common noun of scenarios and protocol cases, in the singular."""
+    scripted = {isinstance(each, ScriptCase) for each in tried}
+    return "scenario or case" if len(scripted) > 1 else "case" if True in scripted else "scenario"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun, in the plural where needed: `2 scenarios or cases`."""
+    return f"{count} " + (noun if count == 1 else " or ".join(f"{each}s" for each in noun.split(" or ")))
 
 
 def number(value: int) -> str:

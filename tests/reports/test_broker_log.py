@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.loading.broker_log import LINES_MAX, TEXT_MAX, Asked, around
+from reports.loading.broker_log import LINES_MAX, TEXT_MAX, BrokerLogQuery, around
 from reports.loading.run import load_run
 from reports.model.findings import BrokerLine
 from tests.reports.test_report_files import page_of, rendered
@@ -18,7 +18,7 @@ from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import Finding
 
 BEGAN = datetime(2026, 11, 21, 9, 0, 10, tzinfo=UTC)
-ASKED = Asked(
+ASKED = BrokerLogQuery(
     transaction="app-2",
     partitions=("app-billing-0", "app-billing-1"),
     began=BEGAN,
@@ -36,7 +36,7 @@ def line(second: float, text: str, level: str = "INFO", zone: str = "Z") -> str:
     return f"[{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}{zone}] {level} [handler-1] {text}"
 
 
-def found(directory: Path, *lines: str, asked: Asked = ASKED) -> tuple[BrokerLine, ...]:
+def found(directory: Path, *lines: str, asked: BrokerLogQuery = ASKED) -> tuple[BrokerLine, ...]:
     """What is chosen of one broker's log."""
     (directory / "broker-2.log").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
     return around(directory, asked)
@@ -148,5 +148,5 @@ def test_the_page_shows_them_beside_the_witness(tmp_path: Path) -> None:
     """Of a violation, and not of a control that was convicted, whose broker is broken on purpose."""
     _, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
     text = page_of(run).text
-    assert text.count("What brokers logged about the first of them") == 1
+    assert text.count("Broker log lines about the earliest example") == 1
     assert f"Lost leader of {FAILED.topic}-0" in text

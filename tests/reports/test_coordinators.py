@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from reports.formats import html, trace
-from reports.formats.charts.coordinators import IDS_MAX, Part, chosen, height
+from reports.formats.charts.coordinators import IDS_MAX, CoordinatorRows, chosen, height
 from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.shapes import LEFT, WIDTH
 from reports.loading.run import load_run
 from reports.loading.timeline_builder import timeline
-from reports.model.timeline import Coordinated, Coordinator, Reign, Stretch, Timeline
+from reports.model.timeline import Coordinator, Leadership, StateSpan, Timeline, TransactionalIdStates
 from tests.support.plans import FAILED, STARTED
 from tests.support.planted.evidence import entries as planted
 from tests.support.planted.evidence import transaction_log
@@ -71,7 +71,7 @@ def test_states_stand_until_the_next_record() -> None:
         )
     ).coordinators
     assert [each.transactional_id for each in of.ids] == ["0"]
-    assert [(each.state, each.began_s, each.ended_s) for each in of.ids[0].stretches] == [
+    assert [(each.state, each.began_s, each.ended_s) for each in of.ids[0].spans] == [
         ("Ongoing", 1.0, 4.0),
         ("PrepareCommit", 4.0, 4.5),
         ("Ongoing", 9.0, 9.25),
@@ -84,12 +84,12 @@ def test_coordinators_are_named_where_they_are_known() -> None:
     """A leadership has its broker where the metadata was asked for it, and else its number."""
     steps = [(State.EMPTY, 0), (State.ONGOING, 1_000), (State.PREPARE_ABORT, 3_000), (State.COMPLETE_ABORT, 5_000)]
     (of,) = drawn(of_states(*steps, leader_epochs=(5, 5, 6, 7))).coordinators
-    assert [(each.who, each.began_s, each.ended_s) for each in of.reigns] == [
+    assert [(each.leader, each.began_s, each.ended_s) for each in of.leaderships] == [
         ("broker 2", 0.0, 3.0),
         ("broker 3", 3.0, 5.0),
-        ("leadership 7", 5.0, 5.0),
+        ("leader epoch 7", 5.0, 5.0),
     ]
-    assert of.leaders == "broker 2, then broker 3, then leadership 7"
+    assert of.leaders == "broker 2, then broker 3, then leader epoch 7"
 
 
 def test_ids_of_others_are_left_out_and_count_for_who_led() -> None:
@@ -98,7 +98,7 @@ def test_ids_of_others_are_left_out_and_count_for_who_led() -> None:
     log = of_states(*steps, leader_epochs=(5, 6))
     mine, other = log.entries[0], replace(log.entries[1], transactional_id="somebody's")
     (of,) = drawn(replace(log, entries=(mine, other))).coordinators
-    assert ([each.transactional_id for each in of.ids], len(of.reigns)) == (["0"], 2)
+    assert ([each.transactional_id for each in of.ids], len(of.leaderships)) == (["0"], 2)
     assert drawn(replace(log, entries=(other,))).coordinators == ()
 
 
@@ -118,7 +118,7 @@ def test_the_picture_stays_in_its_box_and_says_the_same_in_words() -> None:
     for path in drawing.paths:
         assert all(LEFT - 1 <= float(x) <= WIDTH for x in re.findall(r"[MH](-?[\d.]+)", path.d))
     assert {"state open", "state commit", "state abort"} <= {path.kind for path in drawing.paths}
-    assert "coordinator 0 of 2 transactional ids was broker 2, then broker 3; the longest completion took" in (
+    assert "coordinator 0 with 2 transactional ids was broker 2, then broker 3; its longest completion took" in (
         drawing.description
     )
     assert drawing.height == draw_lanes(replace(told, coordinators=()), None).height + height(told.coordinators) + 26
@@ -126,19 +126,19 @@ def test_the_picture_stays_in_its_box_and_says_the_same_in_words() -> None:
 
 def many(count: int, each: int) -> tuple[Coordinator, ...]:
     """A coordinator with ids that take ever longer to complete."""
-    leadership = Reign(leader_epoch=1, broker=None, began_s=0, ended_s=20)
+    leadership = Leadership(leader_epoch=1, broker=None, began_s=0, ended_s=20)
     ids = tuple(
-        Coordinated(
+        TransactionalIdStates(
             transactional_id=f"{number:02}",
-            stretches=tuple(
-                Stretch(state=state, began_s=at / each * 20, ended_s=at / each * 20 + number / 1_000)
+            spans=tuple(
+                StateSpan(state=state, began_s=at / each * 20, ended_s=at / each * 20 + number / 1_000)
                 for at in range(each)
                 for state in ("Ongoing", "PrepareCommit", "PrepareAbort")
             ),
         )
         for number in range(count)
     )
-    return (Coordinator(partition=0, reigns=(leadership,), ids=ids),)
+    return (Coordinator(partition=0, leaderships=(leadership,), ids=ids),)
 
 
 def test_a_picture_has_room_for_the_slowest_ids() -> None:
@@ -150,7 +150,7 @@ def test_a_picture_has_room_for_the_slowest_ids() -> None:
 @pytest.mark.parametrize("each", [10, 4_000])
 def test_thousands_of_transactions_are_as_many_bytes_as_pixels(each: int) -> None:
     """A row of 800 pixels has at most one stroke for two of them, whatever was done in a run."""
-    part = Part(coordinators=many(1, each), top=0, x=lambda at_s: LEFT + at_s * 40)
+    part = CoordinatorRows(coordinators=many(1, each), top=0, x=lambda at_s: LEFT + at_s * 40)
     assert [path.d.count("M") <= min(each, 401) for path in part.paths()] == [True] * 3
 
 
@@ -159,7 +159,7 @@ def test_the_page_and_the_trace_have_the_coordinators(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", (FAILED,))
     report = load_run(run)
     page = html.render(report, run)
-    assert "<summary>The coordinators as a table</summary>" in page
+    assert "<summary>Coordinators as a table</summary>" in page
     assert "<td>broker 2, then broker 3</td>" in page
     assert "The coordinator's moves are in the proofs" not in page
     events = json.loads(trace.dumps(report))["traceEvents"]
@@ -178,7 +178,7 @@ def test_the_page_and_the_trace_have_the_coordinators(tmp_path: Path) -> None:
             lambda run: transaction_log_file.write(
                 run.transaction_log, transaction_log(replace(FAILED, key="somebody-else"))
             ),
-            "transaction_log.jsonl.gz is of run",
+            "transaction_log.jsonl.gz belongs to run",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_narrowed_run_is_partial_and_never_a_go(tmp_path: Path) -> None:
     """A run narrowed by -k keeps exit code 0 and does not become GO."""
     report = load_run(make_run(tmp_path, (SMOKE, CONTROL), narrowed_by="-k no-fault"))
     assert outcome(report) == (Verdict.PASS, Decision.UNDECIDED, ExitCode.CONFORMANT)
-    assert report.partial == "narrowed by -k no-fault"
+    assert report.partial == 'narrowed to the selection "-k no-fault"'
     assert "-k no-fault" in report.judgement.why
 
 
@@ -148,7 +148,7 @@ def test_acceptance_covers_what_it_names_and_nothing_else(
 @pytest.mark.parametrize(
     ("changes", "without_findings", "code", "said"),
     [
-        ({}, Verdict.PASS, ExitCode.CONFORMANT, "accepted beforehand"),
+        ({}, Verdict.PASS, ExitCode.CONFORMANT, "were accepted"),
         (
             {"coverage_have": 12},
             Verdict.INCONCLUSIVE,
@@ -286,7 +286,7 @@ def test_a_verdict_of_another_run_is_not_believed(tmp_path: Path) -> None:
     target.write_bytes(source.read_bytes())
     report = load_run(run)
     assert report.scenarios[1].verdict is Verdict.ERROR
-    assert "judges run" in report.scenarios[1].reason
+    assert "belongs to run" in report.scenarios[1].reason
 
 
 def test_an_error_after_the_judgement_takes_a_pass_back_but_no_violation(tmp_path: Path) -> None:

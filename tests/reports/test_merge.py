@@ -143,7 +143,7 @@ def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -
     assert not re.search("^Profile.* seed", summary.render(replace(report, seed=None)), re.MULTILINE), (
         "of which of them?"
     )
-    table = page[page.index("against its own baseline</h3>") : page.index("Hosts and commands")]
+    table = page[page.index("compared with its baseline</h3>") : page.index("Hosts and commands")]
     assert f'href="#first-{FAILED.key}-{report.parts[0].name}"' in table
 
 

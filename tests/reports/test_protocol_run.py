@@ -67,7 +67,7 @@ def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
         "documented limitation",
         "nothing proves that it caused this failure",
         "broker 1 closed the connection",
-        "A precondition of the claim was not met",
+        "Precondition not met",
         VIOLATED.replay,
     ):
         assert fact in section, fact
@@ -125,7 +125,7 @@ def test_the_requirements_say_which_case_decided_them(tmp_path: Path) -> None:
     assert [key for key, _, _ in rows["IDEMP-10"].decided_by] == [VIOLATED.case]
     assert rows["2PC-01"].verdict is Verdict.NOT_APPLICABLE
     untested = {row.untested for row in report.requirements if row.verdict is None}
-    assert "No case of this sweep decides it." in untested
+    assert "No case of this run decides it." in untested
     assert all("scenario" not in each for each in untested)
 
 
@@ -159,7 +159,7 @@ def test_a_case_alone_is_a_part_of_a_sweep(tmp_path: Path) -> None:
     copied = load_run(make_case(tmp_path / "mailed", PASSED))
     for report in (within, copied):
         assert [each.verdict for each in report.cases] == [Verdict.PASS]
-        assert report.partial == "one case of a sweep"
+        assert report.partial == "one case of a protocol run"
         assert report.judgement.decision is Decision.UNDECIDED
     assert within.subject.runtime == "local"
     assert copied.subject.release == "4.3.1"
@@ -174,7 +174,7 @@ def test_the_command_renders_a_sweep_again(tmp_path: Path, capsys: pytest.Captur
     assert not (run / "trace.json").exists()
     printed = capsys.readouterr().out
     assert "known    KB-05" in printed
-    assert f"again    {VIOLATED.replay}" in printed
+    assert f"re-run   {VIOLATED.replay}" in printed
     assert PASSED.case not in printed
 
 
@@ -239,7 +239,7 @@ def test_a_long_script_is_shortened_around_what_decided_it(tmp_path: Path) -> No
     long = replace(VIOLATED, exchanges=exchanges, statements=(said(150, "it", 1, 2),))
     _, run = reported(tmp_path, (long, replace(PASSED, exchanges=exchanges)))
     text = page_of(run).text
-    for shown in ("Api1 ", "Api150 ", "Api300 ", "exchanges left out here"):
+    for shown in ("Api1 ", "Api150 ", "Api300 ", "exchanges not shown here"):
         assert shown in text
     assert "Api100 " not in text
 

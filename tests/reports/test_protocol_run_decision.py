@@ -41,7 +41,7 @@ def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
     part, _ = reported(tmp_path / "part", (PASSED,), narrowed_by="gap")
     assert part.judgement.exit_code is ExitCode.CONFORMANT
     assert part.judgement.decision is Decision.UNDECIDED
-    assert part.partial == "narrowed by gap"
+    assert part.partial == 'narrowed to the selection "gap"'
 
 
 def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_an_interruption_leaves_cases_undecided_and_proofs_proven(tmp_path: Path
         assert report.cases[1].verdict is Verdict.INCONCLUSIVE
         assert report.judgement.exit_code is code
         assert report.interrupted
-        assert "1 case was not reached" in terminal.render(report)
+        assert "1 case did not run before the interruption" in terminal.render(report)
 
 
 def test_a_regression_between_releases_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from reports.comparing.baseline import of_results
 from reports.comparing.compare import against
 from reports.comparing.results import results
-from reports.deciding.reasons import Place, Reason, reasons
+from reports.deciding.reasons import Reason, ReasonPlace, reasons
 from reports.formats import summary, terminal
 from reports.formats.write import write_all
 from reports.loading.run import load_run
@@ -38,8 +38,8 @@ def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
     assert (bug.name, bug.acceptable, bug.accepted, bug.verdict) == ("KB-16", "KB-16", False, Verdict.FAIL)
     assert "KAFKA-20734" in bug.text
     assert bug.places == (
-        Place(key=FAILED.key, what="hidden-committed × 40, torn-transaction × 2"),
-        Place(key=AGAIN.key, what="torn-transaction × 3"),
+        ReasonPlace(key=FAILED.key, what="hidden-committed × 40, torn-transaction × 2"),
+        ReasonPlace(key=AGAIN.key, what="torn-transaction × 3"),
     )
 
 
@@ -70,7 +70,7 @@ def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path)
         (Verdict.FAIL, FAILED.key),
         (Verdict.INCONCLUSIVE, CONTROL.key),
     ]
-    assert report.judgement.why.endswith("Besides, the run was interrupted.")
+    assert report.judgement.why.endswith("In addition, the run was interrupted.")
 
 
 def test_a_violation_that_names_nothing_is_a_ground(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_other_faces_say_what_a_bug_is(tmp_path: Path, render: object) -> No
 def test_a_report_that_broke_besides_says_what(tmp_path: Path) -> None:
     """A violation stays proven; what else is wrong with the run is named beside it."""
     why = load_run(make_run(tmp_path, (SMOKE, FAILED, BROKEN))).judgement.why
-    assert why.endswith("Besides, 1 of 3 scenarios could not be carried out or judged.")
+    assert why.endswith("In addition, 1 of 3 scenarios could not be run or judged.")
 
 
 def test_a_go_over_an_accepted_violation_says_so_at_once(tmp_path: Path) -> None:

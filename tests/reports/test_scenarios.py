@@ -15,7 +15,7 @@ from reports.deciding.matrix import columns, groups
 from reports.formats import html
 from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.shapes import WIDTH
-from reports.formats.page_budget import IN_FULL_MIN
+from reports.formats.page_budget import DETAILED_MIN
 from reports.loading.log_context import ROWS_MAX, around
 from reports.loading.merge import merge
 from reports.loading.run import load_run
@@ -118,12 +118,12 @@ def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
     assert any(line.kind == "violation" for line in picture.lines)
     assert {path.kind for path in picture.paths} >= {"act ok", "act fail", "act info", "high", "stable"}
     assert any("has no leader" in box.title for box in picture.boxes)
-    assert any("nobody answered" in box.title for box in picture.boxes)
+    assert any("no node answered" in box.title for box in picture.boxes)
     for box in picture.boxes:
         assert box.x >= 0
         assert box.x + box.width <= WIDTH
         assert box.y + box.height <= picture.height
-    assert "first violation" in picture.description
+    assert "earliest violation" in picture.description
 
 
 def test_an_lso_that_stood_still_is_told() -> None:
@@ -141,7 +141,7 @@ def test_an_lso_that_stood_still_is_told() -> None:
         for name in ("stuck", "freed")
         for fencing in (True, False)
     ]
-    assert [(each.place, each.released) for each in told(commit(1), *rows).standing] == [
+    assert [(each.place, each.released) for each in told(commit(1), *rows).stuck_lsos] == [
         ("stuck-0", False),
         ("freed-0", True),
     ]
@@ -160,23 +160,23 @@ def test_the_log_around_a_violation_shows_what_differs(tmp_path: Path) -> None:
     assert "billing-events-0@1042" in [each.place for each in shown.rows if each.committed == "0"]
     assert any(each.what == "marker: abort" for each in shown.rows)
     path.write_text("{", encoding="utf-8")
-    assert "cut or foreign" in around(path, violation, "").problem
+    assert "truncated or foreign" in around(path, violation, "").problem
     assert any("records.jsonl" in each.text for each in load_run(run).problems)
 
 
 def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
-    """A finding tells what the log holds, who was given it and what the client was told; older verdicts have no witness."""
+    """A finding shows the log entries, their readers and the answer to the client; older verdicts have no witness."""
     older = replace(FAILED, findings=tuple(replace(each, witness=None) for each in FAILED.findings))
     new, old = (
         html.render(load_run(run), run)
         for run in (make_run(tmp_path / "new", (FAILED,)), make_run(tmp_path / "old", (older,)))
     )
-    assert "minimal witness" not in old
-    proof = new[new.index("The minimal witness of the first example: the places") :]
-    proof = proof[: proof.index("The log around the first of them")]
+    assert "Witness of the first example" not in old
+    proof = new[new.index("Witness of the first example: the fewest log entries") :]
+    proof = proof[: proof.index("The log around the earliest example")]
     for told in (
         "billing-events-0@1042",
-        "record, commit",
+        "record (outcome: commit)",
         "id 1000, epoch 3",
         "read_uncommitted capture, live billing-events",
     ):
@@ -187,7 +187,7 @@ def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
 
 
 def test_the_page_leads_to_the_first_violation(tmp_path: Path) -> None:
-    """The jumps' targets stand in the same article; the first names record and transaction; passes have none."""
+    """The jump targets are in the same article; the earliest violation names its operation; passes have no jumps."""
     run = make_run(tmp_path, (SMOKE, FAILED))
     page = html.render(load_run(run), run)
     assert page.count('class="jump"') == 2
@@ -196,7 +196,7 @@ def test_the_page_leads_to_the_first_violation(tmp_path: Path) -> None:
     article = page[page.index(f'<article id="{FAILED.key}"') :]
     first = article[article.index(f'id="first-{FAILED.key}"') :][:900]
     assert "process 0, operation 60" in first
-    assert "began 6.0 s after the start" in first
+    assert "its operation began 6.0 s after the start" in first
     assert FAULT_BEGAN_S == 6
     assert FAULT_HEALED_S == 14
 
@@ -212,7 +212,7 @@ def test_each_guarantee_is_judged_by_its_own_anomalies(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a", (SMOKE, replace(SMOKE, key="again", seed=8), torn, CONTROL))
     assert card(run, "Atomicity").verdict is Verdict.FAIL
     assert [key for key, _ in card(run, "Atomicity").refuted] == [FAILED.key]
-    assert "not refuted in 2 runs (seeds 7, 8)" in card(run, "Atomicity").fact
+    assert "no violation in 2 scenarios (seeds 7, 8)" in card(run, "Atomicity").fact
     assert card(run, "Fencing").verdict is None
     # The control's duplicates are the control's.
     assert card(run, "No duplicates").verdict is not Verdict.FAIL
@@ -235,7 +235,7 @@ def test_what_nobody_tried_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: p
     more = frozenset({Anomaly.TORN_TRANSACTION, Anomaly.STRANDED_PRODUCER})
     monkeypatch.setattr(scorecards, "GUARANTEES", (("Atomicity", "all of it", more),))
     assert card(run, "Atomicity").verdict is Verdict.INCONCLUSIVE
-    assert "Nothing tried stranded-producer" in card(run, "Atomicity").fact
+    assert "Not tested: stranded-producer" in card(run, "Atomicity").fact
 
 
 def test_the_matrix_has_a_column_per_subject_and_every_sentence(tmp_path: Path) -> None:
@@ -254,17 +254,17 @@ def test_the_matrix_has_a_column_per_subject_and_every_sentence(tmp_path: Path) 
 
 
 def test_a_stochastic_pass_says_in_how_many_runs(tmp_path: Path) -> None:
-    """What only chance can decide is `not refuted`, with the seeds, on the row and among what a pass does not mean."""
+    """A stochastic pass says `no violation in N scenarios` with the seeds, in its row and in the limits of a pass."""
     plan = Plan(key="a", requirements=("TXN-25",))
     report = load_run(make_run(tmp_path, (plan, replace(plan, key="b", seed=9))))
     strengths = {line.row.id: line.strength for group in groups(report) for line in group.lines if line.strength}
-    assert strengths == {"TXN-25": "not refuted in 2 runs (seeds 7, 9)"}
+    assert strengths == {"TXN-25": "no violation in 2 scenarios (seeds 7, 9)"}
     page = html.render(report, tmp_path)
-    assert "What each pass rests on" in page
+    assert "Evidence for each pass" in page
 
 
 def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
-    """A nightly of 200 cases, some of them violated with full witnesses, is a page that opens at once."""
+    """A nightly run of 200 scenarios, some violated with all details, stays a small page."""
     failing = 4
     passing = [replace(SMOKE, key=f"family-some-longer-scenario-name-{n}-confluent-7") for n in range(200 - failing)]
     failed = [replace(FAILED, key=f"family-a-scenario-that-fails-{n}-java-7") for n in range(failing)]
@@ -273,19 +273,19 @@ def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
 
 
 def test_two_hundred_violations_stay_below_two_megabytes(tmp_path: Path) -> None:
-    """A release that fails everything by one bug: some are told in full, and what has no other place is among them."""
+    """A release that fails everything by one bug: some are detailed, and the only place of another reason is one of them."""
     failed = [replace(FAILED, key=f"family-a-scenario-that-fails-{n}-java-7") for n in range(199)]
     other = replace(FAILED, key="the-only-duplicate", findings=(found("duplicate"), found("torn-transaction")))
     report = load_run(make_run(tmp_path, (*failed, other)))
     page = html.render(report, tmp_path)
     assert len(page.encode("utf-8")) < 2_000_000
     full, short = page.count('<figure id="timeline-'), page.count("Shortened, because many scenarios failed")
-    assert (full + short, full >= IN_FULL_MIN) == (200, True)
+    assert (full + short, full >= DETAILED_MIN) == (200, True)
     assert '<figure id="timeline-the-only-duplicate"' in page
-    assert page.count("The first violation") == 200
+    assert page.count("The earliest violation") == 200
     links = re.findall(r'href="#([^"]+)"', page)
     assert {f'id="{each}"' for each in links} <= set(re.findall(r'id="[^"]+"', page))
-    # A dozen of them is told in full.
+    # A dozen of them are all detailed.
     few = load_run(make_run(tmp_path / "few", failed[:12]))
     assert "Shortened, because many scenarios failed" not in html.render(few, tmp_path / "few")
 

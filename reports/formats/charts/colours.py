@@ -1,7 +1,7 @@
-"""Colours of charts as presentation attributes, for readers whose browser is not allowed any style.
+"""Colours of charts as presentation attributes, for pages that are shown without a style sheet.
 
-A style sheet overrides them, for dark pages too. They are mid-tones that can be told apart on white and on black; what
-they mean is also said by place, height or dashes, and in a table.
+A style sheet overrides them, also for dark pages. They are mid-tones that differ on white and on black. Position, height
+or dashes, and a table, have the same meaning without colours.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _FILLED = {
     "alive": "#8a94a0",
     "phase": "#b9c1ca",
     "phase odd": "#98a2ad",
-    "reign": "#8fa8c4",
-    "reign odd": "#5f7f9f",
-    "nobody": "#c9463f",
+    "leadership": "#8fa8c4",
+    "leadership odd": "#5f7f9f",
+    "leaderless": "#c9463f",
 }
 _STROKED = {
     "lag": ("#3f78c4", 1.6, ""),

@@ -1,9 +1,9 @@
-"""Lanes → geometry: who did what when, who coordinated and led, and where high watermark and LSO stood.
+"""Draw the lanes chart: operations per process, coordinators, leaders, high watermark and last stable offset.
 
-Below the chart of rates, on the same scale of time: a lane per process with its operations as strokes (thin where they
-were ok, thick where they failed, dashed where nobody knows), the coordinators with what they had open
-(`coordinator_drawing`), a lane per partition whose leader changed or was missing, and for the partition that lagged the
-most the two offsets. A line marks the first violation in all of it.
+It is below the chart of rates, on the same time axis. A lane per process has its operations as lines: thin if ok, thick
+if failed, dashed if unknown. Then come the coordinator rows (`charts.coordinators`), a lane per partition whose leader
+changed or was missing, and the two offsets of the partition with the largest lag. A vertical line marks the earliest
+violation.
 """
 
 from __future__ import annotations
@@ -12,38 +12,48 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reports.formats.charts import coordinators as coordinator_drawing
-from reports.formats.charts.shapes import CHARACTER, LEFT, RIGHT, WIDTH, Box, Drawing, Line, Path, Text
+from reports.formats.charts.shapes import (
+    CHARACTER,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    BoxShape,
+    Drawing,
+    LineShape,
+    PathShape,
+    TextShape,
+)
 from reports.model.timeline import Act, Curve, Lane, Point, Timeline
 from reports.model.wording import number, one_line, seconds
 from verification.vocabulary.history import NO_LEADER, UNSEEN
 
 LANE_HEIGHT, LEADER_HEIGHT, OFFSETS_HEIGHT, GAP, TOP = 14, 17, 90, 26, 18
-#: More lanes than this do not fit on a screen; the trace has all of them.
+#: More lanes do not fit on a screen; `trace.json` has all of them.
 LANES_MAX, LEADERS_MAX = 40, 6
-#: Strokes shorter than this cannot be seen.
+#: Shorter lines are invisible.
 STROKE_MIN = 1.2
 LABEL_MAX = int((LEFT - 10) / CHARACTER)
-#: Instead of a broker (`verification.vocabulary.history`): the metadata named none; nobody could say.
-LACKING = {NO_LEADER: "has no leader", UNSEEN: "nobody answered"}
+#: Values in place of a broker (`verification.vocabulary.history`): the metadata had no leader, or no node answered.
+LACKING = {NO_LEADER: "has no leader", UNSEEN: "no node answered"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Frame:
-    """The scale of time and where each part begins."""
+class _LaneLayout:
+    """The time axis and the top of each part."""
 
     end_s: float
     lanes: int
-    coordinated: float
+    coordinators_height: float
     leaders: int
     offsets: bool
 
     @property
     def coordinators_top(self) -> float:
-        return TOP + self.lanes * LANE_HEIGHT + (GAP if self.coordinated else 0)
+        return TOP + self.lanes * LANE_HEIGHT + (GAP if self.coordinators_height else 0)
 
     @property
     def leaders_top(self) -> float:
-        return self.coordinators_top + self.coordinated + (GAP if self.leaders else 0)
+        return self.coordinators_top + self.coordinators_height + (GAP if self.leaders else 0)
 
     @property
     def offsets_top(self) -> float:
@@ -59,30 +69,32 @@ class _Frame:
 
 
 def draw_lanes(timeline: Timeline, violation_s: float | None) -> Drawing:
-    """The chart of one scenario; `violation_s` is when the first violating operation began."""
+    """The chart of one scenario; `violation_s` is the start of the earliest violating operation."""
     lanes, leaders, worst = timeline.lanes[:LANES_MAX], _led(timeline), _worst(timeline)
     coordinators = coordinator_drawing.chosen(timeline.coordinators)
-    frame = _Frame(
+    layout = _LaneLayout(
         end_s=(timeline.end_s // timeline.bin_s + 1) * timeline.bin_s,
         lanes=len(lanes),
-        coordinated=coordinator_drawing.height(coordinators),
+        coordinators_height=coordinator_drawing.height(coordinators),
         leaders=len(leaders),
         offsets=worst is not None,
     )
-    part = coordinator_drawing.Part(coordinators=coordinators, top=frame.coordinators_top, x=frame.x)
-    offsets = tuple(_offsets(frame, worst)) if worst else ()
+    part = coordinator_drawing.CoordinatorRows(coordinators=coordinators, top=layout.coordinators_top, x=layout.x)
+    offsets = tuple(_offsets(layout, worst)) if worst else ()
     return Drawing(
-        height=frame.height,
-        boxes=(*_bands(frame, timeline), *_alive(frame, lanes), *part.boxes(), *_reigns(frame, leaders)),
-        lines=(*_offset_lines(frame, worst), *_violation(frame, violation_s)),
+        height=layout.height,
+        boxes=(*_bands(layout, timeline), *_alive(layout, lanes), *part.boxes(), *_leaderships(layout, leaders)),
+        lines=(*_offset_lines(layout, worst), *_violation(layout, violation_s)),
         texts=(
-            *_texts(frame, lanes, leaders, worst),
+            *_texts(layout, lanes, leaders, worst),
             *part.texts(),
-            *_reign_texts(frame, leaders),
-            *_marked(frame, violation_s),
+            *_leadership_texts(layout, leaders),
+            *_marked(layout, violation_s),
         ),
-        paths=(*_strokes(frame, lanes), *part.paths(), *offsets),
-        description=_description(lanes, tuple(coordinator_drawing.told(coordinators)), leaders, worst, violation_s),
+        paths=(*_strokes(layout, lanes), *part.paths(), *offsets),
+        description=_description(
+            lanes, tuple(coordinator_drawing.described(coordinators)), leaders, worst, violation_s
+        ),
     )
 
 
@@ -101,15 +113,15 @@ def _lag(point: Point) -> int:
     return point.high_watermark - point.last_stable_offset
 
 
-def _bands(frame: _Frame, timeline: Timeline) -> Iterator[Box]:
+def _bands(layout: _LaneLayout, timeline: Timeline) -> Iterator[BoxShape]:
     for window in timeline.windows:
-        end_s = frame.end_s if window.healed_s is None else window.healed_s
-        start, end = frame.x(window.began_s), frame.x(end_s)
-        yield Box(
+        end_s = layout.end_s if window.healed_s is None else window.healed_s
+        start, end = layout.x(window.began_s), layout.x(end_s)
+        yield BoxShape(
             x=start,
             y=TOP,
             width=max(round(end - start, 1), 1.5),
-            height=frame.height - TOP - 8,
+            height=layout.height - TOP - 8,
             kind="band",
             title=window.label,
         )
@@ -119,33 +131,35 @@ def _y(place: int) -> float:
     return TOP + place * LANE_HEIGHT + LANE_HEIGHT / 2
 
 
-def _alive(frame: _Frame, lanes: tuple[Lane, ...]) -> Iterator[Box]:
+def _alive(layout: _LaneLayout, lanes: tuple[Lane, ...]) -> Iterator[BoxShape]:
     for place, lane in enumerate(lanes):
-        start, end = frame.x(lane.began_s), frame.x(lane.ended_s)
+        start, end = layout.x(lane.began_s), layout.x(lane.ended_s)
         when = f"{seconds(lane.began_s)} to {seconds(lane.ended_s)}"
         title = f"{lane.role} {lane.process}: {when}, {len(lane.acts)} operations"
-        yield Box(x=start, y=_y(place) - 0.5, width=max(round(end - start, 1), 1), height=1, kind="alive", title=title)
+        yield BoxShape(
+            x=start, y=_y(place) - 0.5, width=max(round(end - start, 1), 1), height=1, kind="alive", title=title
+        )
 
 
-def _strokes(frame: _Frame, lanes: tuple[Lane, ...]) -> Iterator[Path]:
+def _strokes(layout: _LaneLayout, lanes: tuple[Lane, ...]) -> Iterator[PathShape]:
     for outcome in ("ok", "fail", "info"):
         drawn = [
-            _stroke(frame, act, _y(place))
+            _stroke(layout, act, _y(place))
             for place, lane in enumerate(lanes)
             for act in lane.acts
             if act.outcome == outcome
         ]
         if drawn:
-            yield Path(d="".join(drawn), kind=f"act {outcome}")
+            yield PathShape(d="".join(drawn), kind=f"act {outcome}")
 
 
-def _stroke(frame: _Frame, act: Act, y: float) -> str:
-    start = frame.x(act.began_s)
-    return f"M{start:g} {y:g}h{max(round(frame.x(act.ended_s) - start, 1), STROKE_MIN):g}"
+def _stroke(layout: _LaneLayout, act: Act, y: float) -> str:
+    start = layout.x(act.began_s)
+    return f"M{start:g} {y:g}h{max(round(layout.x(act.ended_s) - start, 1), STROKE_MIN):g}"
 
 
 def _segments(curve: Curve, end_s: float) -> Iterator[tuple[float, float, int]]:
-    """(from, to, leader) as long as samples agree."""
+    """(from, to, leader) of each time span with equal samples."""
     began, leader = curve.points[0].at_s, curve.points[0].leader
     for point in curve.points[1:]:
         if point.leader != leader:
@@ -154,29 +168,31 @@ def _segments(curve: Curve, end_s: float) -> Iterator[tuple[float, float, int]]:
     yield began, max(curve.points[-1].at_s, min(end_s, began)), leader
 
 
-def _reigns(frame: _Frame, leaders: tuple[Curve, ...]) -> Iterator[Box]:
+def _leaderships(layout: _LaneLayout, leaders: tuple[Curve, ...]) -> Iterator[BoxShape]:
     for place, curve in enumerate(leaders):
-        y = frame.leaders_top + place * LEADER_HEIGHT + 2
-        for began, ended, leader in _segments(curve, frame.end_s):
-            start, end = frame.x(began), frame.x(ended)
-            kind = "nobody" if leader in LACKING else "reign odd" if leader % 2 else "reign"
-            who = LACKING.get(leader, f"led by broker {leader}")
-            title = f"{curve.place} {who}, {seconds(began)} to {seconds(ended)}"
-            # A missing leader is a thin line: a gap is seen without its colour.
+        y = layout.leaders_top + place * LEADER_HEIGHT + 2
+        for began, ended, leader in _segments(curve, layout.end_s):
+            start, end = layout.x(began), layout.x(ended)
+            kind = "leaderless" if leader in LACKING else "leadership odd" if leader % 2 else "leadership"
+            state = LACKING.get(leader, f"led by broker {leader}")
+            title = f"{curve.place} {state}, {seconds(began)} to {seconds(ended)}"
+            # A missing leader is a thin line, visible without colour.
             height = 3 if leader in LACKING else LEADER_HEIGHT - 4
             lift = (LEADER_HEIGHT - 4 - height) / 2
-            yield Box(x=start, y=y + lift, width=max(round(end - start, 1), 1), height=height, kind=kind, title=title)
+            yield BoxShape(
+                x=start, y=y + lift, width=max(round(end - start, 1), 1), height=height, kind=kind, title=title
+            )
 
 
-def _reign_texts(frame: _Frame, leaders: tuple[Curve, ...]) -> Iterator[Text]:
+def _leadership_texts(layout: _LaneLayout, leaders: tuple[Curve, ...]) -> Iterator[TextShape]:
     for place, curve in enumerate(leaders):
-        y = frame.leaders_top + place * LEADER_HEIGHT + 12
-        yield Text(x=LEFT - 6, y=y, text=_label(curve), anchor="end")
-        for began, ended, leader in _segments(curve, frame.end_s):
-            start, end = frame.x(began), frame.x(ended)
+        y = layout.leaders_top + place * LEADER_HEIGHT + 12
+        yield TextShape(x=LEFT - 6, y=y, text=_label(curve), anchor="end")
+        for began, ended, leader in _segments(curve, layout.end_s):
+            start, end = layout.x(began), layout.x(ended)
             text = f"broker {leader}"
             if leader not in LACKING and end - start > len(text) * CHARACTER:
-                yield Text(x=round((start + end) / 2, 1), y=y, text=text, kind="on")
+                yield TextShape(x=round((start + end) / 2, 1), y=y, text=text, kind="on")
 
 
 def _label(curve: Curve) -> str:
@@ -191,7 +207,7 @@ def _scale(curve: Curve) -> tuple[int, int]:
     return max(low, 0), max(high, low + 1)
 
 
-def _offsets(frame: _Frame, curve: Curve) -> Iterator[Path]:
+def _offsets(layout: _LaneLayout, curve: Curve) -> Iterator[PathShape]:
     low, high = _scale(curve)
     for kind, name in (("high", "high_watermark"), ("stable", "last_stable_offset")):
         commands: list[str] = []
@@ -201,46 +217,50 @@ def _offsets(frame: _Frame, curve: Curve) -> Iterator[Path]:
             if value < 0:
                 answered = False
                 continue
-            x = frame.x(point.at_s)
-            y = round(frame.offsets_top + OFFSETS_HEIGHT * (1 - (value - low) / (high - low)), 1)
+            x = layout.x(point.at_s)
+            y = round(layout.offsets_top + OFFSETS_HEIGHT * (1 - (value - low) / (high - low)), 1)
             commands.append(f"H{x:g}V{y:g}" if answered else f"M{x:g} {y:g}")
             answered = True
-        yield Path(d="".join(commands), kind=kind)
+        yield PathShape(d="".join(commands), kind=kind)
 
 
-def _offset_lines(frame: _Frame, worst: Curve | None) -> Iterator[Line]:
+def _offset_lines(layout: _LaneLayout, worst: Curve | None) -> Iterator[LineShape]:
     if worst is not None:
-        for y, kind in ((frame.offsets_top, "grid"), (frame.offsets_top + OFFSETS_HEIGHT, "axis")):
-            yield Line(x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, kind=kind)
+        for y, kind in ((layout.offsets_top, "grid"), (layout.offsets_top + OFFSETS_HEIGHT, "axis")):
+            yield LineShape(x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, kind=kind)
 
 
-def _violation(frame: _Frame, at_s: float | None) -> Iterator[Line]:
+def _violation(layout: _LaneLayout, at_s: float | None) -> Iterator[LineShape]:
     if at_s is not None:
-        x = frame.x(at_s)
-        yield Line(x1=x, y1=TOP - 4, x2=x, y2=frame.height - 8, kind="violation")
+        x = layout.x(at_s)
+        yield LineShape(x1=x, y1=TOP - 4, x2=x, y2=layout.height - 8, kind="violation")
 
 
-def _marked(frame: _Frame, at_s: float | None) -> Iterator[Text]:
+def _marked(layout: _LaneLayout, at_s: float | None) -> Iterator[TextShape]:
     if at_s is not None:
-        x = frame.x(at_s)
+        x = layout.x(at_s)
         left = x > WIDTH / 2
-        text = f"first violation, {seconds(at_s)}"
-        yield Text(x=x + (-5 if left else 5), y=TOP - 6, text=text, anchor="end" if left else "start", kind="violation")
+        text = f"earliest violation, {seconds(at_s)}"
+        yield TextShape(
+            x=x + (-5 if left else 5), y=TOP - 6, text=text, anchor="end" if left else "start", kind="violation"
+        )
 
 
-def _texts(frame: _Frame, lanes: tuple[Lane, ...], leaders: tuple[Curve, ...], worst: Curve | None) -> Iterator[Text]:
+def _texts(
+    layout: _LaneLayout, lanes: tuple[Lane, ...], leaders: tuple[Curve, ...], worst: Curve | None
+) -> Iterator[TextShape]:
     for place, lane in enumerate(lanes):
         text = f"{one_line(lane.role, LABEL_MAX - 4)} {lane.process}"
-        yield Text(x=LEFT - 6, y=_y(place) + 4, text=text, anchor="end")
+        yield TextShape(x=LEFT - 6, y=_y(place) + 4, text=text, anchor="end")
     if leaders:
-        yield Text(x=LEFT, y=frame.leaders_top - 6, text="Leaders that changed", anchor="start", kind="unit")
+        yield TextShape(x=LEFT, y=layout.leaders_top - 6, text="Leaders that changed", anchor="start", kind="unit")
     if worst is not None:
         low, high = _scale(worst)
-        top = frame.offsets_top
+        top = layout.offsets_top
         title = f"Offsets of {worst.place}: high watermark dashed, last stable offset solid"
-        yield Text(x=LEFT, y=top - 7, text=one_line(title, 120), anchor="start", kind="unit")
-        yield Text(x=LEFT - 6, y=top + 4, text=number(high), anchor="end")
-        yield Text(x=LEFT - 6, y=top + OFFSETS_HEIGHT + 4, text=number(low), anchor="end")
+        yield TextShape(x=LEFT, y=top - 7, text=one_line(title, 120), anchor="start", kind="unit")
+        yield TextShape(x=LEFT - 6, y=top + 4, text=number(high), anchor="end")
+        yield TextShape(x=LEFT - 6, y=top + OFFSETS_HEIGHT + 4, text=number(low), anchor="end")
 
 
 def _description(
@@ -252,12 +272,12 @@ def _description(
 ) -> str:
     parts = [f"{len(lanes)} processes with {sum(len(each.acts) for each in lanes)} operations", *coordinators]
     for curve in leaders:
-        who = ", ".join("nobody" if each in LACKING else f"broker {each}" for each in curve.leaders)
-        parts.append(f"{curve.place} was led by {who}")
+        leaders_of = ", ".join("no broker" if each in LACKING else f"broker {each}" for each in curve.leaders)
+        parts.append(f"{curve.place} was led by {leaders_of}")
     if worst is not None:
         parts.append(
             f"the last stable offset of {worst.place} was at most {max(map(_lag, worst.points))} records behind"
         )
     if violation_s is not None:
-        parts.append(f"the first violation began at {seconds(violation_s)}")
+        parts.append(f"the earliest violation began at {seconds(violation_s)}")
     return "; ".join(parts) + "."

@@ -1,8 +1,8 @@
-"""Timeline → geometry: where each bar, band, label and curve stands, so that the template only prints.
+"""Draw the rates chart: coordinates of bars, bands, labels and curves, which the template only prints.
 
-One chart has up to three parts under each other: a lane per fault window with its label, operations per second as
-stacked bars by outcome, and the lag of the last stable offset. Fault windows shade all of it; a line marks the moment
-at which a fault was seen to have taken hold. Coordinates are pixels of a fixed box that the page scales as a whole.
+The chart has up to three parts: a lane per fault window with its label, operations per second as stacked bars by
+outcome, and the lag of the last stable offset. Fault windows are shaded; a line marks the confirmation of a fault.
+Coordinates are pixels of a fixed box that the page scales.
 """
 
 from __future__ import annotations
@@ -11,16 +11,26 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reports.formats.charts.shapes import CHARACTER, LEFT, RIGHT, WIDTH, Box, Drawing, Line, Path, Text
+from reports.formats.charts.shapes import (
+    CHARACTER,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    BoxShape,
+    Drawing,
+    LineShape,
+    PathShape,
+    TextShape,
+)
 from reports.model.timeline import Bin, Lag, Timeline, Window
 from reports.model.wording import one_line, seconds
 
 PLOT_HEIGHT, LAG_HEIGHT, LANE_HEIGHT, AXIS_HEIGHT, PHASE_HEIGHT, GAP = 130, 56, 19, 20, 18, 26
-#: More fault windows than this are shaded but not labelled; the table of faults has all of them.
+#: More fault windows are shaded but not labelled; the table of faults has all of them.
 LANES_MAX = 8
-#: Bars end below the top, so that the shade of a fault window is seen above them.
+#: Bars end below the top, so that the shade of a fault window is visible above them.
 HEADROOM = 1.08
-#: Steps of an axis that people read without thinking.
+#: Round steps of an axis.
 NICE = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
 #: Distances between the marks of the time axis, in seconds.
 STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
@@ -28,8 +38,8 @@ TICKS_MAX = 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Frame:
-    """The scale of time and the heights of the parts."""
+class _RateLayout:
+    """The time axis and the heights of the parts."""
 
     end_s: float
     lanes: int
@@ -61,16 +71,16 @@ class _Frame:
         return (self.lag_base if self.lag else self.phase_top + (PHASE_HEIGHT if self.phases else 0)) + 6
 
     def x(self, at_s: float) -> float:
-        """A moment's place, clipped to the chart."""
+        """The x coordinate of a time, clipped to the chart."""
         share = min(max(at_s / self.end_s, 0.0), 1.0)
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
 
 def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
-    """The chart of one scenario; without its phases it is small enough for one of hundreds that passed."""
+    """The chart of one scenario; without phases it is small enough for hundreds of passed scenarios."""
     timeline = timeline if phases else replace(timeline, phases=())
-    frame = _Frame(
-        # To the end of the last bin, so that its bar is as wide as the others.
+    layout = _RateLayout(
+        # Up to the end of the last bin, so that its bar is as wide as the others.
         end_s=(timeline.end_s // timeline.bin_s + 1) * timeline.bin_s,
         lanes=min(len(timeline.windows), LANES_MAX),
         phases=bool(timeline.phases),
@@ -78,18 +88,18 @@ def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
     )
     rate_max = _nice(HEADROOM * max((_total(each) / timeline.bin_s for each in timeline.bins), default=1.0))
     lag_max = _nice(max((each.records for each in timeline.lags), default=1))
-    lag_boxes, lag_lines, lag_texts = _lag_axis(frame, lag_max) if frame.lag else ((), (), ())
+    lag_boxes, lag_lines, lag_texts = _lag_axis(layout, lag_max) if layout.lag else ((), (), ())
     return Drawing(
-        height=frame.height,
+        height=layout.height,
         boxes=(
-            *_bands(frame, timeline.windows),
-            *_gaps(frame, timeline),
-            *_phases(frame, timeline),
+            *_bands(layout, timeline.windows),
+            *_gaps(layout, timeline),
+            *_phases(layout, timeline),
             *lag_boxes,
         ),
-        lines=(*_grid(frame, rate_max), *lag_lines, *_marks(frame, timeline.windows)),
-        texts=(*_axis_texts(frame, rate_max), *_labels(frame, timeline), *lag_texts),
-        paths=(*_bars(frame, timeline, rate_max), *((_curve(frame, timeline, lag_max),) if frame.lag else ())),
+        lines=(*_grid(layout, rate_max), *lag_lines, *_marks(layout, timeline.windows)),
+        texts=(*_axis_texts(layout, rate_max), *_labels(layout, timeline), *lag_texts),
+        paths=(*_bars(layout, timeline, rate_max), *((_curve(layout, timeline, lag_max),) if layout.lag else ())),
         description=_description(timeline),
     )
 
@@ -99,117 +109,125 @@ def _total(each: Bin) -> int:
 
 
 def _nice(value: float) -> float:
-    """The next value at which an axis may end."""
+    """The next round value at which an axis can end."""
     value = max(value, 1.0)
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in NICE if step * power >= value * 0.9999)
 
 
-def _bands(frame: _Frame, windows: tuple[Window, ...]) -> Iterator[Box]:
+def _bands(layout: _RateLayout, windows: tuple[Window, ...]) -> Iterator[BoxShape]:
     for index, window in enumerate(windows):
-        start, end = frame.x(window.began_s), frame.x(_end(frame, window))
-        top = index * LANE_HEIGHT + 2 if index < LANES_MAX else frame.top
+        start, end = layout.x(window.began_s), layout.x(_end(layout, window))
+        top = index * LANE_HEIGHT + 2 if index < LANES_MAX else layout.top
         healed = "never healed" if window.healed_s is None else f"healed at {seconds(window.healed_s)}"
         title = f"{window.label}: began at {seconds(window.began_s)}, {healed}"
-        bottom = frame.lag_base if frame.lag else frame.base
-        yield Box(x=start, y=top, width=max(round(end - start, 1), 1.5), height=bottom - top, kind="band", title=title)
+        bottom = layout.lag_base if layout.lag else layout.base
+        yield BoxShape(
+            x=start, y=top, width=max(round(end - start, 1), 1.5), height=bottom - top, kind="band", title=title
+        )
 
 
-def _end(frame: _Frame, window: Window) -> float:
-    return frame.end_s if window.healed_s is None else window.healed_s
+def _end(layout: _RateLayout, window: Window) -> float:
+    return layout.end_s if window.healed_s is None else window.healed_s
 
 
-def _marks(frame: _Frame, windows: tuple[Window, ...]) -> Iterator[Line]:
+def _marks(layout: _RateLayout, windows: tuple[Window, ...]) -> Iterator[LineShape]:
     for window in windows:
         if window.confirmed_s is not None:
-            x = frame.x(window.confirmed_s)
-            yield Line(x1=x, y1=frame.top, x2=x, y2=frame.base, kind="held")
+            x = layout.x(window.confirmed_s)
+            yield LineShape(x1=x, y1=layout.top, x2=x, y2=layout.base, kind="held")
 
 
-def _gaps(frame: _Frame, timeline: Timeline) -> Iterator[Box]:
-    """The time without a commit, as a bar on the axis below each fault's shade."""
+def _gaps(layout: _RateLayout, timeline: Timeline) -> Iterator[BoxShape]:
+    """The longest time without a commit of each fault, as a bar on the axis."""
     for each in timeline.unavailability:
-        start, end = frame.x(each.gap_began_s), frame.x(each.gap_ended_s)
+        start, end = layout.x(each.gap_began_s), layout.x(each.gap_ended_s)
         title = f"step {each.step}: no commit for {seconds(each.gap_s)}"
-        yield Box(x=start, y=frame.base - 4, width=max(round(end - start, 1), 1.5), height=4, kind="gap", title=title)
+        yield BoxShape(
+            x=start, y=layout.base - 4, width=max(round(end - start, 1), 1.5), height=4, kind="gap", title=title
+        )
 
 
-def _bars(frame: _Frame, timeline: Timeline, rate_max: float) -> Iterator[Path]:
-    """One path per outcome: a rectangle of its own per bar would be most of the page. The numbers are in the table."""
+def _bars(layout: _RateLayout, timeline: Timeline, rate_max: float) -> Iterator[PathShape]:
+    """One path per outcome, because one rectangle per bar would be most of the page. A table has the numbers."""
     drawn: dict[str, list[str]] = {"ok": [], "fail": [], "info": []}
     for each in timeline.bins:
-        x = frame.x(each.at_s)
-        width = max(round(frame.x(each.at_s + timeline.bin_s) - x - 1, 1), 0.8)
-        y = frame.base
+        x = layout.x(each.at_s)
+        width = max(round(layout.x(each.at_s + timeline.bin_s) - x - 1, 1), 0.8)
+        y = layout.base
         for kind, count in (("ok", each.ok), ("fail", each.fail), ("info", each.info)):
             if count:
                 height = round(count / timeline.bin_s / rate_max * PLOT_HEIGHT, 1)
                 drawn[kind].append(f"M{x:g} {y:g}h{width:g}v{-height:g}h{-width:g}z")
                 y = round(y - height, 1)
-    yield from (Path(d="".join(each), kind=kind) for kind, each in drawn.items() if each)
+    yield from (PathShape(d="".join(each), kind=kind) for kind, each in drawn.items() if each)
 
 
-def _phases(frame: _Frame, timeline: Timeline) -> Iterator[Box]:
+def _phases(layout: _RateLayout, timeline: Timeline) -> Iterator[BoxShape]:
     for index, phase in enumerate(timeline.phases):
-        start, end = frame.x(phase.began_s), frame.x(phase.ended_s)
+        start, end = layout.x(phase.began_s), layout.x(phase.ended_s)
         title = f"{phase.name}: {seconds(phase.ended_s - phase.began_s)}"
         kind = "phase odd" if index % 2 else "phase"
         width = max(round(end - start, 1), 0.8)
-        yield Box(x=start, y=frame.phase_top, width=width, height=PHASE_HEIGHT - 2, kind=kind, title=title)
+        yield BoxShape(x=start, y=layout.phase_top, width=width, height=PHASE_HEIGHT - 2, kind=kind, title=title)
 
 
 def _step_s(end_s: float) -> float:
     return next((step for step in STEPS_S if end_s / step <= TICKS_MAX), end_s / TICKS_MAX)
 
 
-def _grid(frame: _Frame, rate_max: float) -> Iterator[Line]:
+def _grid(layout: _RateLayout, rate_max: float) -> Iterator[LineShape]:
     for share in (0.0, 0.5, 1.0) if rate_max > 1 else (0.0, 1.0):
-        y = round(frame.base - share * PLOT_HEIGHT, 1)
-        yield Line(x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, kind="axis" if share == 0 else "grid")
+        y = round(layout.base - share * PLOT_HEIGHT, 1)
+        yield LineShape(x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, kind="axis" if share == 0 else "grid")
 
 
-def _axis_texts(frame: _Frame, rate_max: float) -> Iterator[Text]:
+def _axis_texts(layout: _RateLayout, rate_max: float) -> Iterator[TextShape]:
     for share in (0.0, 0.5, 1.0) if rate_max > 1 else (0.0, 1.0):
-        y = round(frame.base - share * PLOT_HEIGHT + 4, 1)
-        yield Text(x=LEFT - 6, y=y, text=f"{share * rate_max:g}", anchor="end")
-    yield Text(x=LEFT - 6, y=frame.top - 8, text="op/s", anchor="end", kind="unit")
-    step = _step_s(frame.end_s)
+        y = round(layout.base - share * PLOT_HEIGHT + 4, 1)
+        yield TextShape(x=LEFT - 6, y=y, text=f"{share * rate_max:g}", anchor="end")
+    yield TextShape(x=LEFT - 6, y=layout.top - 8, text="op/s", anchor="end", kind="unit")
+    step = _step_s(layout.end_s)
     at_s = 0.0
-    while at_s <= frame.end_s:
-        x = frame.x(at_s)
-        yield Text(x=x, y=frame.base + 14, text=f"{at_s:g} s", anchor="end" if x > WIDTH - 30 else "middle")
+    while at_s <= layout.end_s:
+        x = layout.x(at_s)
+        yield TextShape(x=x, y=layout.base + 14, text=f"{at_s:g} s", anchor="end" if x > WIDTH - 30 else "middle")
         at_s += step
 
 
-def _labels(frame: _Frame, timeline: Timeline) -> Iterator[Text]:
+def _labels(layout: _RateLayout, timeline: Timeline) -> Iterator[TextShape]:
     for index, window in enumerate(timeline.windows[:LANES_MAX]):
-        yield _label(frame, window, y=index * LANE_HEIGHT + 15)
+        yield _label(layout, window, y=index * LANE_HEIGHT + 15)
     for phase in timeline.phases:
-        start, end = frame.x(phase.began_s), frame.x(phase.ended_s)
+        start, end = layout.x(phase.began_s), layout.x(phase.ended_s)
         if end - start > len(phase.name) * CHARACTER:
             middle = round((start + end) / 2, 1)
-            yield Text(x=middle, y=frame.phase_top + 12, text=phase.name, kind="phase-name")
+            yield TextShape(x=middle, y=layout.phase_top + 12, text=phase.name, kind="phase-name")
 
 
-def _label(frame: _Frame, window: Window, *, y: float) -> Text:
-    """Beside its band's begin when there is room to the right, else to the left of its end, and cut where it must."""
-    start, end = frame.x(window.began_s) + 5, frame.x(_end(frame, window)) - 5
+def _label(layout: _RateLayout, window: Window, *, y: float) -> TextShape:
+    """The label of a fault: right of its start if there is room, else left of its end; cut if too long."""
+    start, end = layout.x(window.began_s) + 5, layout.x(_end(layout, window)) - 5
     to_right, to_left = WIDTH - RIGHT - start, end - LEFT
     rightwards = len(window.label) * CHARACTER <= to_right or to_right >= to_left
     room = int((to_right if rightwards else to_left) / CHARACTER)
     text = one_line(window.label, max(room, 4))
-    return Text(
+    return TextShape(
         x=round(start if rightwards else end, 1), y=y, text=text, anchor="start" if rightwards else "end", kind="fault"
     )
 
 
-def _lag_axis(frame: _Frame, lag_max: float) -> tuple[tuple[Box, ...], tuple[Line, ...], tuple[Text, ...]]:
-    top, base = frame.lag_top, frame.lag_base
-    lines = tuple(Line(x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, kind=kind) for y, kind in ((base, "axis"), (top, "grid")))
+def _lag_axis(
+    layout: _RateLayout, lag_max: float
+) -> tuple[tuple[BoxShape, ...], tuple[LineShape, ...], tuple[TextShape, ...]]:
+    top, base = layout.lag_top, layout.lag_base
+    lines = tuple(
+        LineShape(x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, kind=kind) for y, kind in ((base, "axis"), (top, "grid"))
+    )
     texts = (
-        Text(x=LEFT - 6, y=base + 4, text="0", anchor="end"),
-        Text(x=LEFT - 6, y=top + 4, text=_short(lag_max), anchor="end"),
-        Text(
+        TextShape(x=LEFT - 6, y=base + 4, text="0", anchor="end"),
+        TextShape(x=LEFT - 6, y=top + 4, text=_short(lag_max), anchor="end"),
+        TextShape(
             x=LEFT,
             y=top - 7,
             text="LSO lag: records above the last stable offset, worst partition",
@@ -227,17 +245,17 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _curve(frame: _Frame, timeline: Timeline, lag_max: float) -> Path:
-    """A step line; it is lifted where nobody answered for longer than three sampling widths."""
+def _curve(layout: _RateLayout, timeline: Timeline, lag_max: float) -> PathShape:
+    """A step line with a gap where no leader answered for more than 1.5 bins."""
     commands: list[str] = []
     before: Lag | None = None
     for lag in timeline.lags:
-        x = frame.x(lag.at_s)
-        y = round(frame.lag_base - min(lag.records / lag_max, 1.0) * LAG_HEIGHT, 1)
+        x = layout.x(lag.at_s)
+        y = round(layout.lag_base - min(lag.records / lag_max, 1.0) * LAG_HEIGHT, 1)
         gap = before is None or lag.at_s - before.at_s > 1.5 * timeline.bin_s
         commands.append(f"M{x:g} {y:g}" if gap else f"H{x:g}V{y:g}")
         before = lag
-    return Path(d="".join(commands), kind="lag")
+    return PathShape(d="".join(commands), kind="lag")
 
 
 def _description(timeline: Timeline) -> str:

@@ -1,17 +1,17 @@
-"""The shapes that a chart is made of, in pixels of a fixed box that the page scales as a whole."""
+"""The shapes of a chart, in pixels of a fixed box that the page scales."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: The box of every chart, with room for labels on the left; equal, so that charts below each other share their time.
+#: The box of every chart, with room for labels on the left. Equal widths give all charts the same time axis.
 WIDTH, LEFT, RIGHT = 960, 104, 14
 #: Average width of a character at the chart's font size of 11 px, on the safe side.
 CHARACTER = 6.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class BoxShape:
     """A rectangle with a class and a tooltip."""
 
     x: float
@@ -23,7 +23,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class TextShape:
     """A label; `anchor` is start, middle or end."""
 
     x: float
@@ -34,7 +34,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LineShape:
     """A straight line."""
 
     x1: float
@@ -45,7 +45,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class PathShape:
     """A path with a class."""
 
     d: str
@@ -57,9 +57,9 @@ class Drawing:
     """A finished chart."""
 
     height: float
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
-    texts: tuple[Text, ...]
-    paths: tuple[Path, ...]
+    boxes: tuple[BoxShape, ...]
+    lines: tuple[LineShape, ...]
+    texts: tuple[TextShape, ...]
+    paths: tuple[PathShape, ...]
     description: str
     width: int = WIDTH

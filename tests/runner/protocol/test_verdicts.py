@@ -106,7 +106,7 @@ def test_a_run_leaves_every_output_format_and_its_record(tmp_path: Path) -> None
     plugin.record.end(Ended(key=PASSED.case, seconds=0.1))
     code, said = finish(plugin)
     assert code == 0
-    assert "PARTIAL: narrowed by gap" in said
+    assert 'PARTIAL: narrowed to the selection "gap"' in said
     assert f"report: {tmp_path / 'report.html'}" in said
     for name in ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json"):
         assert (tmp_path / name).is_file(), name

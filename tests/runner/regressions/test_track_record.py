@@ -226,9 +226,9 @@ def test_the_page_names_what_was_not_expected_and_what_was_seen() -> None:
     ]
     race = reproduction(bug=KnownBugId("KB-15"), race=True)
     text = render(matrix.as_track_record(cells, [reproduction(), race, reproduction(variant="/none")]))
-    assert "1 SURPRISE" in text
-    assert "3 cells: it is found" in text
-    assert "1 cell: nothing is found" in text
+    assert "1 MISMATCH" in text
+    assert "3 cells: in releases that have the bug" in text
+    assert "1 cell: in releases without the bug" in text
     assert text.index("KB-05 is VIOLATED on 3.8.1, where it must be HELD") < text.index('id="matrix"')
     assert text.count("not expected") == 1
     assert "2.5.0, 2.6.0</th><td>taken &lt;b&gt;</td>" in text
