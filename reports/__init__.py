@@ -1,1 +1,1 @@
-"""What we tell the reader: one typed model of a run, and the faces that are made from it, from files alone."""
+"""Reports of runs: load saved files into one typed model, decide, and write it in every output format."""

@@ -114,9 +114,11 @@ def _card(
         ]
         if said and not found:
             tried.append((scenario, Verdict.worst(said)))
-    told = [(scenario, verdict) for scenario, verdict in tried if verdict not in (Verdict.FAIL, Verdict.NOT_APPLICABLE)]
-    passed = [scenario for scenario, verdict in told if verdict is Verdict.PASS]
-    verdict = Verdict.FAIL if refuted else Verdict.worst(each for _, each in told) if told else None
+    counting = [
+        (scenario, verdict) for scenario, verdict in tried if verdict not in (Verdict.FAIL, Verdict.NOT_APPLICABLE)
+    ]
+    passed = [scenario for scenario, verdict in counting if verdict is Verdict.PASS]
+    verdict = Verdict.FAIL if refuted else Verdict.worst(each for _, each in counting) if counting else None
     untried = anomalies - _forbidden(passed, known) if verdict is Verdict.PASS else frozenset()
     if untried:
         verdict = Verdict.INCONCLUSIVE
@@ -127,7 +129,7 @@ def _card(
         about=about,
         verdict=verdict,
         accepted=bool(refuted) and all(each.accepted for _, each in refuted),
-        fact=_fact(passed, len(told) - len(passed), refuted=bool(refuted), untried=untried),
+        fact=_fact(passed, len(counting) - len(passed), refuted=bool(refuted), untried=untried),
         refuted=tuple(refuted),
     )
 

@@ -143,7 +143,7 @@ def _runs(report: Report) -> Iterator[str]:
 
 
 def _change(report: Report) -> Iterator[str]:
-    """What changed since the baseline, or since that of each merged run; what is unchanged is a number."""
+    """The changes since the baseline, or since that of each merged run; unchanged cases are only a number."""
     for run, comparison in report.comparisons:
         of = f" of {_cell(run, NAME_MAX)}" if run else ""
         yield from ("", f"### Change since the baseline{of}", "")

@@ -1,8 +1,8 @@
 """The page `docs/generated/track-record.html`: the known bugs that this suite finds again, release by release.
 
-A reader asks whether the suite finds the bugs that a release has, stays silent where a release lacks them, and what it
-observed. The table answers the first two questions. One section per row has the observations; releases with the same
-observation share a line. Mismatches come first.
+A reader asks three questions: does the suite find the bugs that a release has, does it find nothing where a release
+lacks them, and what are the observations? The table answers the first two. One section per row has the observations;
+releases with the same observation share a line. Mismatches come first.
 """
 
 from __future__ import annotations

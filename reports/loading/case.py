@@ -44,7 +44,7 @@ def load_case(directory: Path, around: RunContext, planned: Planned | None, ende
         text = str(error).replace(f"{directory}/", "")
         problem = Problem(place=place or directory.name, text=text)
         return LoadedCase(report=_unfit(directory, planned, ended, text), script=None, problems=(problem,))
-    report = _told(script, around, path)
+    report = _report_of(script, around, path)
     if ended is not None:
         report = _ended(report, ended)
     return LoadedCase(report=report, script=script)
@@ -85,7 +85,7 @@ def _unfit(directory: Path, planned: Planned | None, ended: Ended | None, text: 
     )
 
 
-def _told(script: Script, around: RunContext, path: str) -> ScriptCase:
+def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
     judged = scripts.judge(script)
     known = _known(script, judged)
     accepted = judged.verdict is Verdict.FAIL and covers_case(around.accepted, known, judged.requirements)

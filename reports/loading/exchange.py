@@ -62,9 +62,9 @@ def exchange_row(exchange: Exchange, began_ns: int) -> ExchangeRow:
         api=exchange.api,
         version=exchange.version,
         to=exchange.to,
-        request=_cut(_told(exchange.request), TEXT_MAX),
+        request=_cut(_described(exchange.request), TEXT_MAX),
         codes=_cut(_all(codes), TEXT_MAX),
-        answer=_cut(_told(exchange.response, answer=True), TEXT_MAX),
+        answer=_cut(_described(exchange.response, answer=True), TEXT_MAX),
         error=exchange.error,
         at_ms=(exchange.sent_ns - began_ns) / 1e6,
         took_ms=None if answered is None or exchange.response is None else (answered - exchange.sent_ns) / 1e6,
@@ -110,11 +110,11 @@ def _inside(value: Mapping[str, Any], place: str) -> str:
 def _place(value: Mapping[str, Any], *, top: bool = False) -> str:
     """The place of an entry's fields: topic, partition, and below the top level a transactional id or group."""
     names = _PLACES if top else (*_OWNERS, *_PLACES)
-    stands = (value[each] for each in names if each in value)
-    return "-".join(str(each) for each in stands if isinstance(each, str | int) and each != "")
+    named = (value[each] for each in names if each in value)
+    return "-".join(str(each) for each in named if isinstance(each, str | int) and each != "")
 
 
-def _told(value: Any, *, answer: bool = False) -> str:
+def _described(value: Any, *, answer: bool = False) -> str:
     """A message in words: top-level fields, then those of each place. A response names only places with fields."""
     groups: dict[str, list[str]] = {}
     if isinstance(value, Mapping):

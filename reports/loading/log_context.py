@@ -50,7 +50,9 @@ def around(path: Path, violation: Violation, run: str) -> LogContext:
         ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
         return LogContext(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return LogContext(problem=f"{path.name} of {path.parent.name} is truncated or foreign: {error!r}")
+        return LogContext(
+            problem=f"{path.name} of {path.parent.name} is truncated, or not written by Onceproof: {error!r}"
+        )
 
 
 def _bodies(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -116,5 +118,5 @@ def _what(body: Mapping[str, Any]) -> str:
     if "control" in body:
         return f"marker: {body['control']}"
     if "process" not in body:
-        return "foreign record"
+        return "record without an identity"
     return f"{body['process']}, {body.get('operation', '?')}, {body.get('index', '?')}"

@@ -30,7 +30,7 @@ from verification.vocabulary.history import (
     Sample,
 )
 
-#: 120 bars of 6 px fill the chart's width; narrower ones cannot be told apart.
+#: 120 bars of 6 px fill the chart's width; narrower ones are hard to distinguish.
 BINS_MAX = 120
 #: Widths that are easy to read on an axis, in seconds.
 BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)

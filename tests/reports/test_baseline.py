@@ -1,4 +1,4 @@
-"""Against a baseline: what counts as worse, what merely changed, and that no case vanishes unseen."""
+"""Comparison with a baseline: regressions, harmless changes, and vanished cases."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def outcomes(report: Report) -> Outcomes:
 
 
 def compared(tmp_path: Path, before: tuple[Plan, ...], now: tuple[Plan, ...], **changes: object) -> Report:
-    """A run of `now` against a baseline of `before`."""
+    """A run of `now` compared with a baseline of `before`."""
     old = outcomes(load_run(make_run(tmp_path / "before", before)))
     return against(load_run(make_run(tmp_path / "now", now, **changes)), old)
 
 
 def kinds(report: Report, id_: str) -> list[ChangeKind]:
-    """What is said about one case."""
+    """The change of one case."""
     assert report.comparison is not None
     return [each.kind for each in report.comparison.changes if each.id == id_]
 
 
 def test_an_unchanged_run_is_a_go(tmp_path: Path) -> None:
-    """The same run against itself changes nothing."""
+    """The same run compared with itself has no changes."""
     report = compared(tmp_path, BOTH, BOTH)
     assert report.comparison is not None
     assert report.comparison.changes == ()
@@ -72,7 +72,7 @@ def test_an_unchanged_run_is_a_go(tmp_path: Path) -> None:
 def test_each_change_has_its_kind_and_its_code(
     tmp_path: Path, before: Verdict, now: Verdict, kind: ChangeKind, code: ExitCode
 ) -> None:
-    """What failed without having failed regressed; what was decided and is not is newly inconclusive."""
+    """A case that fails and did not is regressed; a decided case that is now open is newly inconclusive."""
     old = replace(OTHER, verdict=before, findings=(found(),) if before is Verdict.FAIL else ())
     new = replace(OTHER, verdict=now, findings=(found(),) if now is Verdict.FAIL else ())
     report = compared(tmp_path, (SMOKE, old), (SMOKE, new))
@@ -82,7 +82,7 @@ def test_each_change_has_its_kind_and_its_code(
 
 
 def test_a_vanished_case_is_a_regression(tmp_path: Path) -> None:
-    """A scenario or control that is not tried any more is exit code 3 and NO-GO, and is named."""
+    """A scenario or control that is missing now gives exit code 3 and NO-GO, and is named."""
     report = compared(tmp_path, BOTH, (SMOKE,))
     assert kinds(report, OTHER.key) == kinds(report, CONTROL.key) == kinds(report, "COORD-11") == [ChangeKind.VANISHED]
     assert report.judgement.exit_code is ExitCode.REGRESSION
@@ -91,7 +91,7 @@ def test_a_vanished_case_is_a_regression(tmp_path: Path) -> None:
 
 
 def test_an_escaped_control_is_a_regression(tmp_path: Path) -> None:
-    """A suite that convicted a bad subject and no longer does got worse."""
+    """A control that was detected before and is missed now is a regression."""
     escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
     report = compared(tmp_path, BOTH, (SMOKE, OTHER, escaped))
     assert kinds(report, CONTROL.key) == [ChangeKind.REGRESSED]
@@ -99,7 +99,7 @@ def test_an_escaped_control_is_a_regression(tmp_path: Path) -> None:
 
 
 def test_an_accepted_violation_is_shown_and_does_not_count(tmp_path: Path) -> None:
-    """What the user accepted beforehand is no regression, and still stands in the list."""
+    """An accepted violation is no regression, and is still in the list."""
     passing = replace(FAILED, verdict=Verdict.PASS, findings=())
     report = compared(tmp_path, (SMOKE, passing), (SMOKE, FAILED), accepted=(Acceptance(id="KB-16", reason="known"),))
     assert kinds(report, FAILED.key) == [ChangeKind.REGRESSED]
@@ -107,7 +107,7 @@ def test_an_accepted_violation_is_shown_and_does_not_count(tmp_path: Path) -> No
 
 
 def test_a_second_anomaly_in_a_failing_scenario_is_a_regression(tmp_path: Path) -> None:
-    """A scenario that failed before has regressed when it fails in a new way, not by the same bug once more."""
+    """A scenario that failed before has regressed when it fails in a new way, but not when it shows the same bug."""
     worse = replace(FAILED, findings=(*FAILED.findings, found("lost-write")))
     report = compared(tmp_path, (FAILED,), (worse,))
     assert report.comparison is not None
@@ -120,12 +120,12 @@ def test_a_second_anomaly_in_a_failing_scenario_is_a_regression(tmp_path: Path) 
 
 
 def seeded(plan: Plan, seed: int, **changes: object) -> Plan:
-    """A plan as one seed's directory; planted scenarios are of client `confluent` and seed 7."""
+    """A plan as the directory of one seed; planted scenarios have client `confluent` and seed 7."""
     return replace(plan, key=f"{plan.key}-confluent-{seed}", seed=seed, **changes)  # type: ignore[arg-type]
 
 
 def test_other_seeds_are_the_same_case(tmp_path: Path) -> None:
-    """Where the seeds differ, the worst ending of a scenario is compared; where they agree, each seed is."""
+    """Where seeds differ, the worst results of a scenario are compared; where they agree, each seed separately."""
     bad = {"verdict": Verdict.FAIL, "findings": (found(),)}
     other = compared(tmp_path / "a", (seeded(OTHER, 7),), (seeded(OTHER, 8), seeded(OTHER, 9)))
     assert other.comparison is not None
@@ -139,7 +139,7 @@ def test_other_seeds_are_the_same_case(tmp_path: Path) -> None:
 
 
 def test_a_seed_that_is_not_tried_any_more_vanished(tmp_path: Path) -> None:
-    """What another seed found does not hide what the same seed finds now, nor that one is missing."""
+    """A finding of another seed hides neither a new finding of the same seed nor a missing seed."""
     bad = {"verdict": Verdict.FAIL, "findings": (found(),)}
     report = compared(tmp_path, (seeded(OTHER, 7), seeded(OTHER, 8, **bad)), (seeded(OTHER, 7, **bad),))
     assert kinds(report, "coordinator-crash-confluent-7") == [ChangeKind.REGRESSED]
@@ -147,7 +147,7 @@ def test_a_seed_that_is_not_tried_any_more_vanished(tmp_path: Path) -> None:
 
 
 def test_every_face_says_what_changed(tmp_path: Path) -> None:
-    """Page, summary, results and closing lines name the regression, and the file still follows its schema."""
+    """Page, summary, results and terminal name the regression, and the file still follows its schema."""
     report = compared(tmp_path, (SMOKE, OTHER, UNDECIDED, INAPPLICABLE), (SMOKE, BROKEN, replace(UNDECIDED)))
     write_all(report, tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -162,7 +162,7 @@ def test_every_face_says_what_changed(tmp_path: Path) -> None:
 
 
 def test_a_kept_baseline_is_compared_with_again(tmp_path: Path) -> None:
-    """A run directory keeps what it was compared with; a cut copy of it is a problem, not silence."""
+    """A run directory keeps its baseline; a truncated copy of it is a problem."""
     before = make_run(tmp_path / "before", BOTH)
     now = make_run(tmp_path / "now", (SMOKE, CONTROL))
     write_all(load_run(before), before)
@@ -174,7 +174,7 @@ def test_a_kept_baseline_is_compared_with_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 1}', '{"format": 2, "scenarios": [], "requirements": []}'])
 def test_a_baseline_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
-    """Missing, cut, foreign and newer files are one sentence, never an empty comparison."""
+    """Missing, truncated, foreign and newer files are refused with one sentence, never compared as empty."""
     file = tmp_path / "results.json"
     if text:
         file.write_text(text, encoding="utf-8")
@@ -184,7 +184,7 @@ def test_a_baseline_that_cannot_be_read_is_refused(tmp_path: Path, text: str) ->
 
 
 def test_the_commands_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--baseline` and `diff` say 3 for what got worse, 0 or the run's own code for what did not, 4 for no baseline."""
+    """`--baseline` and `diff` return 3 for a regression, 0 or the code of the run without one, 4 without a baseline."""
     before, now = make_run(tmp_path / "before", BOTH), make_run(tmp_path / "now", (SMOKE, CONTROL))
     assert command.main([str(before)]) is ExitCode.CONFORMANT
     assert command.main([str(now), "--baseline", str(before / "results.json")]) is ExitCode.REGRESSION
@@ -198,7 +198,7 @@ def test_the_commands_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_directory_of_faces_alone_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """CI keeps what `--out` wrote; its results.json is enough, and a directory without one is refused."""
+    """The results.json in the directory of `--out` is enough for CI; a directory without one is refused."""
     run = make_run(tmp_path / "run", BOTH)
     assert command.main([str(run), "--out", str(tmp_path / "kept")]) is ExitCode.CONFORMANT
     assert command.main(["diff", str(tmp_path / "kept"), str(run)]) is ExitCode.CONFORMANT

@@ -1,4 +1,4 @@
-"""What brokers logged about a violation: which lines are chosen, and that a log can never spoil a report."""
+"""Broker log lines about a violation: the selection, and robustness against any content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SKIPPED = "Couldn't find leader endpoint for partitions HashSet(app-billing-0) w
 
 
 def line(second: float, text: str, level: str = "INFO", zone: str = "Z") -> str:
-    """A line as brokers write it, so many seconds after the scenario began."""
+    """A line as brokers write it, so many seconds after the start of the scenario."""
     at = BEGAN + timedelta(seconds=second - 10)
     if zone != "Z":
         at += timedelta(hours=int(zone[:3]))
@@ -37,13 +37,13 @@ def line(second: float, text: str, level: str = "INFO", zone: str = "Z") -> str:
 
 
 def found(directory: Path, *lines: str, asked: BrokerLogQuery = ASKED) -> tuple[BrokerLine, ...]:
-    """What is chosen of one broker's log."""
+    """The selected lines of one broker log."""
     (directory / "broker-2.log").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
     return around(directory, asked)
 
 
 def test_the_line_that_names_the_transaction_stands_out(tmp_path: Path) -> None:
-    """The others that say the same of other transactions are one line with their number."""
+    """It is marked; lines about other transactions that differ only in numbers become one line with a count."""
     others = [line(14.02 + each / 100, SKIPPED.format(f"app-{each}")) for each in range(3, 8)]
     said = found(tmp_path, line(14.01, SKIPPED.format("app-2")), *others)
     assert [(each.names_it, each.alike, each.broker) for each in said] == [
@@ -71,23 +71,23 @@ def test_the_line_that_names_the_transaction_stands_out(tmp_path: Path) -> None:
 def test_lines_are_chosen_by_name_time_and_level(
     tmp_path: Path, text: str, level: str, second: float, chosen: bool
 ) -> None:
-    """Whole names; a transaction until 10 s after its end, everyday lines of a partition for 2 s."""
+    """Names match as a whole; lines about the transaction count until 10 s after its end, INFO lines of a partition 2 s."""
     assert bool(found(tmp_path, line(second, text, level))) is chosen
 
 
 def test_a_zone_of_its_own_is_the_same_moment(tmp_path: Path) -> None:
-    """Brokers write local time with its offset; without one nobody knows when it was."""
+    """Brokers write local time with its offset; a line without an offset has no known time."""
     said = found(tmp_path, line(12, "about app-2", zone="+05:00"), "[2026-11-21 09:00:12,000] INFO [x] about app-2")
     assert [each.at_s for each in said] == [12.0]
 
 
 def test_an_operation_that_never_ended_may_be_named_at_any_time(tmp_path: Path) -> None:
-    """Its end is not known, so nothing is too late."""
+    """Without a known end of the operation no line is too late."""
     assert found(tmp_path, line(900, "about app-2"), asked=replace(ASKED, ended=None))
 
 
 def test_there_are_few_lines_and_none_is_long(tmp_path: Path) -> None:
-    """The nearest to the end of the operation stay, in the order of time."""
+    """The nearest lines to the end of the operation stay, in the order of time."""
     said = found(tmp_path, *(line(10 + each / 10, f"app-2 {'x' * each} " + "y" * 1000) for each in range(30)))
     assert len(said) == LINES_MAX
     assert [each.at_s for each in said] == sorted(each.at_s for each in said)
@@ -96,7 +96,7 @@ def test_there_are_few_lines_and_none_is_long(tmp_path: Path) -> None:
 
 
 def test_what_is_no_log_says_nothing(tmp_path: Path) -> None:
-    """Bytes that are no text, a directory in its place, no directory at all, and a time that cannot be."""
+    """Binary content, a directory in place of the log, a missing directory, and an invalid time are harmless."""
     (tmp_path / "broker-1.log").write_bytes(b"\xff\xfe[2026-11-21T09:00:12.000Z] INFO [x] app-2")
     (tmp_path / "broker-3.log").mkdir()
     assert found(tmp_path, "[2026-13-41T09:00:12.000Z] INFO [x] app-2") == ()
@@ -104,18 +104,18 @@ def test_what_is_no_log_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_line_with_an_impossible_time_hides_no_other(tmp_path: Path) -> None:
-    """It is left out, and the log goes on."""
+    """A line with an invalid time is left out, and reading continues."""
     assert len(found(tmp_path, "[2026-13-41T09:00:12.000Z] INFO [x] app-2", line(12, "about app-2"))) == 1
 
 
 def test_an_operation_as_long_as_the_calendar_has_lines(tmp_path: Path) -> None:
-    """Nothing lies before or after it, which is no reason to fail."""
+    """An operation from the first to the last time of the calendar still has its lines."""
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     assert found(tmp_path, line(12, "about app-2"), asked=replace(ASKED, began=first, origin=first, ended=last))
 
 
 def asked_about(tmp_path: Path, finding: Finding) -> str:
-    """What brokers are quoted with beside a finding; they lost a leader that it names and one of another partition."""
+    """Broker logs of a run: they lost a leader of a violating partition, and one of another partition."""
     run = make_run(tmp_path, (replace(FAILED, findings=(finding,)),))
     log = run / "runs" / FAILED.key / "brokers" / "broker-1.log"
     said = log.read_text(encoding="utf-8")
@@ -126,7 +126,7 @@ def asked_about(tmp_path: Path, finding: Finding) -> str:
 
 @pytest.mark.parametrize("witness_is_of_the_first", [True, False])
 def test_only_places_of_the_quoted_example_are_asked_for(tmp_path: Path, witness_is_of_the_first: bool) -> None:
-    """The judge shows the places of the worst example; brokers are asked about the one that began first."""
+    """The judge's witness belongs to the worst example; broker lines belong to the earliest one."""
     finding = planted("torn-transaction")
     assert finding.witness is not None
     elsewhere = replace(finding.witness.places[0], topic="elsewhere", partition=5)
@@ -145,7 +145,7 @@ def test_a_violation_without_an_operation_is_not_asked_about(tmp_path: Path) -> 
 
 
 def test_the_page_shows_them_beside_the_witness(tmp_path: Path) -> None:
-    """Of a violation, and not of a control that was convicted, whose broker is broken on purpose."""
+    """For a violation, but not for a detected control, whose broker is broken on purpose."""
     _, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
     text = page_of(run).text
     assert text.count("Broker log lines about the earliest example") == 1

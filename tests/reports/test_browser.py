@@ -1,4 +1,4 @@
-"""The page in a real browser: complete without any style, quiet on the console, readable by everybody, and inert."""
+"""The page in a real browser: complete without styles, quiet on the console, accessible, and inert."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROBE = (ROOT / "tests/support/page_probe.js").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with every verdict, compared with a baseline that was better."""
+    """A run with every verdict, compared with a better baseline."""
     root = tmp_path_factory.mktemp("browser")
     better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
     directory = make_run(root / "run", EVERY_VERDICT)
@@ -38,13 +38,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def probed(page: Path, profile: Path, **options: Any) -> dict[str, Any]:
-    """What the probe finds in a copy of the page that is allowed to run it."""
+    """The findings of the probe in a copy of the page that may run it."""
     found: dict[str, Any] = told(page, PROBE, profile, **options)
     return found
 
 
 def test_the_page_says_nothing_on_the_console(run: Path, tmp_path: Path) -> None:
-    """Opened from a disk, no error and no warning."""
+    """Opened from a disk, it causes no error and no warning."""
     assert visit((run / "report.html").as_uri(), tmp_path / "profile").console == ()
 
 
@@ -59,7 +59,7 @@ def test_without_any_style_the_page_is_complete_and_ordered(run: Path, tmp_path:
     order = [text.index(f'id="{name}"') for name in ("change", "scorecards", "scenarios", "controls", "requirements")]
     assert order == sorted(order)
     assert text.index("NO-GO") < order[0]
-    # Nothing is drawn by a style alone: every shape has a paint of its own.
+    # No shape depends on styles: each has its own colour.
     for tag in ("rect", "path", "line"):
         shapes = re.findall(rf"<{tag} [^>]*>", text)
         assert shapes
@@ -68,7 +68,7 @@ def test_without_any_style_the_page_is_complete_and_ordered(run: Path, tmp_path:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_has_contrast_and_every_part_a_name(run: Path, tmp_path: Path, dark: bool) -> None:
-    """4.5:1 in light and dark, charts and header cells are named, links can be reached with the keyboard."""
+    """Contrast is 4.5:1 in light and dark, charts and header cells are named, links can be reached with the keyboard."""
     found = probed(run / "report.html", tmp_path / "profile", dark=dark)
     assert found["dark"] is dark
     assert found["texts"] > 500
@@ -78,12 +78,12 @@ def test_every_text_has_contrast_and_every_part_a_name(run: Path, tmp_path: Path
 
 @pytest.mark.parametrize("width", [360, 1280, 1920])
 def test_no_width_scrolls_the_page_sideways(run: Path, tmp_path: Path, width: int) -> None:
-    """Only tables and charts scroll, each in its own box, on a telephone as on a wall."""
+    """Only tables and charts scroll, each in its own box, on a telephone and on a wide screen."""
     assert probed(run / "report.html", tmp_path / "profile", width=width)["wide"] is False
 
 
 def test_a_printed_page_is_as_wide_as_its_paper(run: Path, tmp_path: Path) -> None:
-    """On A4 nothing scrolls: every table fits, what was tried is unfolded, every text has contrast."""
+    """On A4 nothing scrolls: every table fits, folded parts are open, every text has contrast."""
     text = (run / "report.html").read_text(encoding="utf-8")
     paper = tmp_path / "paper.html"
     paper.write_text(text.replace("@media print", "@media all"), encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_printed_page_is_as_wide_as_its_paper(run: Path, tmp_path: Path) -> No
 
 
 def test_hostile_values_do_not_run(tmp_path: Path) -> None:
-    """A script in every field from outside neither runs nor says anything on the console."""
+    """A script in any field from outside neither runs nor writes to the console."""
     script = (
         '</title></style></script><script>document.title="OWNED"</script><img src=x onerror="document.title=\'OWNED\'">'
     )
@@ -111,7 +111,7 @@ def test_hostile_values_do_not_run(tmp_path: Path) -> None:
 
 
 def test_a_deep_link_opens_a_folded_family(run: Path, tmp_path: Path) -> None:
-    """`#2PC-01` leads into a family that is folded, because nothing of it was tested."""
+    """`#2PC-01` leads into a family that is folded because it is untested."""
     opened = "document.getElementById('2PC-01').closest('details').open"
     script = f"onload = () => document.title = 'FOUND' + {opened}"
     assert told(run / "report.html", script, tmp_path / "profile", fragment="#2PC-01") is True
@@ -121,7 +121,7 @@ def test_a_deep_link_opens_a_folded_family(run: Path, tmp_path: Path) -> None:
 def test_a_verdict_can_be_hidden_and_a_link_still_leads_to_what_is_hidden(
     run: Path, tmp_path: Path, fragment: str
 ) -> None:
-    """Without any script of the page: its rows and sections vanish, all others stay, and the one that is linked too."""
+    """A verdict can be hidden without a script: its rows and sections vanish, all others and the linked one stay."""
     script = """
         const count = (verdict) => [...document.querySelectorAll(`[data-verdict=${verdict}]`)]
             .filter((e) => e.getClientRects().length).length;

@@ -1,4 +1,4 @@
-"""When something began: every text that evidence may have there is a moment or stays what it is, and none ends a report."""
+"""Start times: any text in the evidence is either a time or shown unchanged, and none stops a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.model.clock import instant, later, moment
 from tests.support.plans import FAILED, SMOKE
 from tests.support.run_directories import make_run
 
-#: The first and the last that Python's calendar has, in zones in which they lie outside of it in UTC.
+#: The first and the last time of Python's calendar, in zones that put them outside of it in UTC.
 BEFORE_ALL, AFTER_ALL = "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"
 
 
@@ -31,12 +31,12 @@ BEFORE_ALL, AFTER_ALL = "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"
     ],
 )
 def test_a_moment_is_of_utc_and_what_is_none_stays(text: str, told: str) -> None:
-    """Whatever zone it was written in."""
+    """Of any time zone."""
     assert moment(text) == told
 
 
 def test_a_time_beyond_the_calendar_is_not_known() -> None:
-    """Nor is one whose distance no duration can hold."""
+    """A text whose distance exceeds every duration is no time either."""
     last = datetime.max.replace(tzinfo=UTC)
     assert later(last, -1_000) is not None
     assert later(last, 1_000) is None
@@ -46,7 +46,7 @@ def test_a_time_beyond_the_calendar_is_not_known() -> None:
 
 @pytest.mark.parametrize("anchor", [BEFORE_ALL, AFTER_ALL, "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "noon"])
 def test_no_date_ends_a_report(anchor: str, tmp_path: Path) -> None:
-    """A run and a history that begin at the end of all calendars are told with every face, and the decision stands."""
+    """A run and a history at the end of the calendar appear in every output format, and the decision stays."""
     run = make_run(tmp_path / "run", (SMOKE, FAILED), started=anchor)
     for history in (run / "runs").glob("*/history.jsonl"):
         header, *lines = history.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""The coordinators' rows: what their log says, in the right place, as a picture, as words and as a table."""
+"""The coordinator rows: states of the transaction log in the right place, as a chart, as words and as a table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def drawn(log: TransactionLog | None, over: History = ANCHORED) -> Timeline:
 
 
 def of_states(*steps: tuple[State, int], leader_epochs: Sequence[int] = ()) -> TransactionLog:
-    """One id of the planted history, with the milliseconds after its beginning at which its states were written."""
+    """One id of the planted history, with the milliseconds from its beginning to each of its states."""
     whole = transaction_log(FAILED)
     (zero_ms,) = {each.appended_ms for each in whole.entries if each.offset == 0 and each.partition == 0}
     entries = tuple(
@@ -58,7 +58,7 @@ def of_states(*steps: tuple[State, int], leader_epochs: Sequence[int] = ()) -> T
 
 
 def test_states_stand_until_the_next_record() -> None:
-    """Open from the first partition on, completing from the decision on, and nothing in between; repetitions are one."""
+    """Open from the first partition, completing from the decision; repeated states are one span."""
     (of,) = drawn(
         of_states(
             (State.EMPTY, 0),
@@ -81,7 +81,7 @@ def test_states_stand_until_the_next_record() -> None:
 
 
 def test_coordinators_are_named_where_they_are_known() -> None:
-    """A leadership has its broker where the metadata was asked for it, and else its number."""
+    """A leadership has its broker where the metadata was asked, and otherwise its leader epoch."""
     steps = [(State.EMPTY, 0), (State.ONGOING, 1_000), (State.PREPARE_ABORT, 3_000), (State.COMPLETE_ABORT, 5_000)]
     (of,) = drawn(of_states(*steps, leader_epochs=(5, 5, 6, 7))).coordinators
     assert [(each.leader, each.began_s, each.ended_s) for each in of.leaderships] == [
@@ -93,7 +93,7 @@ def test_coordinators_are_named_where_they_are_known() -> None:
 
 
 def test_ids_of_others_are_left_out_and_count_for_who_led() -> None:
-    """A cluster serves many: what strangers did is not drawn, but under whose leadership they did it is known."""
+    """Ids of other runs are not drawn, but their records show leaderships."""
     steps = [(State.EMPTY, 0), (State.EMPTY, 500)]
     log = of_states(*steps, leader_epochs=(5, 6))
     mine, other = log.entries[0], replace(log.entries[1], transactional_id="somebody's")
@@ -103,13 +103,13 @@ def test_ids_of_others_are_left_out_and_count_for_who_led() -> None:
 
 
 def test_what_nobody_can_date_is_not_drawn() -> None:
-    """Without the log, and without a wall clock of the history, there are no rows."""
+    """Without the transaction log, or without a wall clock of the history, there are no rows."""
     assert drawn(None).coordinators == ()
     assert drawn(transaction_log(FAILED), replace(ANCHORED, wall_clock_anchor="yesterday")).coordinators == ()
 
 
 def test_the_picture_stays_in_its_box_and_says_the_same_in_words() -> None:
-    """Every shape lies inside; the description names coordinators, the longest completion and whose it was."""
+    """Every shape is inside the chart; the description names coordinators and the longest completion with its id."""
     told = drawn(transaction_log(FAILED))
     drawing = draw_lanes(told, None)
     for box in drawing.boxes:
@@ -125,7 +125,7 @@ def test_the_picture_stays_in_its_box_and_says_the_same_in_words() -> None:
 
 
 def many(count: int, each: int) -> tuple[Coordinator, ...]:
-    """A coordinator with ids that take ever longer to complete."""
+    """A coordinator with ids that take longer and longer to complete."""
     leadership = Leadership(leader_epoch=1, broker=None, began_s=0, ended_s=20)
     ids = tuple(
         TransactionalIdStates(
@@ -142,20 +142,20 @@ def many(count: int, each: int) -> tuple[Coordinator, ...]:
 
 
 def test_a_picture_has_room_for_the_slowest_ids() -> None:
-    """Of more ids than fit those that took longest are kept, in their order."""
+    """Of more ids than fit, those with the longest completions are kept, in their order."""
     (of,) = chosen(many(IDS_MAX + 5, 2))
     assert [each.transactional_id for each in of.ids] == [f"{number:02}" for number in range(5, IDS_MAX + 5)]
 
 
 @pytest.mark.parametrize("each", [10, 4_000])
 def test_thousands_of_transactions_are_as_many_bytes_as_pixels(each: int) -> None:
-    """A row of 800 pixels has at most one stroke for two of them, whatever was done in a run."""
+    """A row of 800 pixels has at most one line per two pixels, however many transactions a run has."""
     part = CoordinatorRows(coordinators=many(1, each), top=0, x=lambda at_s: LEFT + at_s * 40)
     assert [path.d.count("M") <= min(each, 401) for path in part.paths()] == [True] * 3
 
 
 def test_the_page_and_the_trace_have_the_coordinators(tmp_path: Path) -> None:
-    """The table names id, coordinators and times; the trace has a thread per id, also of those that the page leaves out."""
+    """The table has ids, coordinators and times; the trace has a thread per id, also for ids that the page leaves out."""
     run = make_run(tmp_path / "run", (FAILED,))
     report = load_run(run)
     page = html.render(report, run)
@@ -183,7 +183,7 @@ def test_the_page_and_the_trace_have_the_coordinators(tmp_path: Path) -> None:
     ],
 )
 def test_a_log_that_does_not_belong_here_is_named(damage: object, said: str, tmp_path: Path) -> None:
-    """A damaged or foreign log draws nothing, and the report says so."""
+    """A damaged or foreign log draws nothing, and the report names it."""
     assert callable(damage)
     run = make_run(tmp_path / "run", (FAILED,))
     damage(RunDirectory(run / "runs" / FAILED.key))

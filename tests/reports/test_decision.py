@@ -1,4 +1,4 @@
-"""What a report concludes from a run's directory: verdict, decision, exit code, and what it refuses to hide."""
+"""The decision on a run directory: verdict, decision, exit code, and the problems that a report must show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER = Plan(key="coordinator-crash")
 
 
 def outcome(report: Report) -> tuple[Verdict, Decision, ExitCode]:
-    """What the report concludes."""
+    """The result of the report."""
     return report.judgement.verdict, report.judgement.decision, report.judgement.exit_code
 
 
@@ -50,13 +50,13 @@ def outcome(report: Report) -> tuple[Verdict, Decision, ExitCode]:
 def test_the_decision_follows_from_the_worst(
     tmp_path: Path, plans: tuple[Plan, ...], expected: tuple[Verdict, Decision, ExitCode]
 ) -> None:
-    """GO needs at least one pass and nothing worse; nothing run is inconclusive; a violation outranks an error."""
+    """GO needs at least one pass and nothing worse; a run of nothing is inconclusive; a violation outranks an error."""
     assert outcome(load_run(make_run(tmp_path, plans))) == expected
 
 
 @pytest.mark.parametrize("convicted", [False, None])
 def test_a_control_that_is_not_convicted_makes_the_run_an_error(tmp_path: Path, convicted: bool | None) -> None:
-    """A suite that does not notice a bad subject proves nothing, however green its scenarios are."""
+    """A missed control makes the run an ERROR, even if all scenarios pass."""
     escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=convicted, findings=())
     report = load_run(make_run(tmp_path, (SMOKE, escaped)))
     assert outcome(report) == (Verdict.ERROR, Decision.UNDECIDED, ExitCode.ENVIRONMENT)
@@ -81,7 +81,7 @@ def test_a_narrowed_run_is_partial_and_never_a_go(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", [RunState.INTERRUPTED, RunState.RUNNING])
 def test_an_interrupted_run_names_what_it_did_not_reach(tmp_path: Path, state: RunState) -> None:
-    """Interrupted, or killed while running: exit code 5, and the planned rest is inconclusive by name."""
+    """An interrupted or killed run has exit code 5, and its unfinished scenarios are inconclusive by name."""
     unreached = replace(OTHER, present=False, ended=False)
     report = load_run(make_run(tmp_path, (SMOKE, unreached), state=state))
     assert outcome(report)[1:] == (Decision.UNDECIDED, ExitCode.ENVIRONMENT)
@@ -92,7 +92,7 @@ def test_an_interrupted_run_names_what_it_did_not_reach(tmp_path: Path, state: R
 
 
 def test_a_violation_of_an_interrupted_run_stays_proven(tmp_path: Path) -> None:
-    """A proven violation is not taken back because something else broke."""
+    """A later failure does not take back a proven violation."""
     unreached = replace(OTHER, present=False, ended=False)
     report = load_run(make_run(tmp_path, (FAILED, unreached), state=RunState.INTERRUPTED))
     assert outcome(report) == (Verdict.FAIL, Decision.NO_GO, ExitCode.VIOLATION)
@@ -106,7 +106,7 @@ def test_a_planned_scenario_that_vanished_is_an_error_by_name(tmp_path: Path) ->
 
 
 def test_what_was_passed_over_is_told_and_leaves_its_requirements_untested(tmp_path: Path) -> None:
-    """A scenario that this kind of cluster cannot be asked to try is no pass, no error, and no evidence."""
+    """A scenario that does not apply to this kind of cluster is no pass, no error, and no evidence."""
     plan = replace(OTHER, present=False, requirements=("IDEMP-28",))
     passed_over = (Ended(key=SMOKE.key, seconds=1.0), Ended(key=OTHER.key, seconds=0.0, inapplicable="not on docker"))
     report = load_run(make_run(tmp_path, (SMOKE, plan), ended=passed_over))
@@ -116,7 +116,7 @@ def test_what_was_passed_over_is_told_and_leaves_its_requirements_untested(tmp_p
 
 
 def test_an_environment_error_is_the_reason_of_its_scenario(tmp_path: Path) -> None:
-    """What the harness says about a scenario that could not be carried out is what the reader is told."""
+    """The reader sees the error of the harness for a scenario that could not run."""
     broken = replace(OTHER, verdict=None, error="broker 2 did not start within 30 s")
     report = load_run(make_run(tmp_path, (SMOKE, broken)))
     assert (report.scenarios[1].verdict, report.scenarios[1].reason) == (Verdict.ERROR, broken.error)
@@ -138,7 +138,7 @@ def test_an_environment_error_is_the_reason_of_its_scenario(tmp_path: Path) -> N
 def test_acceptance_covers_what_it_names_and_nothing_else(
     tmp_path: Path, accepted: str, findings: tuple[object, ...], code: ExitCode
 ) -> None:
-    """An accepted known bug leaves the exit code alone; anything beside it still counts; the verdict stays FAIL."""
+    """An accepted known bug does not decide the exit code; any other failure does; the verdict stays FAIL."""
     plan = replace(FAILED, findings=findings)  # type: ignore[arg-type]
     report = load_run(make_run(tmp_path, (SMOKE, plan), accepted=(Acceptance(id=accepted),)))
     assert report.judgement.exit_code is code
@@ -163,7 +163,7 @@ def test_acceptance_covers_what_it_names_and_nothing_else(
 def test_an_accepted_violation_covers_nothing_but_itself(
     tmp_path: Path, changes: dict[str, object], without_findings: Verdict, code: ExitCode, said: str
 ) -> None:
-    """What lies beneath it decides the exit code, is told as the reason, and is no skipped case of a dashboard."""
+    """Another failure of an accepted scenario decides the exit code, is its reason, and is no skipped case."""
     plan = replace(FAILED, **changes)  # type: ignore[arg-type]
     report = load_run(make_run(tmp_path, (SMOKE, plan), accepted=(Acceptance(id="KB-16"),)))
     one = report.scenarios[1]
@@ -199,7 +199,7 @@ def test_an_acceptance_runs_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("until", "started", "code"),
     [
-        # The other side of midnight is another day in UTC, by which runs are dated.
+        # In UTC, which dates runs, the other side of midnight is another day.
         ("2026-11-21", "2026-11-22T01:00:00+02:00", ExitCode.CONFORMANT),
         ("2026-11-21", "2026-11-21T23:00:00-02:00", ExitCode.VIOLATION),
         ("20261121", STARTED, ExitCode.CONFORMANT),
@@ -212,13 +212,13 @@ def test_an_acceptance_runs_out(tmp_path: Path) -> None:
 def test_only_an_acceptance_that_is_known_to_hold_does(
     tmp_path: Path, until: str, started: str, code: ExitCode
 ) -> None:
-    """Days are of UTC; a day that nobody can tell accepts nothing."""
+    """Days are of UTC; an invalid day accepts nothing."""
     run = make_run(tmp_path, (FAILED,), accepted=(Acceptance(id="KB-16", until=until),), started=started)
     assert load_run(run).judgement.exit_code is code
 
 
 def test_every_requirement_of_the_catalogue_is_in_the_report(tmp_path: Path) -> None:
-    """What no scenario decided is listed as untested with a reason; claimed ids carry the worst verdict."""
+    """A requirement that no scenario decided is untested with a reason; claimed ids have the worst verdict."""
     report = load_run(make_run(tmp_path, (SMOKE, FAILED)))
     rows = {row.id: row for row in report.requirements}
     assert rows["TXN-25"].verdict is Verdict.FAIL
@@ -229,13 +229,13 @@ def test_every_requirement_of_the_catalogue_is_in_the_report(tmp_path: Path) -> 
 
 
 def test_a_transaction_version_2_requirement_says_that_no_client_spoke_it(tmp_path: Path) -> None:
-    """Without a TV2 client its requirements are untested, and the report says why."""
+    """Without a TV2 client the requirements of TV2 are untested, and the report says why."""
     report = load_run(make_run(tmp_path, (SMOKE,)))
     assert any("transaction version 2" in row.untested for row in report.requirements if row.family == "TV2")
 
 
 def test_a_scenario_alone_is_partial(tmp_path: Path) -> None:
-    """One scenario's directory renders, inside its run or copied out of it, and is never a GO."""
+    """The directory of one scenario renders, inside its run or copied out of it, and is never a GO."""
     run = make_run(tmp_path / "run", (SMOKE, OTHER))
     inside = load_run(run / "runs" / SMOKE.key)
     copied = (run / "runs" / SMOKE.key).rename(tmp_path / "elsewhere")
@@ -246,7 +246,7 @@ def test_a_scenario_alone_is_partial(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_directory_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    """A missing path, an empty directory, a foreign one, and one that holds nothing but a cut run.json."""
+    """A missing path, an empty directory, a foreign one, and one with only a truncated run.json."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign" / "runs" / "1").mkdir(parents=True)
     (tmp_path / "foreign" / "run.json").write_text('{"name": "something else"}', encoding="utf-8")
@@ -259,7 +259,7 @@ def test_what_is_no_run_directory_is_refused_in_one_sentence(tmp_path: Path) -> 
 
 
 def test_damage_is_named_and_never_dropped(tmp_path: Path) -> None:
-    """Cut history, cut verdict, a stray directory and a run.json that is gone: each is a named problem."""
+    """A truncated history, a truncated verdict, a foreign directory and a missing run.json are named problems."""
     run = make_run(tmp_path, (SMOKE, OTHER, UNDECIDED))
     history = run / "runs" / SMOKE.key / "history.jsonl"
     history.write_text(history.read_text(encoding="utf-8")[:-40], encoding="utf-8")
@@ -280,7 +280,7 @@ def test_damage_is_named_and_never_dropped(tmp_path: Path) -> None:
 
 
 def test_a_verdict_of_another_run_is_not_believed(tmp_path: Path) -> None:
-    """A verdicts.json that was copied from elsewhere does not acquit."""
+    """A verdicts.json that was copied from another run cannot pass a scenario."""
     run = make_run(tmp_path, (SMOKE, OTHER))
     source, target = (run / "runs" / key / "verdicts.json" for key in (SMOKE.key, OTHER.key))
     target.write_bytes(source.read_bytes())
@@ -290,7 +290,7 @@ def test_a_verdict_of_another_run_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_an_error_after_the_judgement_takes_a_pass_back_but_no_violation(tmp_path: Path) -> None:
-    """A scenario whose environment broke is no pass; one that failed stays failed."""
+    """A scenario whose environment failed is no pass; one that failed stays failed."""
     ended = tuple(Ended(key=plan.key, seconds=1.0, error="the cluster did not stop") for plan in (SMOKE, FAILED))
     report = load_run(make_run(tmp_path, (SMOKE, FAILED), ended=ended))
     assert [each.verdict for each in report.scenarios] == [Verdict.ERROR, Verdict.FAIL]

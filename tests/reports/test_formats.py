@@ -1,4 +1,4 @@
-"""Formats of other people: JUnit, CTRF, the badge endpoint and the trace are valid, whatever the run was."""
+"""JUnit, CTRF, the badge endpoint and the trace are valid for any run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import ExitCode
 
 CTRF = json.loads((ROOT / "tests/support/ctrf.schema.json").read_text(encoding="utf-8"))
-#: What common readers of JUnit XML accept: per element its attributes, those it must have, and its children. Written
+#: The JUnit XML that common readers accept: per element its attributes, required attributes, and children. Written
 #: from the schema that Jenkins' xUnit plugin validates with (junit-10.xsd) and from the one of Windy Road.
 JUNIT = {
     "testsuites": ({"name", "tests", "failures", "errors", "time"}, set(), {"testsuite"}),
@@ -47,21 +47,21 @@ TRACE = {
     "X": {"name": str, "cat": str, "pid": int, "tid": int, "ts": int, "dur": int, "args": dict},
     "C": {"name": str, "pid": int, "ts": int, "args": dict},
 }
-#: What an event of metadata says about a process or thread.
+#: The members of metadata events about a process or thread.
 METADATA = {
     "process_name": ("name", str),
     "thread_name": ("name", str),
     "process_sort_index": ("sort_index", int),
     "thread_sort_index": ("sort_index", int),
 }
-#: The reserved names of colours that are used; chrome://tracing does not open a file with any other.
+#: The reserved colour names in use; chrome://tracing does not open a file with any other.
 COLOURS = {"good", "bad", "terrible", "grey"}
 GOLDEN = Path(__file__).parent / "golden" / "scenarios-4.3.1" / "run"
 
 
 @pytest.fixture(params=["every verdict", "hostile", "empty", "interrupted"])
 def faces(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The faces of one planted run."""
+    """The output files of one planted run."""
     plans = {
         "every verdict": EVERY_VERDICT,
         "hostile": (SMOKE, hostile_plan()),
@@ -93,7 +93,7 @@ def test_ctrf_follows_its_schema_and_its_counts_are_those_of_its_tests(faces: Pa
 
 
 def test_junit_uses_nothing_that_its_readers_refuse(faces: Path) -> None:
-    """Only known elements and attributes, numbers where numbers belong, and one outcome per case at most."""
+    """Only known elements and attributes, numbers where numbers belong, and at most one outcome per case."""
     for element in Xml.parse(faces / "junit.xml").iter():  # noqa: S314 - our own file
         known, needed, children = JUNIT[element.tag]
         assert needed <= set(element.attrib) <= known
@@ -124,7 +124,7 @@ def test_junit_uses_nothing_that_its_readers_refuse(faces: Path) -> None:
 def test_a_dashboard_is_green_exactly_when_the_exit_code_is_0(
     tmp_path: Path, plans: tuple[Plan, ...], changes: dict[str, Any]
 ) -> None:
-    """Both formats: nothing failed and nothing is open in them, or the code is not 0; no two cases have one name."""
+    """Both formats have no failed and no open case exactly then; case names are unique."""
     report = load_run(make_run(tmp_path, plans, **changes))
     root = Xml.fromstring(junit.render(report))  # noqa: S314 - our own text
     ctrf = json.loads(ctrf_face.dumps(report))["results"]
@@ -137,7 +137,7 @@ def test_a_dashboard_is_green_exactly_when_the_exit_code_is_0(
 
 
 def test_the_badge_is_an_endpoint_badge(faces: Path) -> None:
-    """The fields that shields.io requires, and green for GO alone."""
+    """The fields that shields.io requires, and green only for GO."""
     badge = loaded(faces / "badge.json")
     assert badge["schemaVersion"] == 1
     assert set(badge) == {"schemaVersion", "label", "message", "color", "isError"}
@@ -145,7 +145,7 @@ def test_the_badge_is_an_endpoint_badge(faces: Path) -> None:
 
 
 def test_the_trace_has_every_operation_and_no_overlapping_slices(faces: Path) -> None:
-    """Each slice has a named thread, slices of one thread do not overlap, and nothing begins before zero."""
+    """Each slice has a named thread, slices of one thread do not overlap, and no slice begins before zero."""
     events = loaded(faces / "trace.json")["traceEvents"]
     named = {(each["pid"], each["tid"]) for each in events if each["name"] == "thread_name"}
     threads = defaultdict(list)
@@ -164,7 +164,7 @@ def test_the_trace_has_every_operation_and_no_overlapping_slices(faces: Path) ->
 
 
 def follows_the_format(trace: Any) -> None:
-    """What Perfetto and chrome://tracing ask of a file in the JSON object format."""
+    """The members that Perfetto and chrome://tracing require of a file in the JSON object format."""
     assert trace["displayTimeUnit"] in {"ms", "ns"}
     named = Counter()
     for each in trace["traceEvents"]:
@@ -185,7 +185,7 @@ def follows_the_format(trace: Any) -> None:
 
 
 def test_the_trace_follows_its_format(faces: Path) -> None:
-    """And counts microseconds: planted operations begin ten times a second."""
+    """Times are microseconds: planted operations begin ten times a second."""
     trace = loaded(faces / "trace.json")
     follows_the_format(trace)
     for pid in {each["pid"] for each in trace["traceEvents"]}:
@@ -196,7 +196,7 @@ def test_the_trace_follows_its_format(faces: Path) -> None:
 
 
 def test_the_trace_of_a_real_run_follows_its_format_and_lies_on_its_clock(tmp_path: Path) -> None:
-    """Scenarios stand where the wall clock had them: the last of the run began minutes after the first."""
+    """Scenarios are placed by the wall clock: the last of the run began minutes after the first."""
     report = load_run(GOLDEN)
     write_all(report, tmp_path)
     trace = loaded(tmp_path / "trace.json")

@@ -1,13 +1,12 @@
-"""The faces of real runs, byte for byte.
+"""The output files of real runs, byte for byte.
 
-`tests/reports/golden/<name>/run` is the directory of a real run, cut to a few scenarios or cases and to a part of their
-histories; the scenario whose evidence has the coordinators' own log was taken over from a later run. `expected/` has, of
-each face, its digest and an excerpt that people can read and compare: the face without what the run did not decide, of
-the page its words. A change that is meant is blessed by
+`tests/reports/golden/<name>/run` is the directory of a real run, reduced to a few scenarios or cases and to a part of
+their histories; the scenario with a transaction log is from a later run. `expected/` has a digest of each output file,
+and a readable excerpt: the file without untested requirements, of the page its text. Bless an intended change with
 
     ONCEPROOF_BLESS=1 tox -e unit -- tests/reports/test_golden.py
 
-and reviewed like any other change of a file.
+and review it like any other change of a file.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ BLESS = "ONCEPROOF_BLESS=1 tox -e unit -- tests/reports/test_golden.py"
 
 
 def without_untested(text: str) -> str:
-    """results.json without the sentences that the run says nothing about."""
+    """results.json without untested requirements."""
     body = json.loads(text)
     body["requirements"] = [each for each in body["requirements"] if each["decided_by"]]
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
@@ -53,14 +52,14 @@ def without_skipped(text: str) -> str:
 
 
 def words_alone(text: str) -> str:
-    """What report.html says, line by line: no style sheet, no tags, no rows of untested sentences."""
+    """The text of report.html, line by line: no style sheet, no tags, no rows of untested requirements."""
     for left_out in (r"<style>.*?</style>", r'<tr [^>]*data-verdict="untested">.*?</tr>', r"<(?!/[td][dht]>)[^>]*>"):
         text = re.sub(left_out, "", text, flags=re.DOTALL)
     lines = (html.unescape(re.sub(r"</[td][dht]>", " | ", line)).strip(" |") for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
 
 
-#: What a person reads of a face; a face that is not here has its digest alone.
+#: The readable excerpt of each output file; a file that is not here has only its digest.
 EXCERPTS: Mapping[str, Callable[[str], str]] = {
     "results.json": without_untested,
     "ctrf.json": without_skipped,
@@ -78,7 +77,7 @@ def golden() -> list[Path]:
 
 
 def faces_of(run: Path, directory: Path) -> dict[str, str]:
-    """Every face of a copy of the run: a report is written beside the evidence, where its links lead."""
+    """All output files of a copy of the run: a report is next to the evidence, where its links lead."""
     copy = directory / "run"
     shutil.copytree(run, copy)
     report = load_run(copy)
@@ -88,7 +87,7 @@ def faces_of(run: Path, directory: Path) -> dict[str, str]:
 
 
 def expected_of(faces: Mapping[str, str]) -> dict[str, str]:
-    """The files of `expected/` that belong to these faces."""
+    """The files of `expected/` for these output files."""
     digests = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(faces.items())}
     excerpts = {f"{name}.txt": cut(faces[name]) for name, cut in EXCERPTS.items() if name in faces}
     return {DIGESTS: json.dumps(digests, indent=1) + "\n", **excerpts}
@@ -96,7 +95,7 @@ def expected_of(faces: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("case", golden(), ids=lambda path: path.name)
 def test_a_real_run_is_rendered_as_it_was(case: Path, tmp_path: Path) -> None:
-    """Every face has the bytes that were blessed; what differs for a reader is shown before the digests are."""
+    """Every output file has the blessed bytes; differences in text are shown before differences of digests."""
     now = expected_of(faces_of(case / "run", tmp_path))
     if os.environ.get("ONCEPROOF_BLESS") == "1":
         shutil.rmtree(case / "expected", ignore_errors=True)
@@ -110,7 +109,7 @@ def test_a_real_run_is_rendered_as_it_was(case: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_run_is_noticed(tmp_path: Path) -> None:
-    """One sentence of one scenario changes its faces, so that equal faces mean something."""
+    """One changed sentence of a scenario changes the output files, so that equal files mean something."""
     (case,) = (each for each in golden() if each.name.startswith("scenarios"))
     shutil.copytree(case / "run", tmp_path / "changed")
     (path, *_) = sorted((tmp_path / "changed" / "runs").glob("*/scenario.json"))
@@ -121,14 +120,14 @@ def test_a_changed_run_is_noticed(tmp_path: Path) -> None:
 
 
 def test_every_anomaly_is_told_on_every_face(tmp_path: Path) -> None:
-    """Its name, what it is and why it is wrong are on the page; machines, terminals and summaries get its name."""
+    """The page has name, definition and reason of an anomaly; other formats, terminal and summary have its name."""
     plans = [
         Plan(key=f"scenario-{number}", verdict=Verdict.FAIL, findings=(found(anomaly, count=1),))
         for number, anomaly in enumerate(Anomaly)
     ]
     faces = faces_of(make_run(tmp_path / "run", plans), tmp_path / "faces")
     page = html.unescape(faces.pop("report.html"))
-    # Neither the decision at a glance nor the timeline has room for a name.
+    # Neither the badge nor the trace has room for a name.
     del faces["badge.json"], faces["trace.json"]
     for anomaly in Anomaly:
         assert DEFINITIONS[anomaly].definition in page

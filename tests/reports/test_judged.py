@@ -1,8 +1,8 @@
-"""The pages before the judges of others: axe-core finds nothing, the Nu Html Checker neither, a strict parser never.
+"""The pages under external checkers: axe-core, the Nu Html Checker and a strict parser find nothing.
 
-axe-core looks at every page with everything unfolded, light and dark; what it cannot decide by itself (`incomplete`) is
-not held against a page. Rules that are about good practice alone are looked at as well. What is inside a chart is left out:
-thousands of shapes take it half a minute, and `page_probe.js` judges their texts.
+axe-core checks every page with everything unfolded, light and dark. Results that it cannot decide (`incomplete`) do not
+count. Its rules of good practice are included. The content of charts is left out: thousands of shapes take half a
+minute, and `page_probe.js` checks their texts.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ onload = () => {
     });
 };
 """
-#: axe-core looks for what lies behind every text: five seconds on a quiet core, a minute on one of a busy machine.
+#: axe-core computes the background of every text: five seconds on a quiet core, a minute on a busy machine.
 AXE_WITHIN_S = 240.0
-#: Colours and widths change these alone.
+#: Only these depend on colours and widths.
 BY_LOOKS = ("color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size")
 
 
@@ -57,18 +57,18 @@ class Pages:
 
     @property
     def all(self) -> list[Path]:
-        """All of them."""
+        """All kinds of pages."""
         return [self.scenarios, self.hostile, self.sweep, self.merged, self.diff, self.track]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    """Runs with every verdict, compared, hostile, of protocol cases, merged and apart."""
+    """Runs with every verdict: compared, hostile, of protocol cases, merged and single."""
     root = tmp_path_factory.mktemp("judged")
     better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
     run = make_run(root / "run", EVERY_VERDICT)
     sweep = make_protocol_run(root / "sweep", EVERY_SCRIPT)
-    # Kept beside the evidence, so that the merged page tells of it as well.
+    # Kept next to the evidence, so that the merged page has it too.
     (run / BASELINE).write_text(dumps(better), encoding="utf-8")
     write_all(load_run(run), run)
     write_all(load_run(sweep), sweep)
@@ -90,7 +90,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
 @pytest.mark.parametrize("kind", ["scenarios", "hostile", "sweep", "merged", "diff", "track"])
 def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
-    """axe-core has no objection to a page with everything unfolded, and had something to look at."""
+    """axe-core has no objection to a page with everything unfolded, and checked some rules."""
     options = {"runOnly": list(BY_LOOKS)} if dark else {}
     script = file_of(AXE).decode("utf-8") + ASKED.replace("OPTIONS", json.dumps(options))
     looks = {"dark": dark, "width": 360 if dark else 1280, "within_s": AXE_WITHIN_S}
@@ -100,7 +100,7 @@ def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: b
 
 
 def test_a_validator_finds_nothing(pages: Pages, tmp_path: Path) -> None:
-    """The Nu Html Checker has neither error nor warning about any page, and names a paragraph that stands astray."""
+    """The Nu Html Checker has no error and no warning about any page, and finds a planted misplaced paragraph."""
     wrong = tmp_path / "wrong.html"
     text = pages.diff.read_text(encoding="utf-8")
     wrong.write_text(text.replace("</main>", "<ul><p>astray</p></ul></main>"), encoding="utf-8")
@@ -110,6 +110,6 @@ def test_a_validator_finds_nothing(pages: Pages, tmp_path: Path) -> None:
 
 
 def test_every_page_is_parsed_without_an_error(pages: Pages) -> None:
-    """A parser that follows the standard and forgives nothing has no complaint; this needs no network."""
+    """A strict standard parser has no complaint; this needs no network."""
     for page in pages.all:
         assert JustHTML(page.read_text(encoding="utf-8"), collect_errors=True, sanitize=False).errors == [], page

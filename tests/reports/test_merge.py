@@ -1,4 +1,4 @@
-"""Several runs become one report, and no directory that was named is dropped in silence."""
+"""Several runs become one report, and no given directory is dropped silently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def release(plan: Plan, version: str) -> Plan:
 
 
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """4.2.1 passes what 4.3.1 fails."""
+    """4.2.1 passes where 4.3.1 fails."""
     passing = replace(FAILED, verdict=Verdict.PASS, findings=())
     new = make_run(tmp_path / "new", (SMOKE, FAILED, CONTROL))
     old = [release(each, "4.2.1") for each in (SMOKE, passing, CONTROL)]
@@ -50,7 +50,7 @@ def merged(tmp_path: Path, *runs: Path) -> Report:
 
 
 def test_two_releases_become_one_report(tmp_path: Path) -> None:
-    """Both subjects' scenarios are there under their run's name, the worst decides, and every link leads to a file."""
+    """The scenarios of both subjects have the name of their run, the worst decides, and every link leads to a file."""
     report = merged(tmp_path, *pair(tmp_path))
     assert [each.name for each in report.parts] == ["4.3.1-local", "4.2.1-local"]
     assert {each.key for each in report.scenarios} >= {f"{FAILED.key}@4.3.1-local", f"{FAILED.key}@4.2.1-local"}
@@ -63,7 +63,7 @@ def test_two_releases_become_one_report(tmp_path: Path) -> None:
 
 
 def test_the_order_of_naming_changes_nothing(tmp_path: Path) -> None:
-    """The same set of runs gives the same bytes, however it was listed."""
+    """The same set of runs gives the same bytes in any order."""
     first, second = pair(tmp_path)
     names = ("report.html", "results.json", "junit.xml", "summary.md")
     write_all(merge((first, second), tmp_path / "a"), tmp_path / "a")
@@ -74,7 +74,7 @@ def test_the_order_of_naming_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_facts_of_several_runs_are_named_once(tmp_path: Path) -> None:
-    """A value that one run alone had joined with another is not repeated for the other run."""
+    """A value that one run had joined with another is not repeated for the other run."""
     mixed = make_run(tmp_path / "mixed", (SMOKE,), machine={"processors": "2 / 4", "memory": "8 GB"})
     plain = make_run(tmp_path / "plain", (release(SMOKE, "4.2.1"),), machine={"processors": "4"}, started=LATER)
     assert merge((mixed, plain), tmp_path / "out").subject.host == (("memory", "8 GB"), ("processors", "2 / 4"))
@@ -82,7 +82,7 @@ def test_facts_of_several_runs_are_named_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "foreign", "newer", "cut"])
 def test_what_cannot_be_read_is_named_and_no_go_without_it(tmp_path: Path, damage: str) -> None:
-    """A missing, foreign, newer or cut directory is in the report by name, and the report is not a GO."""
+    """A missing, foreign, newer or truncated directory is in the report by name, and the report is not a GO."""
     good = make_run(tmp_path / "good", (SMOKE, CONTROL))
     bad = tmp_path / "bad"
     if damage == "foreign":
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_named_and_no_go_without_it(tmp_path: Path, damag
 
 
 def test_a_duplicate_counts_once_and_is_named(tmp_path: Path) -> None:
-    """A copy, the same path twice and a scenario's own directory add nothing, and are said not to be counted."""
+    """A copy, a repeated path and the directory of a scenario add nothing, and are noted as not counted."""
     run = make_run(tmp_path / "run", (SMOKE, CONTROL))
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     (tmp_path / "latest").symlink_to(run)
@@ -115,7 +115,7 @@ def test_a_duplicate_counts_once_and_is_named(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_says_something_else_is_a_problem(tmp_path: Path) -> None:
-    """Two judgements of one evidence cannot both be filed."""
+    """Two verdicts on the same evidence cannot both be used."""
     run = make_run(tmp_path / "run", (SMOKE,))
     other = make_run(tmp_path / "other", (replace(SMOKE, verdict=Verdict.INCONCLUSIVE),))
     report = merged(tmp_path, run, other)
@@ -123,7 +123,7 @@ def test_a_copy_that_says_something_else_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -> None:
-    """A regression that one of the runs had been found with is not lost by merging it."""
+    """A regression of one of the runs is not lost by merging."""
     first, second = pair(tmp_path)
     passing = make_run(tmp_path / "passing", (SMOKE, CONTROL, Plan(key="gone")))
     write_all(load_run(passing), passing)
@@ -148,7 +148,7 @@ def test_what_a_run_lost_against_its_own_baseline_still_counts(tmp_path: Path) -
 
 
 def test_a_waiver_that_ran_out_in_one_of_the_runs_is_told_apart(tmp_path: Path) -> None:
-    """It covers what the earlier run found and counts in the later one, whichever is named first."""
+    """A waiver covers the findings of the earlier run and has expired in the later one, in any order."""
     waiver = (Acceptance(id="KB-16", reason="known", until="2026-11-21"),)
     earlier = make_run(tmp_path / "earlier", (SMOKE, FAILED), accepted=waiver)
     later = make_run(
@@ -159,7 +159,7 @@ def test_a_waiver_that_ran_out_in_one_of_the_runs_is_told_apart(tmp_path: Path) 
 
 
 def test_merged_reports_are_compared_run_by_run(tmp_path: Path) -> None:
-    """A release that has always failed does not hide that another has begun to, in the same way."""
+    """A release that has always failed does not hide that another one has begun to fail in the same way."""
     passing = replace(FAILED, verdict=Verdict.PASS, findings=())
     old = make_run(tmp_path / "old", [release(FAILED, "4.2.1")], release="4.2.1", started=LATER)
     before = merge((old, make_run(tmp_path / "a", [passing])), tmp_path / "out")
@@ -170,7 +170,7 @@ def test_merged_reports_are_compared_run_by_run(tmp_path: Path) -> None:
 
 
 def test_nothing_that_can_be_read_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only a set without any run is refused, in one sentence."""
+    """Only a set without any run is refused, with one sentence."""
     with pytest.raises(UnfitRunError):
         merge((tmp_path / "a", tmp_path / "b"), tmp_path / "out")
     assert command.main([str(tmp_path / "a"), str(tmp_path / "b")]) is ExitCode.USAGE
@@ -178,7 +178,7 @@ def test_nothing_that_can_be_read_is_a_usage_error(tmp_path: Path, capsys: pytes
 
 
 def test_a_merged_report_can_be_a_baseline_and_be_compared(tmp_path: Path) -> None:
-    """Ids match without the run's name: a later single run is compared with the worst of the merged ones."""
+    """Ids match without the name of the run: a later single run is compared with the worst of the merged ones."""
     first, second = pair(tmp_path)
     merged(tmp_path, first, second)
     before = baseline.read(tmp_path / "out")

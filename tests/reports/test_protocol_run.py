@@ -1,4 +1,4 @@
-"""The report of a sweep of protocol cases: what decided each case is on every face, and no case is lost."""
+"""The report of a protocol run: every output format shows why each case ended as it did, and no case is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", 
 
 
 def test_every_case_has_the_verdict_of_its_script(tmp_path: Path) -> None:
-    """All six endings come from the statements, and the decision from them."""
+    """All six verdicts follow from the statements, and the decision follows from the verdicts."""
     report, _ = reported(tmp_path)
     assert {each.key: each.verdict for each in report.cases} == {
         script.case: judge(script).verdict for script in EVERY_SCRIPT
@@ -51,7 +51,7 @@ def test_every_case_has_the_verdict_of_its_script(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
-    """Claim, expected, observed, exchanges with codes and versions, the known bug, the command: in words."""
+    """The page has claim, expected, observed, exchanges with codes and versions, the known bug, and the command."""
     _, run = reported(tmp_path)
     text = page_of(run).text
     section = text[text.index("Details") : text.index("The worst verdict of any")]
@@ -71,14 +71,14 @@ def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
         VIOLATED.replay,
     ):
         assert fact in section, fact
-    # What passed comes after what did not, and is there as well.
+    # Passed cases come after the others, and are there too.
     assert PASSED.claim not in section
     assert text.index(VIOLATED.claim) < text.index("Cases that passed") < text.index(PASSED.claim)
     assert "nothing of it applies to 4.3.1" in text
 
 
 def test_a_page_of_cases_is_self_contained(tmp_path: Path) -> None:
-    """No script, no resource, unique ids, and every reference leads somewhere."""
+    """No script, no external resource, unique ids, and every reference leads somewhere."""
     _, run = reported(tmp_path)
     page = page_of(run)
     assert not page.tags & {"script", "link", "iframe", "object", "embed", "img"}
@@ -90,7 +90,7 @@ def test_a_page_of_cases_is_self_contained(tmp_path: Path) -> None:
 
 
 def test_results_of_a_sweep_follow_the_published_schema(tmp_path: Path) -> None:
-    """`cases` validates, names what decided each one, and its script; guarantees are judged by scenarios alone."""
+    """`cases` validates and has deciding statements and script of each case; only scenarios judge guarantees."""
     _, run = reported(tmp_path)
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     jsonschema.validate(results, SCHEMA)
@@ -109,7 +109,7 @@ def test_results_of_a_sweep_follow_the_published_schema(tmp_path: Path) -> None:
 
 
 def test_results_without_cases_stay_valid(tmp_path: Path) -> None:
-    """A run of scenarios has no `cases`, and the schema still takes it."""
+    """A run of scenarios has no `cases`, and the schema still accepts it."""
     run = make_run(tmp_path / "run", EVERY_VERDICT)
     write_all(load_run(run), run)
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
@@ -118,7 +118,7 @@ def test_results_without_cases_stay_valid(tmp_path: Path) -> None:
 
 
 def test_the_requirements_say_which_case_decided_them(tmp_path: Path) -> None:
-    """A row has the worst verdict of its cases; what no case decided has a reason that fits a sweep."""
+    """A row has the worst verdict of its cases; an untested requirement has a reason that fits a protocol run."""
     report, _ = reported(tmp_path)
     rows = {row.id: row for row in report.requirements}
     assert rows["IDEMP-10"].verdict is Verdict.FAIL
@@ -131,7 +131,7 @@ def test_the_requirements_say_which_case_decided_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["edited", "cut", "foreign", "moved"])
 def test_an_unfit_script_is_refused_by_name(tmp_path: Path, change: str) -> None:
-    """Edited by hand, cut, foreign, or of another case: an ERROR that names the file, beside cases that are told."""
+    """A script that was edited, truncated, foreign, or of another case is an ERROR that names the file; other cases stay."""
     run = make_protocol_run(tmp_path / "run", (PASSED, VIOLATED))
     path = run / "runs" / VIOLATED.case / "script.json"
     text = path.read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_an_unfit_script_is_refused_by_name(tmp_path: Path, change: str) -> None
 
 
 def test_a_case_alone_is_a_part_of_a_sweep(tmp_path: Path) -> None:
-    """One case's directory renders, copied out of its sweep too, and is never a GO."""
+    """The directory of one case renders, also copied out of its run, and is never a GO."""
     run = make_protocol_run(tmp_path / "run", EVERY_SCRIPT)
     within = load_run(run / "runs" / PASSED.case)
     copied = load_run(make_case(tmp_path / "mailed", PASSED))
@@ -179,7 +179,7 @@ def test_the_command_renders_a_sweep_again(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_what_is_printed_about_a_case_fits(tmp_path: Path) -> None:
-    """However much is violated, a case has at most twelve lines of ordinary width."""
+    """However many claims fail, a case has at most twelve lines of ordinary width."""
     many = replace(VIOLATED, statements=tuple(said(3, f"thing {n} " * 30, "a" * 900, "b" * 900) for n in range(40)))
     report, _ = reported(tmp_path, (many,))
     lines = terminal.case_lines(report.cases[0])
@@ -188,7 +188,7 @@ def test_what_is_printed_about_a_case_fits(tmp_path: Path) -> None:
 
 
 def test_a_run_and_a_sweep_of_one_release_become_one_report(tmp_path: Path) -> None:
-    """Requirements join both kinds of evidence, a column each; a copy of a sweep counts once."""
+    """Requirements join both kinds of evidence with a column each; a copy of a protocol run counts once."""
     run = make_run(tmp_path / "run", (SMOKE,))
     sweep = make_protocol_run(tmp_path / "sweep", EVERY_SCRIPT)
     shutil.copytree(sweep, tmp_path / "copy")
@@ -208,7 +208,7 @@ def test_a_run_and_a_sweep_of_one_release_become_one_report(tmp_path: Path) -> N
 
 
 def test_hostile_values_of_a_script_are_shown_and_never_interpreted(tmp_path: Path) -> None:
-    """Markup and control characters in every field that a broker or a harness controls reach no face."""
+    """Markup and control characters in any field from a broker or harness are escaped in every output format."""
     hostile = replace(
         VIOLATED,
         case="idempotence-hostile",
@@ -234,7 +234,7 @@ def test_hostile_values_of_a_script_are_shown_and_never_interpreted(tmp_path: Pa
 
 
 def test_a_long_script_is_shortened_around_what_decided_it(tmp_path: Path) -> None:
-    """Of hundreds of exchanges the page has the beginning, the end and the violation, and counts what it leaves out."""
+    """Of hundreds of exchanges the page has the beginning, the end and the violation, and counts the omitted ones."""
     exchanges = tuple(exchange(n, f"Api{n}", 1, {}, {"ErrorCode": 0}) for n in range(1, 301))
     long = replace(VIOLATED, exchanges=exchanges, statements=(said(150, "it", 1, 2),))
     _, run = reported(tmp_path, (long, replace(PASSED, exchanges=exchanges)))
@@ -245,7 +245,7 @@ def test_a_long_script_is_shortened_around_what_decided_it(tmp_path: Path) -> No
 
 
 def test_a_broken_script_says_so_on_every_face(tmp_path: Path) -> None:
-    """ERROR and INCONCLUSIVE are never green: junit counts them as errors, ctrf as other."""
+    """ERROR and INCONCLUSIVE are never green: JUnit counts them as errors, CTRF as other."""
     _, run = reported(tmp_path, (PASSED, UNDECIDED, BROKEN))
     ctrf = json.loads((run / "ctrf.json").read_text(encoding="utf-8"))
     statuses = {each["name"]: each["status"] for each in ctrf["results"]["tests"] if "cases" in each["suite"]}
@@ -254,7 +254,7 @@ def test_a_broken_script_says_so_on_every_face(tmp_path: Path) -> None:
 
 
 def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
-    """A whole sweep can be mailed: passed cases of ordinary length carry their claims, not every statement."""
+    """The report of a whole protocol run can be mailed: passed cases show their claims, not every statement."""
     exchanges = tuple(
         exchange(n, "EndTxn", 5, {"TransactionalId": "be36195a-owner"}, {"ErrorCode": 0}) for n in range(1, 16)
     )

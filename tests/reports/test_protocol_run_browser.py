@@ -1,4 +1,4 @@
-"""The page of a sweep in a real browser: complete without any style, quiet, readable by everybody, folded and inert."""
+"""The page of a protocol run in a real browser: complete without styles, quiet, accessible, folded and inert."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, needs_chromium]
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sweep with every verdict, in which one case says something very long."""
+    """A protocol run with every verdict, in which one case has a very long value."""
     long = replace(VIOLATED, case="idempotence-long", statements=(said(2, "the log " * 9, ["a" * 300], ["b" * 300]),))
     directory = make_protocol_run(tmp_path_factory.mktemp("browser") / "run", (*EVERY_SCRIPT, long))
     write_all(load_run(directory), directory)
@@ -27,7 +27,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_any_style_the_page_is_complete_and_ordered(sweep: Path, tmp_path: Path) -> None:
-    """Under the policy of Jenkins only the inline style sheet is refused; the answer, then cases, then requirements."""
+    """Under the policy of Jenkins only the inline style sheet is refused; decision, cases and requirements stay in order."""
     with served(sweep, JENKINS) as address:
         seen = visit(f"{address}/report.html", tmp_path / "profile")
     assert len(seen.console) == 1
@@ -40,13 +40,13 @@ def test_without_any_style_the_page_is_complete_and_ordered(sweep: Path, tmp_pat
 
 
 def test_the_page_says_nothing_on_the_console(sweep: Path, tmp_path: Path) -> None:
-    """Opened from a disk, no error and no warning."""
+    """Opened from a disk, it causes no error and no warning."""
     assert visit((sweep / "report.html").as_uri(), tmp_path / "profile").console == ()
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_has_contrast_and_every_part_a_name(sweep: Path, tmp_path: Path, dark: bool) -> None:
-    """4.5:1 in light and dark with everything unfolded, header cells are named, links can be reached."""
+    """Contrast is 4.5:1 in light and dark with everything unfolded, header cells are named, links can be reached."""
     found = probed(sweep / "report.html", tmp_path / "profile", dark=dark)
     assert found["dark"] is dark
     assert found["texts"] > 500
@@ -61,7 +61,7 @@ def test_no_width_scrolls_the_page_sideways(sweep: Path, tmp_path: Path, width: 
 
 
 def test_a_case_that_passed_is_folded_and_a_link_leads_to_it(sweep: Path, tmp_path: Path) -> None:
-    """Its claims are there and closed, its script lies beside; the requirement that it decided links to it."""
+    """A passed case is folded with its claims and a link to its script; its requirement links to it."""
     case = f"document.getElementById('{PASSED.case}')"
     asked = (
         f"JSON.stringify([{case}.open, {case}.querySelectorAll('li').length, {case}.querySelectorAll('table').length])"

@@ -1,4 +1,4 @@
-"""What a sweep of protocol cases decides: GO, what was accepted beforehand, what was missed, and what has regressed."""
+"""The decision on a protocol run: GO, accepted violations, missing cases, and regressions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 
 def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
-    """Passed and inapplicable cases of a whole sweep; of a narrowed one it is only a part."""
+    """Passed and inapplicable cases of a whole protocol run are a GO; a narrowed run is partial."""
     report, _ = reported(tmp_path / "whole", (PASSED, INAPPLICABLE))
     assert report.judgement.decision is Decision.GO
     assert "1 of 2 cases passed, 1 did not apply" in report.judgement.why
@@ -45,7 +45,7 @@ def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
 
 
 def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
-    """A sweep of nothing but inapplicable cases decided nothing."""
+    """A protocol run with only inapplicable cases decided nothing."""
     report, _ = reported(tmp_path, (INAPPLICABLE,))
     assert report.judgement.exit_code is ExitCode.INCONCLUSIVE
     assert report.judgement.why.startswith("0 of 1 case applied to the subject")
@@ -55,7 +55,7 @@ def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
     ("accepted", "code"), [("KB-05", ExitCode.CONFORMANT), ("IDEMP-10", ExitCode.CONFORMANT), ("KB-16", 1)]
 )
 def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, accepted: str, code: int) -> None:
-    """The bug that names the case, or every requirement that it violates; another bug accepts nothing."""
+    """A case is accepted by the bug that names it, or by every requirement that it violates; by no other bug."""
     report, run = reported(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),))
     assert report.judgement.exit_code == code
     assert report.acceptances[0].findings == (code == 0)
@@ -75,7 +75,7 @@ def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, a
 def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
     tmp_path: Path, lacking: dict[str, Any], missing: tuple[Statement, ...], error: str, code: int
 ) -> None:
-    """A case that broke off after its accepted violation is not conformant, and its reason says why."""
+    """A case that stopped with an error after its accepted violation is not conformant, and its reason says why."""
     case = replace(VIOLATED, **lacking, statements=(*VIOLATED.statements, *missing))
     ended = (Ended(key=case.case, seconds=1.0, error=error),)
     report, _ = reported(tmp_path, (PASSED, case), accepted=(Acceptance(id=VIOLATED.requirements[0]),), ended=ended)
@@ -90,7 +90,7 @@ def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
     ("accepted", "code"), [(("KB-01",), 1), (("KB-02",), 1), (("KB-01", "KB-02"), 0), (("FENCE-01",), 0)]
 )
 def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tuple[str, ...], code: int) -> None:
-    """Whoever accepts a late batch has not accepted a late offset, which the same zombie commits on 3.5.2."""
+    """Accepting a late batch does not accept a late offset, which the same zombie commits on 3.5.2."""
     wrong = [said(3, what, "INVALID_PRODUCER_EPOCH (47)", "NONE (0)") for what in ("Produce", "TxnOffsetCommit")]
     case = "fencing-an-idle-zombie-is-powerless-tv1"
     both = replace(VIOLATED, case=case, release="3.5.2", requirements=("FENCE-01",), statements=tuple(wrong))
@@ -99,20 +99,20 @@ def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tu
 
 
 def test_a_second_defect_in_a_known_case_is_not_accepted_with_the_bug(tmp_path: Path) -> None:
-    """KB-05 is accepted, and a record that is given twice in the same case still counts."""
+    """KB-05 is accepted, and a record that is delivered twice in the same case still counts."""
     beside = replace(VIOLATED, statements=(*VIOLATED.statements, said(3, "the log", ["a"], ["a", "a"])))
     report, _ = reported(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
 def test_a_bug_that_does_not_name_the_case_accepts_nothing(tmp_path: Path) -> None:
-    """Release and requirement alone prove nothing: KB-03 violates TXN-27 on 4.3.1, and need not be what shows."""
+    """Release and requirement alone prove nothing: KB-03 violates TXN-27 on 4.3.1, but need not cause this failure."""
     report, _ = reported(tmp_path, (UNNAMED,), accepted=(Acceptance(id="KB-03"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
 def test_a_planned_case_that_left_nothing_is_missed(tmp_path: Path) -> None:
-    """Without a word of explanation it is an error and a problem; what broke it is told where it is known."""
+    """It is an error and a problem; a recorded error is its reason, and then it is no problem."""
     run = make_protocol_run(tmp_path / "run", (PASSED, VIOLATED))
     shutil.rmtree(run / "runs" / VIOLATED.case)
     report = load_run(run)
@@ -127,7 +127,7 @@ def test_a_planned_case_that_left_nothing_is_missed(tmp_path: Path) -> None:
 
 
 def test_an_interruption_leaves_cases_undecided_and_proofs_proven(tmp_path: Path) -> None:
-    """What was not reached is inconclusive; a violation before Ctrl-C stays one."""
+    """A case that did not run is inconclusive; a violation before Ctrl-C stays a violation."""
     for scripts, code in (((PASSED, UNNAMED), ExitCode.ENVIRONMENT), ((VIOLATED, UNNAMED), ExitCode.VIOLATION)):
         place = tmp_path / scripts[0].case
         run = make_protocol_run(

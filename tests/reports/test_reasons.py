@@ -1,4 +1,4 @@
-"""What a decision rests on: one ground per bug however often it shows, with links to the proof."""
+"""The reasons for a decision: one per bug however often it shows, with links to the proof."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", cou
 
 
 def of(tmp_path: Path, *plans: Plan, **changes: object) -> tuple[Reason, ...]:
-    """The grounds of a planted run."""
+    """The reasons of a planted run."""
     return reasons(load_run(make_run(tmp_path, plans, **changes)))
 
 
 def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
-    """With every place where it shows, and what it is in words."""
+    """A known bug has every place where it shows, and a description."""
     twice = replace(FAILED, findings=(*FAILED.findings, found("torn-transaction", count=2, known_bug="KB-16")))
     (bug,) = of(tmp_path, SMOKE, twice, AGAIN, CONTROL)
     assert (bug.name, bug.acceptable, bug.accepted, bug.verdict) == ("KB-16", "KB-16", False, Verdict.FAIL)
@@ -44,7 +44,7 @@ def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
 
 
 def test_what_nobody_knows_is_named_by_its_anomaly(tmp_path: Path) -> None:
-    """It is explained by what the anomaly is; what was accepted comes after what counts."""
+    """A reason has the definition of its anomaly; accepted ones come after those that count."""
     accepted = (Acceptance(id="KB-16"),)
     first, second = of(tmp_path, FAILED, UNKNOWN, accepted=accepted)
     assert (first.name, first.acceptable, first.accepted) == ("lost-write", "", False)
@@ -53,7 +53,7 @@ def test_what_nobody_knows_is_named_by_its_anomaly(tmp_path: Path) -> None:
 
 
 def test_what_is_open_is_gathered_by_how_it_ended(tmp_path: Path) -> None:
-    """A control that escaped, what broke, and what was tried too little; a pass is no ground."""
+    """A missed control, an error and an undecided scenario are reasons; a pass is not."""
     escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
     assert [(each.verdict, each.places[0].key) for each in of(tmp_path, SMOKE, UNDECIDED, BROKEN, escaped)] == [
         (Verdict.ERROR, CONTROL.key),
@@ -63,7 +63,7 @@ def test_what_is_open_is_gathered_by_how_it_ended(tmp_path: Path) -> None:
 
 
 def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path) -> None:
-    """Nobody judged it; that a bad subject went unnoticed would be a lie."""
+    """A control that was not judged was not missed."""
     unreached = replace(CONTROL, present=False, ended=False)
     report = load_run(make_run(tmp_path, (FAILED, unreached), state=RunState.INTERRUPTED))
     assert [(each.verdict, each.places[0].key) for each in reasons(report)] == [
@@ -74,13 +74,13 @@ def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path)
 
 
 def test_a_violation_that_names_nothing_is_a_ground(tmp_path: Path) -> None:
-    """A foreign judgement may say FAIL and no more; the decision rests on it all the same."""
+    """A foreign verdict may say FAIL without a finding; it is still a reason."""
     (ground,) = of(tmp_path, SMOKE, replace(FAILED, findings=()))
     assert (ground.verdict, ground.places[0].key, ground.acceptable) == (Verdict.FAIL, FAILED.key, "")
 
 
 def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> None:
-    """A case that violates two sentences stays in the decision when one of them is accepted."""
+    """A case that violates two requirements stays in the decision when one of them is accepted."""
     two = replace(UNNAMED, case="transaction-a-case-of-two-sentences", requirements=("TXN-25", "TXN-27"))
     scripts = (VIOLATED, UNNAMED, two)
     for each in reasons(load_run(make_protocol_run(tmp_path / "none", scripts))):
@@ -90,14 +90,14 @@ def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> 
 
 
 def test_a_clean_run_has_none(tmp_path: Path) -> None:
-    """And its page no section for them."""
+    """And its page has no section for them."""
     assert of(tmp_path / "a", SMOKE, CONTROL) == ()
     _, run = rendered(tmp_path / "b", (SMOKE, CONTROL))
     assert "why" not in page_of(run).ids
 
 
 def test_cases_are_gathered_by_the_bug_that_they_are(tmp_path: Path) -> None:
-    """And otherwise by the requirement that they violate, in its words."""
+    """Otherwise by the violated requirement, with its text."""
     names = {each.name: each for each in reasons(load_run(make_protocol_run(tmp_path, EVERY_SCRIPT)))}
     bug = names["KB-05"]
     assert bug.places[0].what.startswith("IDEMP-10")
@@ -107,7 +107,7 @@ def test_cases_are_gathered_by_the_bug_that_they_are(tmp_path: Path) -> None:
 
 
 def test_the_answer_links_to_the_first_violation(tmp_path: Path) -> None:
-    """Above everything else, except where a baseline is: then what got worse comes first."""
+    """Reasons come first, except with a baseline: then the regressions come first."""
     report, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
     text = (run / "report.html").read_text(encoding="utf-8")
     assert text.index('id="why"') < text.index("<dt>Subject") < text.index('id="scorecards"')
@@ -123,20 +123,20 @@ def test_the_answer_links_to_the_first_violation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("render", [summary.render, terminal.render], ids=["summary", "terminal"])
 def test_the_other_faces_say_what_a_bug_is(tmp_path: Path, render: object) -> None:
-    """A CI step and a terminal show its sentence above their tables."""
+    """A CI step and a terminal show the reason above their tables."""
     assert callable(render)
     said = render(load_run(make_run(tmp_path, (SMOKE, FAILED))))
     assert said.index("dropped when its transaction ends") < said.lower().index("scenarios\n")
 
 
 def test_a_report_that_broke_besides_says_what(tmp_path: Path) -> None:
-    """A violation stays proven; what else is wrong with the run is named beside it."""
+    """A violation stays proven; other failures of the run are named with it."""
     why = load_run(make_run(tmp_path, (SMOKE, FAILED, BROKEN))).judgement.why
     assert why.endswith("In addition, 1 of 3 scenarios could not be run or judged.")
 
 
 def test_a_go_over_an_accepted_violation_says_so_at_once(tmp_path: Path) -> None:
-    """FAIL beside GO would contradict itself: every face says that it was accepted, guarantees apart from the others."""
+    """FAIL with GO needs an explanation: every output format says "accepted", guarantees apart from the others."""
     report, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL), accepted=(Acceptance(id="KB-16", until="2026-12-31"),))
     assert (report.judgement.decision, report.judgement.accepted) == (Decision.GO, True)
     page = page_of(run).text
@@ -147,14 +147,14 @@ def test_a_go_over_an_accepted_violation_says_so_at_once(tmp_path: Path) -> None
 
 
 def test_one_violation_that_counts_is_enough_to_drop_the_word(tmp_path: Path) -> None:
-    """A violation that counts is told without the word."""
+    """A violation that counts has no such word."""
     report = load_run(make_run(tmp_path, (SMOKE, FAILED, UNKNOWN), accepted=(Acceptance(id="KB-16"),)))
     assert report.judgement.accepted is False
     assert "accepted" not in summary.render(report).splitlines()[0]
 
 
 def test_what_got_worse_leads_to_its_first_violation(tmp_path: Path) -> None:
-    """The section that an upgrade reads first is one step away from the proof."""
+    """The first section for an upgrade links to the proof."""
     better = load_run(make_run(tmp_path / "before", (SMOKE, replace(FAILED, verdict=Verdict.PASS, findings=()))))
     report, run = rendered(tmp_path, (SMOKE, FAILED))
     write_all(against(report, of_results(results(better))), run)
@@ -164,7 +164,7 @@ def test_what_got_worse_leads_to_its_first_violation(tmp_path: Path) -> None:
 
 
 def test_new_cases_that_pass_are_folded_and_a_new_violation_is_not(tmp_path: Path) -> None:
-    """A catalogue that grew must not hide what the release does wrong."""
+    """A larger catalogue must not hide the failures of a release."""
     before = load_run(make_run(tmp_path / "before", (SMOKE,)))
     report, run = rendered(tmp_path, (SMOKE, FAILED, UNDECIDED, CONTROL, replace(SMOKE, key="grown")))
     write_all(against(report, of_results(results(before))), run)

@@ -1,4 +1,4 @@
-"""The faces of a report say the same, survive hostile content, and are the same bytes for the same input."""
+"""The output formats agree, survive hostile content, and are the same bytes for the same input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}{%x%}`|\x1b[31m\x00\x07\u202egnp\
 
 
 class Page(HTMLParser):
-    """Collects tags, ids, local references and text; complains about tags that do not match."""
+    """Collects tags, ids, local references and text; reports mismatched tags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Page(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep what the tests ask about."""
+        """Keep the properties that the tests use."""
         values = dict(attrs)
         self.tags.add(tag)
         self.ids += [values["id"]] if values.get("id") else []  # type: ignore[list-item]
@@ -71,12 +71,12 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Visible and invisible text alike."""
+        """Visible and invisible text."""
         self.text += data
 
 
 def rendered(tmp_path: Path, plans: tuple[Plan, ...], **changes: object) -> tuple[Report, Path]:
-    """A planted run and the directory that its faces were written to."""
+    """A planted run and the directory of its output files."""
     run = make_run(tmp_path / "run", plans, **changes)
     report = load_run(run)
     write_all(report, run)
@@ -93,7 +93,7 @@ def page_of(run: Path) -> Page:
 
 
 def hostile_plan(text: str = HOSTILE) -> Plan:
-    """A scenario in which everything that comes from outside is hostile."""
+    """A scenario in which every field from outside is hostile."""
     return replace(
         FAILED,
         reason=text,
@@ -108,7 +108,7 @@ def hostile_plan(text: str = HOSTILE) -> Plan:
 
 
 def hostile_record(text: str = HOSTILE) -> dict[str, object]:
-    """What a user, a machine or a tool may have put into the record of a run."""
+    """Hostile values that a user, a machine or a tool may have put into the record of a run."""
     return {
         "command": text,
         "profile": text,
@@ -127,7 +127,7 @@ def hostile_record(text: str = HOSTILE) -> dict[str, object]:
 
 
 def hostile_run(tmp_path: Path, text: str = HOSTILE) -> tuple[Report, Path]:
-    """A hostile run against a baseline of another hostile run, of which a hostile case vanished."""
+    """A hostile run compared with a baseline of another hostile run; a hostile case vanished."""
     gone = replace(hostile_plan(text), key="gone")
     before = load_run(make_run(tmp_path / "before", (SMOKE, gone), **hostile_record(text)))
     run = make_run(tmp_path / "run", (SMOKE, hostile_plan(text)), **hostile_record(text))
@@ -137,7 +137,7 @@ def hostile_run(tmp_path: Path, text: str = HOSTILE) -> tuple[Report, Path]:
 
 
 def test_every_verdict_is_a_word_on_every_face(tmp_path: Path) -> None:
-    """PASS, FAIL, ERROR, INCONCLUSIVE, NOT APPLICABLE and a convicted control are readable everywhere."""
+    """PASS, FAIL, ERROR, INCONCLUSIVE, NOT APPLICABLE and a detected control are readable everywhere."""
     report, run = rendered(tmp_path, EVERY_VERDICT)
     page = page_of(run).text
     summary = (run / "summary.md").read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def test_every_verdict_is_a_word_on_every_face(tmp_path: Path) -> None:
 
 
 def test_the_page_is_self_contained_and_needs_no_script(tmp_path: Path) -> None:
-    """No script, no external resource; every reference is a fragment that exists or a file of the evidence."""
+    """No script, no external resource; every reference is an existing fragment or a file of the evidence."""
     _, run = rendered(tmp_path, EVERY_VERDICT)
     page = page_of(run)
     assert not page.tags & {"script", "link", "iframe", "object", "embed", "img"}
@@ -180,7 +180,7 @@ def test_a_page_written_elsewhere_links_to_the_evidence(tmp_path: Path) -> None:
 
 
 def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
-    """Markup, templates, escape sequences and broken Unicode from outside reach no face as what they are."""
+    """Markup, templates, escape sequences and broken Unicode from outside are escaped in every output format."""
     report, run = hostile_run(tmp_path)
     page = page_of(run)
     assert "script" not in page.tags
@@ -190,10 +190,10 @@ def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
     printed = terminal.render(report, colour=False)
     for text in ((run / "report.html").read_text(encoding="utf-8"), summary, printed):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ud800-\udfff]", text)
-    # A command stands in inline code, where nothing is interpreted; its fence is longer than any within.
+    # A command is inline code, where nothing is interpreted; its fence is longer than any inside it.
     assert "<script" not in re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", "", summary)
     tables = [line for line in summary.splitlines() if line.startswith("| ")]
-    # Four columns, and five where it says what changed.
+    # Four columns, and five in the table of changes.
     assert {line.count("|") - line.count("\\|") for line in tables} == {5, 6}
     Xml.parse(run / "junit.xml")  # noqa: S314 - our own file, which must be well-formed
     jsonschema.validate(json.loads((run / "results.json").read_text(encoding="utf-8")), SCHEMA)
@@ -202,7 +202,7 @@ def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
 
 
 def test_results_follow_the_published_schema(tmp_path: Path) -> None:
-    """Real output of a run with every verdict validates, and carries the same decision as the report."""
+    """The output of a run with every verdict validates, and has the same decision as the report."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     report, run = rendered(tmp_path, EVERY_VERDICT, accepted=(Acceptance(id="KB-16", reason="known"),))
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
@@ -232,7 +232,7 @@ def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
 
 
 def test_a_client_of_which_nothing_was_recorded_is_told_in_words(tmp_path: Path) -> None:
-    """On the page and in the summary alike: a run whose only scenario left no evidence."""
+    """A run whose only scenario left no evidence says so on the page and in the summary."""
     _, run = rendered(tmp_path, (replace(SMOKE, present=False),))
     assert "confluent: not recorded" in page_of(run).text
     assert "confluent\\: not recorded" in (run / "summary.md").read_text(encoding="utf-8")
@@ -246,8 +246,8 @@ def test_junit_counts_are_those_of_its_cases(tmp_path: Path) -> None:
         suite.get("name"): [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
         for suite in root.iter("testsuite")
     }
-    # Subjects: one pass, a violation, an error, one open, one not applicable. Sentences: TXN-25 and ISO-01 are
-    # violated, FENCE-01 is open, and nobody decided the others.
+    # Subjects: one pass, a violation, an error, one open, one not applicable. Requirements: TXN-25 and ISO-01 are
+    # violated, FENCE-01 is open, the others are untested.
     assert counts["onceproof.scenarios"] == ["5", "1", "2", "1"]
     assert counts["onceproof.controls"] == ["1", "0", "0", "0"]
     rows = len(report.requirements)
@@ -261,7 +261,7 @@ def test_junit_counts_are_those_of_its_cases(tmp_path: Path) -> None:
 
 
 def test_junit_of_nothing_is_not_green(tmp_path: Path) -> None:
-    """A run of nothing and an interrupted run each have a case that errs."""
+    """An empty run and an interrupted run each have a case with an error."""
     _, empty = rendered(tmp_path / "a", ())
     _, stopped = rendered(tmp_path / "b", (SMOKE,), state=RunState.INTERRUPTED)
     for run in (empty, stopped):
@@ -269,7 +269,7 @@ def test_junit_of_nothing_is_not_green(tmp_path: Path) -> None:
 
 
 def test_a_witness_has_at_most_twelve_lines_and_the_command_is_whole(tmp_path: Path) -> None:
-    """However much was found, a witness fits; record, place, transaction, producer and fault are in it."""
+    """However many findings there are, the details fit; record, place, transaction, producer and fault are in them."""
     many = replace(
         FAILED,
         reason="long " * 100,
@@ -295,7 +295,7 @@ def test_a_witness_has_at_most_twelve_lines_and_the_command_is_whole(tmp_path: P
 
 
 def test_colour_is_for_terminals_and_never_against_no_color(tmp_path: Path) -> None:
-    """NO_COLOR wins; without a terminal there is no escape sequence unless FORCE_COLOR asks for it."""
+    """NO_COLOR wins; without a terminal there is no escape sequence unless FORCE_COLOR is set."""
     report, run = rendered(tmp_path, EVERY_VERDICT)
     with (run / "summary.md").open(encoding="utf-8") as stream:
         assert not terminal.colour_wanted(stream, {})
@@ -316,7 +316,7 @@ def test_the_summary_stays_below_fifty_kilobytes(tmp_path: Path) -> None:
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Rendering twice, and rendering a copy elsewhere, changes no byte of any face."""
+    """Rendering twice, and rendering a copy elsewhere, changes no byte of any output file."""
     _, run = rendered(tmp_path, EVERY_VERDICT)
     names = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json")
     first = [(run / name).read_bytes() for name in names]
@@ -328,7 +328,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_command_renders_again_and_returns_the_code_of_the_decision(tmp_path: Path) -> None:
-    """`python -m reports` writes the faces without Spark, a Kafka client or Docker, and says 4 for a foreign path."""
+    """`python -m reports` writes the files without Spark, a Kafka client or Docker, and returns 4 for a foreign path."""
     run = make_run(tmp_path / "run", (SMOKE, FAILED))
     code = (
         "import sys, reports.__main__ as m; r = m.main(sys.argv[1:]);"

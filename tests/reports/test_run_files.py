@@ -1,4 +1,4 @@
-"""run.json and verdicts.json survive the way to disk, and old runs are deleted without touching anything else."""
+"""run.json and verdicts.json survive writing and reading, and old runs are deleted without touching anything else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from verification.evidence.verdict_file import UnfitVerdictError
 
 
 def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Nothing of a record is lost or changed."""
+    """No field of a record is lost or changed."""
     written = record(EVERY_VERDICT, accepted=(Acceptance(id="KB-16", until="2027-01-31"),), problems=("a sentence",))
     written.write(tmp_path / "run.json")
     assert run_record.read(tmp_path / "run.json") == written
@@ -32,7 +32,7 @@ def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Every planted verdict survives, and verdicts stand in the file as words."""
+    """Every planted verdict survives, and verdicts are words in the file."""
     for plan in EVERY_VERDICT:
         path = tmp_path / "verdicts.json"
         verdict_file.write(path, judged(plan))
@@ -44,7 +44,7 @@ def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
     "content", ["", "{", "[]", '{"format": 99}', '{"format": 1}', '{"format": 1, "kind": "onceproof-run"}', "\x00\xff"]
 )
 def test_foreign_files_are_refused_in_one_sentence(tmp_path: Path, content: str) -> None:
-    """Empty, cut, foreign, newer and binary files are refused, never guessed at."""
+    """Empty, truncated, foreign, newer and binary files are refused, never guessed at."""
     path = tmp_path / "file.json"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(UnfitVerdictError, match=r"file\.json"):
@@ -73,7 +73,7 @@ def spoilt(text: str, places: tuple[str | int, ...], value: object) -> str:
 
 @pytest.mark.parametrize("name", ["run.json", "scenario.json", "verdicts.json", "history.jsonl"])
 def test_no_value_of_another_type_ends_a_report(tmp_path: Path, name: str) -> None:
-    """At whatever place it stands, the report is made."""
+    """The report is made with a wrong value at any place."""
     run = make_run(tmp_path / "run", (replace(FAILED, findings=(found(count=1, known_bug="KB-16"),)),))
     file = run / name if name == "run.json" else run / "runs" / FAILED.key / name
     text = file.read_text(encoding="utf-8")
@@ -84,14 +84,14 @@ def test_no_value_of_another_type_ends_a_report(tmp_path: Path, name: str) -> No
             changed = [*lines[:number], spoilt(lines[number], place, next(values)), *lines[number + 1 :]]
             file.write_text("\n".join(changed) + "\n", encoding="utf-8")
             report = load_run(run)
-            # What is named as a problem is not shown; what fits must be shown by all faces.
+            # A file that is named as a problem is not shown; valid content appears in all output formats.
             if not report.problems:
                 terminal.render(report)
                 html.render(report, run)
 
 
 def test_a_value_of_another_type_is_named(tmp_path: Path) -> None:
-    """With the file, the field and what stands there."""
+    """The error names the file, the field and its value."""
     run = make_run(tmp_path / "run", (SMOKE,))
     file = run / "runs" / SMOKE.key / "scenario.json"
     file.write_text(spoilt(file.read_text(encoding="utf-8"), ("seed",), "seven"), encoding="utf-8")
@@ -123,7 +123,7 @@ def runs(out: Path, count: int) -> list[Path]:
 
 
 def test_the_last_runs_are_kept(tmp_path: Path) -> None:
-    """The oldest go, the newest stay, and the run that was just made stays in any case."""
+    """The oldest are deleted, the newest stay, and the latest run always stays."""
     made = runs(tmp_path, 5)
     result = retention.keep_last(tmp_path, 2, current=made[0])
     assert set(result.kept) == {made[4], made[3], made[0]}
@@ -134,7 +134,7 @@ def test_the_last_runs_are_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_ours_is_never_deleted(tmp_path: Path) -> None:
-    """Foreign directories, files, look-alikes and symlinks survive, and so does what a symlink points at."""
+    """Foreign directories, files, look-alikes and symlinks survive, and so does the target of a symlink."""
     out = tmp_path / "out"
     made = runs(out, 3)
     outside = make_run(tmp_path / "outside", (SMOKE,), started="2000-01-01T00:00:00Z")
@@ -150,7 +150,7 @@ def test_what_is_not_ours_is_never_deleted(tmp_path: Path) -> None:
 
 
 def test_latest_moves_at_once_and_replaces_only_a_symlink(tmp_path: Path) -> None:
-    """The link is relative, follows the newest run, and a real directory in its place is left alone."""
+    """The link is relative, points to the newest run, and a real directory in its place stays."""
     first, second = runs(tmp_path, 2)
     for run in (first, second):
         link = retention.point_latest(tmp_path, run)

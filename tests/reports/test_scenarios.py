@@ -1,4 +1,4 @@
-"""What a scenario's section shows is what its history and findings hold: availability, lanes, the log, the guarantees."""
+"""The section of a scenario shows its history and findings: availability, lanes, the log, the guarantees."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from verification.vocabulary.verdict import Verdict, Violation
 
 
 def commit(at_s: float, took_s: float = 0.1, outcome: Outcome = Outcome.OK) -> Operation:
-    """A transaction that is asked to commit at a time, and answered later."""
+    """A transaction with a time of the commit request and a later answer."""
     asked = ANCHOR + round(at_s * SECOND)
     return Operation(
         process=1,
@@ -81,7 +81,7 @@ def told(*entries_: Entry) -> Timeline:
 
 
 def test_availability_is_what_the_commits_say() -> None:
-    """The gap runs from the last commit before it to the first after it; latencies belong to when they were asked."""
+    """The gap runs from the last commit before the fault to the first after it; latencies belong to the request."""
     before = [commit(each) for each in range(1, 10)]
     after = [commit(each, 0.2) for each in range(23, 30)]
     (row,) = told(*before, commit(12, 10.5), commit(14, 1, Outcome.FAIL), *after).unavailability
@@ -93,7 +93,7 @@ def test_availability_is_what_the_commits_say() -> None:
 
 
 def test_what_never_commits_again_never_recovered() -> None:
-    """No commit after the heal is None, and the gap runs to the last thing that was heard."""
+    """Without a commit after the heal recovery is None, and the gap runs to the last sign of a client."""
     (row,) = told(commit(1), commit(28, 1, Outcome.FAIL)).unavailability
     assert row.recovered_s is None
     assert row.gap_ended_s == 29.0
@@ -102,12 +102,12 @@ def test_what_never_commits_again_never_recovered() -> None:
 
 
 def test_a_history_without_commits_has_no_figures() -> None:
-    """Nothing is measured where nothing could be."""
+    """Without commits or faults there are no figures."""
     assert told(commit(3, outcome=Outcome.FAIL)).unavailability == ()
 
 
 def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
-    """Each process has a lane with its operations in order, and the drawing marks the first violation."""
+    """Each process has a lane with its operations in order, and the chart marks the earliest violation."""
     history = History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=tuple(entries(SMOKE)))
     drawn = timeline(history)
     assert drawn is not None
@@ -127,7 +127,7 @@ def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
 
 
 def test_an_lso_that_stood_still_is_told() -> None:
-    """A partition that only fencing released, and one that nothing released, are told apart."""
+    """A partition that only fencing released, and one that nothing released, are distinguished."""
     rows = [
         Settled(
             topic=f"r-{name}",
@@ -148,7 +148,7 @@ def test_an_lso_that_stood_still_is_told() -> None:
 
 
 def test_the_log_around_a_violation_shows_what_differs(tmp_path: Path) -> None:
-    """Of twenty records the hidden one and the marker beside it are always shown, whatever has to be left out."""
+    """Of twenty records the hidden one and the marker next to it are always shown."""
     run = make_run(tmp_path, (FAILED,))
     path = run / "runs" / FAILED.key / "findings" / "hidden-committed" / "records.jsonl"
     violation = Violation(
@@ -160,7 +160,7 @@ def test_the_log_around_a_violation_shows_what_differs(tmp_path: Path) -> None:
     assert "billing-events-0@1042" in [each.place for each in shown.rows if each.committed == "0"]
     assert any(each.what == "marker: abort" for each in shown.rows)
     path.write_text("{", encoding="utf-8")
-    assert "truncated or foreign" in around(path, violation, "").problem
+    assert "truncated, or not written by Onceproof" in around(path, violation, "").problem
     assert any("records.jsonl" in each.text for each in load_run(run).problems)
 
 
@@ -207,7 +207,7 @@ def card(run: Path, title: str) -> scorecards.Card:
 
 
 def test_each_guarantee_is_judged_by_its_own_anomalies(tmp_path: Path) -> None:
-    """A torn transaction refutes atomicity and leaves visibility alone; nothing tried is untested; seeds are named."""
+    """A torn transaction refutes atomicity but not visibility; untested guarantees are so marked; seeds are named."""
     torn = replace(FAILED, findings=(found("torn-transaction"),))
     run = make_run(tmp_path / "a", (SMOKE, replace(SMOKE, key="again", seed=8), torn, CONTROL))
     assert card(run, "Atomicity").verdict is Verdict.FAIL
@@ -222,14 +222,14 @@ def test_each_guarantee_is_judged_by_its_own_anomalies(tmp_path: Path) -> None:
 
 
 def test_a_guarantee_passes_only_when_all_of_it_was_tried() -> None:
-    """A pass about one of a guarantee's anomalies says nothing about the others, nor about another guarantee."""
+    """A pass for one anomaly of a guarantee decides neither the others nor another guarantee."""
     titles = {title: anomalies for title, _, anomalies in scorecards.GUARANTEES}
     assert titles["Fencing"] == {Anomaly.ZOMBIE_WRITE}
     assert titles["Producers survive"] == {Anomaly.STRANDED_PRODUCER}
 
 
 def test_what_nobody_tried_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One anomaly more than the passing requirements forbid, and the card is inconclusive and names it."""
+    """With one anomaly more than the passing requirements forbid, the card is inconclusive and names it."""
     run = make_run(tmp_path, (SMOKE,))
     assert card(run, "Atomicity").verdict is Verdict.PASS
     more = frozenset({Anomaly.TORN_TRANSACTION, Anomaly.STRANDED_PRODUCER})
@@ -239,7 +239,7 @@ def test_what_nobody_tried_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: p
 
 
 def test_the_matrix_has_a_column_per_subject_and_every_sentence(tmp_path: Path) -> None:
-    """Two releases side by side, each with its own verdict; untested rows and limitations are said to be such."""
+    """Two releases have a column each with their own verdicts; untested rows and limitations are marked."""
     new = make_run(tmp_path / "new", (SMOKE, FAILED))
     passing = replace(FAILED, verdict=Verdict.PASS, findings=(), release="4.2.1", started="20261122T090000Z")
     old = make_run(tmp_path / "old", (passing,), release="4.2.1", started="20261122T090000Z")

@@ -1,4 +1,4 @@
-"""The timeline counts what the history holds, and the chart stays inside its box whatever the history says."""
+"""The timeline counts the operations of the history, and the chart stays inside its box for any history."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_lag_is_the_worst_partition_and_skips_what_nobody_answered() -> None
 
 
 def test_an_lso_that_stands_still_lags_until_it_moves() -> None:
-    """Samples are recorded on change: a standing partition lags in every bin, and at the end, while others change."""
+    """Samples are recorded on change: an unchanged partition lags in every bin and at the end, while others change."""
     standing = Sample(at_ns=ANCHOR, topic="t", partition=1, leader=1, high_watermark=900, last_stable_offset=0)
     others = [
         replace(standing, at_ns=ANCHOR + at_s * SECOND, partition=2, high_watermark=at_s, last_stable_offset=at_s)
@@ -73,7 +73,7 @@ def test_an_lso_that_stands_still_lags_until_it_moves() -> None:
 
 
 def test_an_unhealed_unconfirmed_fault_is_told_as_such() -> None:
-    """No time is invented for a fault that never took hold and never healed."""
+    """No time is invented for a fault without proof and without a heal."""
     record = FaultRecord(step=2, fault="cut", description="", target="broker 1", began_ns=ANCHOR + 9 * SECOND)
     rows = fault_rows(history(record))
     assert [(each.step, each.confirmed_s, each.healed_s) for each in rows] == [(1, 7.0, 14.0), (2, None, None)]
@@ -84,7 +84,7 @@ def test_an_unhealed_unconfirmed_fault_is_told_as_such() -> None:
 )
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_an_operation_belongs_to_the_time_at_which_it_completed(at_s: float, era: str, outcome: Outcome) -> None:
-    """One more of it is one more before, during or after the fault, from its beginning to its heal, and nothing else."""
+    """One more operation is one more before, during or after the fault, from its beginning to its heal."""
     with_it, without = timeline(history(operation(at_s, outcome))), timeline(history())
     assert with_it is not None
     assert without is not None
@@ -97,7 +97,7 @@ def test_an_operation_belongs_to_the_time_at_which_it_completed(at_s: float, era
 
 @pytest.mark.parametrize("end_s", [END_S, 3_000, 90_000_000])
 def test_the_chart_stays_in_its_box_and_below_its_number_of_bars(end_s: float) -> None:
-    """Long runs, absurd times and many faults never draw outside of the chart or thousands of bars."""
+    """Long runs, absurd times and many faults never draw outside the chart or thousands of bars."""
     faults = [
         FaultRecord(step=n, fault="f", description="x" * 300, target="t", began_ns=ANCHOR + n * SECOND)
         for n in range(20)
@@ -116,5 +116,5 @@ def test_the_chart_stays_in_its_box_and_below_its_number_of_bars(end_s: float) -
 
 
 def test_an_empty_history_has_no_timeline() -> None:
-    """A history that was cut before its first entry is no reason to fail."""
+    """A history that was truncated before its first entry is harmless."""
     assert timeline(History(run="r", wall_clock_anchor="", anchor_ns=0, entries=())) is None
