@@ -90,10 +90,10 @@ def test_a_vanished_case_is_a_regression(tmp_path: Path) -> None:
     assert OTHER.key in report.judgement.why
 
 
-def test_an_escaped_control_is_a_regression(tmp_path: Path) -> None:
+def test_a_missed_control_is_a_regression(tmp_path: Path) -> None:
     """A control that was detected before and is missed now is a regression."""
-    escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
-    report = compared(tmp_path, BOTH, (SMOKE, OTHER, escaped))
+    missed = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
+    report = compared(tmp_path, BOTH, (SMOKE, OTHER, missed))
     assert kinds(report, CONTROL.key) == [ChangeKind.REGRESSED]
     assert report.judgement.exit_code is ExitCode.REGRESSION
 
@@ -146,7 +146,7 @@ def test_a_seed_that_is_not_tried_any_more_vanished(tmp_path: Path) -> None:
     assert kinds(report, "coordinator-crash-confluent-8") == [ChangeKind.VANISHED]
 
 
-def test_every_face_says_what_changed(tmp_path: Path) -> None:
+def test_every_output_format_names_the_changes(tmp_path: Path) -> None:
     """Page, summary, results and terminal name the regression, and the file still follows its schema."""
     report = compared(tmp_path, (SMOKE, OTHER, UNDECIDED, INAPPLICABLE), (SMOKE, BROKEN, replace(UNDECIDED)))
     write_all(report, tmp_path / "out")

@@ -144,7 +144,7 @@ def test_a_violation_without_an_operation_is_not_asked_about(tmp_path: Path) -> 
     assert asked_about(tmp_path, replace(finding, examples=examples)) == ""
 
 
-def test_the_page_shows_them_beside_the_witness(tmp_path: Path) -> None:
+def test_the_page_shows_them_with_the_witness(tmp_path: Path) -> None:
     """For a violation, but not for a detected control, whose broker is broken on purpose."""
     _, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
     text = page_of(run).text

@@ -102,7 +102,7 @@ def test_ids_of_others_are_left_out_and_count_for_who_led() -> None:
     assert drawn(replace(log, entries=(other,))).coordinators == ()
 
 
-def test_what_nobody_can_date_is_not_drawn() -> None:
+def test_coordinators_without_a_date_are_not_drawn() -> None:
     """Without the transaction log, or without a wall clock of the history, there are no rows."""
     assert drawn(None).coordinators == ()
     assert drawn(transaction_log(FAILED), replace(ANCHORED, wall_clock_anchor="yesterday")).coordinators == ()

@@ -55,15 +55,15 @@ def test_the_decision_follows_from_the_worst(
 
 
 @pytest.mark.parametrize("convicted", [False, None])
-def test_a_control_that_is_not_convicted_makes_the_run_an_error(tmp_path: Path, convicted: bool | None) -> None:
+def test_a_missed_control_makes_the_run_an_error(tmp_path: Path, convicted: bool | None) -> None:
     """A missed control makes the run an ERROR, even if all scenarios pass."""
-    escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=convicted, findings=())
-    report = load_run(make_run(tmp_path, (SMOKE, escaped)))
+    missed = replace(CONTROL, verdict=Verdict.PASS, convicted=convicted, findings=())
+    report = load_run(make_run(tmp_path, (SMOKE, missed)))
     assert outcome(report) == (Verdict.ERROR, Decision.UNDECIDED, ExitCode.ENVIRONMENT)
-    assert escaped.key in report.judgement.why
+    assert missed.key in report.judgement.why
 
 
-def test_a_convicted_control_does_not_count_as_a_violation(tmp_path: Path) -> None:
+def test_a_detected_control_does_not_count_as_a_violation(tmp_path: Path) -> None:
     """The anomalies of a control are no violations of the subject, nor of any requirement."""
     control = replace(CONTROL, requirements=("TXN-25",))
     report = load_run(make_run(tmp_path, (SMOKE, control)))
@@ -105,7 +105,7 @@ def test_a_planned_scenario_that_vanished_is_an_error_by_name(tmp_path: Path) ->
     assert [problem.place for problem in report.problems] == [f"runs/{OTHER.key}"]
 
 
-def test_what_was_passed_over_is_told_and_leaves_its_requirements_untested(tmp_path: Path) -> None:
+def test_an_inapplicable_scenario_leaves_its_requirements_untested(tmp_path: Path) -> None:
     """A scenario that does not apply to this kind of cluster is no pass, no error, and no evidence."""
     plan = replace(OTHER, present=False, requirements=("IDEMP-28",))
     passed_over = (Ended(key=SMOKE.key, seconds=1.0), Ended(key=OTHER.key, seconds=0.0, inapplicable="not on docker"))

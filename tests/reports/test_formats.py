@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import pytest
 
-from reports.formats import ctrf as ctrf_face
+from reports.formats import ctrf as ctrf_format
 from reports.formats import junit
 from reports.formats.write import write_all
 from reports.loading.run import load_run
@@ -60,7 +60,7 @@ GOLDEN = Path(__file__).parent / "golden" / "scenarios-4.3.1" / "run"
 
 
 @pytest.fixture(params=["every verdict", "hostile", "empty", "interrupted"])
-def faces(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def outputs(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The output files of one planted run."""
     plans = {
         "every verdict": EVERY_VERDICT,
@@ -79,9 +79,9 @@ def loaded(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_ctrf_follows_its_schema_and_its_counts_are_those_of_its_tests(faces: Path) -> None:
+def test_ctrf_follows_its_schema_and_its_counts_are_those_of_its_tests(outputs: Path) -> None:
     """The file validates, every status is counted, and ids are unique."""
-    body = loaded(faces / "ctrf.json")
+    body = loaded(outputs / "ctrf.json")
     jsonschema.Draft202012Validator.check_schema(CTRF)
     jsonschema.validate(body, CTRF)
     results = body["results"]
@@ -92,9 +92,9 @@ def test_ctrf_follows_its_schema_and_its_counts_are_those_of_its_tests(faces: Pa
     assert len({each["id"] for each in results["tests"]}) == len(results["tests"])
 
 
-def test_junit_uses_nothing_that_its_readers_refuse(faces: Path) -> None:
+def test_junit_uses_nothing_that_its_readers_refuse(outputs: Path) -> None:
     """Only known elements and attributes, numbers where numbers belong, and at most one outcome per case."""
-    for element in Xml.parse(faces / "junit.xml").iter():  # noqa: S314 - our own file
+    for element in Xml.parse(outputs / "junit.xml").iter():  # noqa: S314 - our own file
         known, needed, children = JUNIT[element.tag]
         assert needed <= set(element.attrib) <= known
         assert {child.tag for child in element} <= children
@@ -127,7 +127,7 @@ def test_a_dashboard_is_green_exactly_when_the_exit_code_is_0(
     """Both formats have no failed and no open case exactly then; case names are unique."""
     report = load_run(make_run(tmp_path, plans, **changes))
     root = Xml.fromstring(junit.render(report))  # noqa: S314 - our own text
-    ctrf = json.loads(ctrf_face.dumps(report))["results"]
+    ctrf = json.loads(ctrf_format.dumps(report))["results"]
     green = report.judgement.exit_code is ExitCode.CONFORMANT
     assert (root.get("failures"), root.get("errors")) == ("0", "0") if green else root.findall(".//testcase/*")
     assert (ctrf["summary"]["failed"] + ctrf["summary"]["other"] == 0) is green
@@ -136,17 +136,17 @@ def test_a_dashboard_is_green_exactly_when_the_exit_code_is_0(
     assert len({each["id"] for each in ctrf["tests"]}) == len(names)
 
 
-def test_the_badge_is_an_endpoint_badge(faces: Path) -> None:
+def test_the_badge_is_an_endpoint_badge(outputs: Path) -> None:
     """The fields that shields.io requires, and green only for GO."""
-    badge = loaded(faces / "badge.json")
+    badge = loaded(outputs / "badge.json")
     assert badge["schemaVersion"] == 1
     assert set(badge) == {"schemaVersion", "label", "message", "color", "isError"}
-    assert (badge["color"] == "brightgreen") == (loaded(faces / "results.json")["decision"] == "GO")
+    assert (badge["color"] == "brightgreen") == (loaded(outputs / "results.json")["decision"] == "GO")
 
 
-def test_the_trace_has_every_operation_and_no_overlapping_slices(faces: Path) -> None:
+def test_the_trace_has_every_operation_and_no_overlapping_slices(outputs: Path) -> None:
     """Each slice has a named thread, slices of one thread do not overlap, and no slice begins before zero."""
-    events = loaded(faces / "trace.json")["traceEvents"]
+    events = loaded(outputs / "trace.json")["traceEvents"]
     named = {(each["pid"], each["tid"]) for each in events if each["name"] == "thread_name"}
     threads = defaultdict(list)
     for each in events:
@@ -184,9 +184,9 @@ def follows_the_format(trace: Any) -> None:
     assert {each["pid"] for each in trace["traceEvents"]} == {pid for kind, pid, _ in named if kind == "process_name"}
 
 
-def test_the_trace_follows_its_format(faces: Path) -> None:
+def test_the_trace_follows_its_format(outputs: Path) -> None:
     """Times are microseconds: planted operations begin ten times a second."""
-    trace = loaded(faces / "trace.json")
+    trace = loaded(outputs / "trace.json")
     follows_the_format(trace)
     for pid in {each["pid"] for each in trace["traceEvents"]}:
         began = sorted(

@@ -76,27 +76,27 @@ def golden() -> list[Path]:
     return sorted(each for each in GOLDEN.iterdir() if each.is_dir())
 
 
-def faces_of(run: Path, directory: Path) -> dict[str, str]:
+def outputs_of(run: Path, directory: Path) -> dict[str, str]:
     """All output files of a copy of the run: a report is next to the evidence, where its links lead."""
     copy = directory / "run"
     shutil.copytree(run, copy)
     report = load_run(copy)
     written = write_all(report, copy)
-    faces = {path.name: path.read_text(encoding="utf-8") for path in written.files}
-    return {**faces, TERMINAL: terminal.render(report)}
+    outputs = {path.name: path.read_text(encoding="utf-8") for path in written.files}
+    return {**outputs, TERMINAL: terminal.render(report)}
 
 
-def expected_of(faces: Mapping[str, str]) -> dict[str, str]:
+def expected_of(outputs: Mapping[str, str]) -> dict[str, str]:
     """The files of `expected/` for these output files."""
-    digests = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(faces.items())}
-    excerpts = {f"{name}.txt": cut(faces[name]) for name, cut in EXCERPTS.items() if name in faces}
+    digests = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(outputs.items())}
+    excerpts = {f"{name}.txt": cut(outputs[name]) for name, cut in EXCERPTS.items() if name in outputs}
     return {DIGESTS: json.dumps(digests, indent=1) + "\n", **excerpts}
 
 
 @pytest.mark.parametrize("case", golden(), ids=lambda path: path.name)
 def test_a_real_run_is_rendered_as_it_was(case: Path, tmp_path: Path) -> None:
     """Every output file has the blessed bytes; differences in text are shown before differences of digests."""
-    now = expected_of(faces_of(case / "run", tmp_path))
+    now = expected_of(outputs_of(case / "run", tmp_path))
     if os.environ.get("ONCEPROOF_BLESS") == "1":
         shutil.rmtree(case / "expected", ignore_errors=True)
         (case / "expected").mkdir()
@@ -114,23 +114,23 @@ def test_a_changed_run_is_noticed(tmp_path: Path) -> None:
     shutil.copytree(case / "run", tmp_path / "changed")
     (path, *_) = sorted((tmp_path / "changed" / "runs").glob("*/scenario.json"))
     path.write_text(path.read_text(encoding="utf-8").replace("3 brokers", "4 brokers"), encoding="utf-8")
-    now = expected_of(faces_of(tmp_path / "changed", tmp_path / "faces"))
+    now = expected_of(outputs_of(tmp_path / "changed", tmp_path / "faces"))
     assert now["report.html.txt"] != (case / "expected" / "report.html.txt").read_text(encoding="utf-8")
     assert now[DIGESTS] != (case / "expected" / DIGESTS).read_text(encoding="utf-8")
 
 
-def test_every_anomaly_is_told_on_every_face(tmp_path: Path) -> None:
+def test_every_anomaly_is_in_every_output_format(tmp_path: Path) -> None:
     """The page has name, definition and reason of an anomaly; other formats, terminal and summary have its name."""
     plans = [
         Plan(key=f"scenario-{number}", verdict=Verdict.FAIL, findings=(found(anomaly, count=1),))
         for number, anomaly in enumerate(Anomaly)
     ]
-    faces = faces_of(make_run(tmp_path / "run", plans), tmp_path / "faces")
-    page = html.unescape(faces.pop("report.html"))
+    outputs = outputs_of(make_run(tmp_path / "run", plans), tmp_path / "faces")
+    page = html.unescape(outputs.pop("report.html"))
     # Neither the badge nor the trace has room for a name.
-    del faces["badge.json"], faces["trace.json"]
+    del outputs["badge.json"], outputs["trace.json"]
     for anomaly in Anomaly:
         assert DEFINITIONS[anomaly].definition in page
         assert DEFINITIONS[anomaly].why_illegal in page
-        for name, text in faces.items():
+        for name, text in outputs.items():
             assert anomaly in text.replace("\\", ""), f"{name} does not say {anomaly}"

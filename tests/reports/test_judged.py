@@ -50,7 +50,7 @@ class Pages:
 
     scenarios: Path
     hostile: Path
-    sweep: Path
+    protocol_run: Path
     merged: Path
     diff: Path
     track: Path
@@ -58,7 +58,7 @@ class Pages:
     @property
     def all(self) -> list[Path]:
         """All kinds of pages."""
-        return [self.scenarios, self.hostile, self.sweep, self.merged, self.diff, self.track]
+        return [self.scenarios, self.hostile, self.protocol_run, self.merged, self.diff, self.track]
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +67,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     root = tmp_path_factory.mktemp("judged")
     better = load_run(make_run(root / "before", tuple(replace(each, findings=()) for each in EVERY_VERDICT[:2])))
     run = make_run(root / "run", EVERY_VERDICT)
-    sweep = make_protocol_run(root / "sweep", EVERY_SCRIPT)
+    protocol_run = make_protocol_run(root / "protocol_run", EVERY_SCRIPT)
     # Kept next to the evidence, so that the merged page has it too.
     (run / BASELINE).write_text(dumps(better), encoding="utf-8")
     write_all(load_run(run), run)
-    write_all(load_run(sweep), sweep)
-    write_all(merge([run, sweep, root / "missing"], root / "merged"), root / "merged")
+    write_all(load_run(protocol_run), protocol_run)
+    write_all(merge([run, protocol_run, root / "missing"], root / "merged"), root / "merged")
     track = root / "track-record.html"
     track.write_text(track_record_page.render(matrix.as_track_record(matrix.read(), reproductions())), encoding="utf-8")
     return Pages(
         scenarios=run / "report.html",
         hostile=hostile_run(root / "hostile")[1] / "report.html",
-        sweep=sweep / "report.html",
+        protocol_run=protocol_run / "report.html",
         merged=root / "merged" / "report.html",
         diff=diff.write(diff.of_paths(root / "before", run), root / "diff"),
         track=track,
@@ -88,7 +88,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 @pytest.mark.browser
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
-@pytest.mark.parametrize("kind", ["scenarios", "hostile", "sweep", "merged", "diff", "track"])
+@pytest.mark.parametrize("kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track"])
 def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
     """axe-core has no objection to a page with everything unfolded, and checked some rules."""
     options = {"runOnly": list(BY_LOOKS)} if dark else {}

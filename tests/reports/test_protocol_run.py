@@ -27,7 +27,7 @@ from tests.support.protocol_run_directories import (
     exchange,
     make_case,
     make_protocol_run,
-    reported,
+    protocol_report,
     said,
 )
 from tests.support.run_directories import make_run
@@ -39,7 +39,7 @@ NAMES = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", 
 
 def test_every_case_has_the_verdict_of_its_script(tmp_path: Path) -> None:
     """All six verdicts follow from the statements, and the decision follows from the verdicts."""
-    report, _ = reported(tmp_path)
+    report, _ = protocol_report(tmp_path)
     assert {each.key: each.verdict for each in report.cases} == {
         script.case: judge(script).verdict for script in EVERY_SCRIPT
     }
@@ -52,7 +52,7 @@ def test_every_case_has_the_verdict_of_its_script(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
     """The page has claim, expected, observed, exchanges with codes and versions, the known bug, and the command."""
-    _, run = reported(tmp_path)
+    _, run = protocol_report(tmp_path)
     text = page_of(run).text
     section = text[text.index("Details") : text.index("The worst verdict of any")]
     for fact in (
@@ -79,7 +79,7 @@ def test_the_page_shows_what_decided_a_case(tmp_path: Path) -> None:
 
 def test_a_page_of_cases_is_self_contained(tmp_path: Path) -> None:
     """No script, no external resource, unique ids, and every reference leads somewhere."""
-    _, run = reported(tmp_path)
+    _, run = protocol_report(tmp_path)
     page = page_of(run)
     assert not page.tags & {"script", "link", "iframe", "object", "embed", "img"}
     assert not page.resources
@@ -89,9 +89,9 @@ def test_a_page_of_cases_is_self_contained(tmp_path: Path) -> None:
         assert reference[1:] in page.ids if reference.startswith("#") else (run / reference).exists(), reference
 
 
-def test_results_of_a_sweep_follow_the_published_schema(tmp_path: Path) -> None:
+def test_results_of_a_protocol_run_follow_the_published_schema(tmp_path: Path) -> None:
     """`cases` validates and has deciding statements and script of each case; only scenarios judge guarantees."""
-    _, run = reported(tmp_path)
+    _, run = protocol_report(tmp_path)
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     jsonschema.validate(results, SCHEMA)
     assert "guarantees" not in results
@@ -119,7 +119,7 @@ def test_results_without_cases_stay_valid(tmp_path: Path) -> None:
 
 def test_the_requirements_say_which_case_decided_them(tmp_path: Path) -> None:
     """A row has the worst verdict of its cases; an untested requirement has a reason that fits a protocol run."""
-    report, _ = reported(tmp_path)
+    report, _ = protocol_report(tmp_path)
     rows = {row.id: row for row in report.requirements}
     assert rows["IDEMP-10"].verdict is Verdict.FAIL
     assert [key for key, _, _ in rows["IDEMP-10"].decided_by] == [VIOLATED.case]
@@ -152,7 +152,7 @@ def test_an_unfit_script_is_refused_by_name(tmp_path: Path, change: str) -> None
     assert report.judgement.exit_code is ExitCode.ENVIRONMENT
 
 
-def test_a_case_alone_is_a_part_of_a_sweep(tmp_path: Path) -> None:
+def test_a_single_case_is_a_partial_report(tmp_path: Path) -> None:
     """The directory of one case renders, also copied out of its run, and is never a GO."""
     run = make_protocol_run(tmp_path / "run", EVERY_SCRIPT)
     within = load_run(run / "runs" / PASSED.case)
@@ -165,9 +165,9 @@ def test_a_case_alone_is_a_part_of_a_sweep(tmp_path: Path) -> None:
     assert copied.subject.release == "4.3.1"
 
 
-def test_the_command_renders_a_sweep_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_renders_a_protocol_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`python -m reports DIR` writes the same bytes again and returns the code of the decision."""
-    _, run = reported(tmp_path)
+    _, run = protocol_report(tmp_path)
     first = [(run / name).read_bytes() for name in NAMES]
     assert main([str(run)]) == ExitCode.VIOLATION
     assert [(run / name).read_bytes() for name in NAMES] == first
@@ -181,19 +181,19 @@ def test_the_command_renders_a_sweep_again(tmp_path: Path, capsys: pytest.Captur
 def test_what_is_printed_about_a_case_fits(tmp_path: Path) -> None:
     """However many claims fail, a case has at most twelve lines of ordinary width."""
     many = replace(VIOLATED, statements=tuple(said(3, f"thing {n} " * 30, "a" * 900, "b" * 900) for n in range(40)))
-    report, _ = reported(tmp_path, (many,))
+    report, _ = protocol_report(tmp_path, (many,))
     lines = terminal.case_lines(report.cases[0])
     assert len(lines) <= terminal.WITNESS_LINES_MAX
     assert all(len(line) <= terminal.LINE_MAX for line in lines)
 
 
-def test_a_run_and_a_sweep_of_one_release_become_one_report(tmp_path: Path) -> None:
+def test_a_run_and_a_protocol_run_of_one_release_become_one_report(tmp_path: Path) -> None:
     """Requirements join both kinds of evidence with a column each; a copy of a protocol run counts once."""
     run = make_run(tmp_path / "run", (SMOKE,))
-    sweep = make_protocol_run(tmp_path / "sweep", EVERY_SCRIPT)
-    shutil.copytree(sweep, tmp_path / "copy")
+    protocol_run = make_protocol_run(tmp_path / "protocol_run", EVERY_SCRIPT)
+    shutil.copytree(protocol_run, tmp_path / "copy")
     out = tmp_path / "out"
-    assert main([str(run), str(sweep), str(tmp_path / "copy"), "--out", str(out)]) == ExitCode.VIOLATION
+    assert main([str(run), str(protocol_run), str(tmp_path / "copy"), "--out", str(out)]) == ExitCode.VIOLATION
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
     jsonschema.validate(results, SCHEMA)
     assert [each["name"] for each in results["parts"]] == ["4.3.1-local", "4.3.1-local-protocol", ""]
@@ -223,7 +223,7 @@ def test_hostile_values_of_a_script_are_shown_and_never_interpreted(tmp_path: Pa
         exchanges=(exchange(1, HOSTILE, 1, {HOSTILE: HOSTILE}, {HOSTILE: [HOSTILE]}, to=HOSTILE, error=HOSTILE),),
         statements=(said(1, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}),),
     )
-    report, run = reported(tmp_path, (PASSED, hostile))
+    report, run = protocol_report(tmp_path, (PASSED, hostile))
     page = page_of(run)
     assert "script" not in page.tags
     assert "<script>alert(1)</script>" in page.text
@@ -237,16 +237,16 @@ def test_a_long_script_is_shortened_around_what_decided_it(tmp_path: Path) -> No
     """Of hundreds of exchanges the page has the beginning, the end and the violation, and counts the omitted ones."""
     exchanges = tuple(exchange(n, f"Api{n}", 1, {}, {"ErrorCode": 0}) for n in range(1, 301))
     long = replace(VIOLATED, exchanges=exchanges, statements=(said(150, "it", 1, 2),))
-    _, run = reported(tmp_path, (long, replace(PASSED, exchanges=exchanges)))
+    _, run = protocol_report(tmp_path, (long, replace(PASSED, exchanges=exchanges)))
     text = page_of(run).text
     for shown in ("Api1 ", "Api150 ", "Api300 ", "exchanges not shown here"):
         assert shown in text
     assert "Api100 " not in text
 
 
-def test_a_broken_script_says_so_on_every_face(tmp_path: Path) -> None:
+def test_a_broken_script_is_visible_in_every_output_format(tmp_path: Path) -> None:
     """ERROR and INCONCLUSIVE are never green: JUnit counts them as errors, CTRF as other."""
-    _, run = reported(tmp_path, (PASSED, UNDECIDED, BROKEN))
+    _, run = protocol_report(tmp_path, (PASSED, UNDECIDED, BROKEN))
     ctrf = json.loads((run / "ctrf.json").read_text(encoding="utf-8"))
     statuses = {each["name"]: each["status"] for each in ctrf["results"]["tests"] if "cases" in each["suite"]}
     assert statuses == {PASSED.case: "passed", UNDECIDED.case: "other", BROKEN.case: "other"}
@@ -262,5 +262,5 @@ def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
         said(n, "the commit is acknowledged", "NONE (0)", "NONE (0)", required=n % 3 > 0) for n in range(1, 16)
     )
     ordinary = replace(PASSED, exchanges=exchanges, statements=statements)
-    _, run = reported(tmp_path, (*(replace(ordinary, case=f"{PASSED.case}-{n}") for n in range(200)), VIOLATED))
+    _, run = protocol_report(tmp_path, (*(replace(ordinary, case=f"{PASSED.case}-{n}") for n in range(200)), VIOLATED))
     assert (run / "report.html").stat().st_size < 2_000_000

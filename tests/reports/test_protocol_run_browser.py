@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser, needs_chromium]
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def protocol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A protocol run with every verdict, in which one case has a very long value."""
     long = replace(VIOLATED, case="idempotence-long", statements=(said(2, "the log " * 9, ["a" * 300], ["b" * 300]),))
     directory = make_protocol_run(tmp_path_factory.mktemp("browser") / "run", (*EVERY_SCRIPT, long))
@@ -26,9 +26,9 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_without_any_style_the_page_is_complete_and_ordered(sweep: Path, tmp_path: Path) -> None:
+def test_without_any_style_the_page_is_complete_and_ordered(protocol_run: Path, tmp_path: Path) -> None:
     """Under the policy of Jenkins only the inline style sheet is refused; decision, cases and requirements stay in order."""
-    with served(sweep, JENKINS) as address:
+    with served(protocol_run, JENKINS) as address:
         seen = visit(f"{address}/report.html", tmp_path / "profile")
     assert len(seen.console) == 1
     assert "inline style" in seen.console[0]
@@ -39,15 +39,15 @@ def test_without_any_style_the_page_is_complete_and_ordered(sweep: Path, tmp_pat
     assert text.index("NO-GO") < order[0]
 
 
-def test_the_page_says_nothing_on_the_console(sweep: Path, tmp_path: Path) -> None:
+def test_the_page_says_nothing_on_the_console(protocol_run: Path, tmp_path: Path) -> None:
     """Opened from a disk, it causes no error and no warning."""
-    assert visit((sweep / "report.html").as_uri(), tmp_path / "profile").console == ()
+    assert visit((protocol_run / "report.html").as_uri(), tmp_path / "profile").console == ()
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_has_contrast_and_every_part_a_name(sweep: Path, tmp_path: Path, dark: bool) -> None:
+def test_every_text_has_contrast_and_every_part_a_name(protocol_run: Path, tmp_path: Path, dark: bool) -> None:
     """Contrast is 4.5:1 in light and dark with everything unfolded, header cells are named, links can be reached."""
-    found = probed(sweep / "report.html", tmp_path / "profile", dark=dark)
+    found = probed(protocol_run / "report.html", tmp_path / "profile", dark=dark)
     assert found["dark"] is dark
     assert found["texts"] > 500
     assert found["low"] == []
@@ -55,18 +55,18 @@ def test_every_text_has_contrast_and_every_part_a_name(sweep: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("width", [360, 1920])
-def test_no_width_scrolls_the_page_sideways(sweep: Path, tmp_path: Path, width: int) -> None:
+def test_no_width_scrolls_the_page_sideways(protocol_run: Path, tmp_path: Path, width: int) -> None:
     """Scripts scroll in their own box, however long their values are."""
-    assert probed(sweep / "report.html", tmp_path / "profile", width=width)["wide"] is False
+    assert probed(protocol_run / "report.html", tmp_path / "profile", width=width)["wide"] is False
 
 
-def test_a_case_that_passed_is_folded_and_a_link_leads_to_it(sweep: Path, tmp_path: Path) -> None:
+def test_a_case_that_passed_is_folded_and_a_link_leads_to_it(protocol_run: Path, tmp_path: Path) -> None:
     """A passed case is folded with its claims and a link to its script; its requirement links to it."""
     case = f"document.getElementById('{PASSED.case}')"
     asked = (
         f"JSON.stringify([{case}.open, {case}.querySelectorAll('li').length, {case}.querySelectorAll('table').length])"
     )
-    page = sweep / "report.html"
+    page = protocol_run / "report.html"
     assert told(page, f"onload = () => document.title = 'FOUND' + {asked}", tmp_path / "profile") == [False, 3, 0]
     text = page.read_text(encoding="utf-8")
     row = text[text.index('<tr id="IDEMP-07"') :]

@@ -25,20 +25,20 @@ from tests.support.protocol_run_directories import (
     UNNAMED,
     VIOLATED,
     make_protocol_run,
+    protocol_report,
     protocol_run_record,
-    reported,
     said,
 )
 from verification.scripts.script import Statement
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 
-def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
+def test_a_protocol_run_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
     """Passed and inapplicable cases of a whole protocol run are a GO; a narrowed run is partial."""
-    report, _ = reported(tmp_path / "whole", (PASSED, INAPPLICABLE))
+    report, _ = protocol_report(tmp_path / "whole", (PASSED, INAPPLICABLE))
     assert report.judgement.decision is Decision.GO
     assert "1 of 2 cases passed, 1 did not apply" in report.judgement.why
-    part, _ = reported(tmp_path / "part", (PASSED,), narrowed_by="gap")
+    part, _ = protocol_report(tmp_path / "part", (PASSED,), narrowed_by="gap")
     assert part.judgement.exit_code is ExitCode.CONFORMANT
     assert part.judgement.decision is Decision.UNDECIDED
     assert part.partial == 'narrowed to the selection "gap"'
@@ -46,7 +46,7 @@ def test_a_sweep_in_which_everything_holds_is_a_go(tmp_path: Path) -> None:
 
 def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
     """A protocol run with only inapplicable cases decided nothing."""
-    report, _ = reported(tmp_path, (INAPPLICABLE,))
+    report, _ = protocol_report(tmp_path, (INAPPLICABLE,))
     assert report.judgement.exit_code is ExitCode.INCONCLUSIVE
     assert report.judgement.why.startswith("0 of 1 case applied to the subject")
 
@@ -56,7 +56,7 @@ def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
 )
 def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, accepted: str, code: int) -> None:
     """A case is accepted by the bug that names it, or by every requirement that it violates; by no other bug."""
-    report, run = reported(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),))
+    report, run = protocol_report(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),))
     assert report.judgement.exit_code == code
     assert report.acceptances[0].findings == (code == 0)
     assert report.cases[1].verdict is Verdict.FAIL
@@ -70,7 +70,7 @@ def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, a
         ({}, (said(3, "the end is seen", True, False, required=True),), "", ExitCode.INCONCLUSIVE),
         ({}, (), "the cluster did not stop", ExitCode.ENVIRONMENT),
     ],
-    ids=["broke off", "no ground", "broken environment"],
+    ids=["broke off", "no precondition", "broken environment"],
 )
 def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
     tmp_path: Path, lacking: dict[str, Any], missing: tuple[Statement, ...], error: str, code: int
@@ -78,7 +78,9 @@ def test_an_accepted_violation_of_a_case_covers_nothing_but_itself(
     """A case that stopped with an error after its accepted violation is not conformant, and its reason says why."""
     case = replace(VIOLATED, **lacking, statements=(*VIOLATED.statements, *missing))
     ended = (Ended(key=case.case, seconds=1.0, error=error),)
-    report, _ = reported(tmp_path, (PASSED, case), accepted=(Acceptance(id=VIOLATED.requirements[0]),), ended=ended)
+    report, _ = protocol_report(
+        tmp_path, (PASSED, case), accepted=(Acceptance(id=VIOLATED.requirements[0]),), ended=ended
+    )
     assert (report.judgement.exit_code, report.judgement.decision) == (code, Decision.UNDECIDED)
     one = next(each for each in report.cases if each.key == case.case)
     assert (one.verdict, one.accepted) == (Verdict.FAIL, True)
@@ -94,20 +96,22 @@ def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tu
     wrong = [said(3, what, "INVALID_PRODUCER_EPOCH (47)", "NONE (0)") for what in ("Produce", "TxnOffsetCommit")]
     case = "fencing-an-idle-zombie-is-powerless-tv1"
     both = replace(VIOLATED, case=case, release="3.5.2", requirements=("FENCE-01",), statements=tuple(wrong))
-    report, _ = reported(tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted))
+    report, _ = protocol_report(
+        tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted)
+    )
     assert report.judgement.exit_code == code
 
 
 def test_a_second_defect_in_a_known_case_is_not_accepted_with_the_bug(tmp_path: Path) -> None:
     """KB-05 is accepted, and a record that is delivered twice in the same case still counts."""
     beside = replace(VIOLATED, statements=(*VIOLATED.statements, said(3, "the log", ["a"], ["a", "a"])))
-    report, _ = reported(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
+    report, _ = protocol_report(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
 def test_a_bug_that_does_not_name_the_case_accepts_nothing(tmp_path: Path) -> None:
     """Release and requirement alone prove nothing: KB-03 violates TXN-27 on 4.3.1, but need not cause this failure."""
-    report, _ = reported(tmp_path, (UNNAMED,), accepted=(Acceptance(id="KB-03"),))
+    report, _ = protocol_report(tmp_path, (UNNAMED,), accepted=(Acceptance(id="KB-03"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 
@@ -163,7 +167,7 @@ def test_a_regression_between_releases_is_found(tmp_path: Path, capsys: pytest.C
 
 def test_a_case_that_is_not_performed_any_more_vanished(tmp_path: Path) -> None:
     """Leaving out a case that passed is a regression."""
-    before, _ = reported(tmp_path / "before", (PASSED, INAPPLICABLE))
+    before, _ = protocol_report(tmp_path / "before", (PASSED, INAPPLICABLE))
     write_all(before, tmp_path / "kept")
     after = load_run(make_protocol_run(tmp_path / "after", (INAPPLICABLE,)))
     report = against(after, read_baseline(tmp_path / "kept"))

@@ -31,7 +31,7 @@ def of(tmp_path: Path, *plans: Plan, **changes: object) -> tuple[Reason, ...]:
     return reasons(load_run(make_run(tmp_path, plans, **changes)))
 
 
-def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
+def test_a_bug_that_shows_often_is_one_reason(tmp_path: Path) -> None:
     """A known bug has every place where it shows, and a description."""
     twice = replace(FAILED, findings=(*FAILED.findings, found("torn-transaction", count=2, known_bug="KB-16")))
     (bug,) = of(tmp_path, SMOKE, twice, AGAIN, CONTROL)
@@ -43,7 +43,7 @@ def test_a_bug_that_shows_often_is_one_ground(tmp_path: Path) -> None:
     )
 
 
-def test_what_nobody_knows_is_named_by_its_anomaly(tmp_path: Path) -> None:
+def test_an_unknown_violation_is_named_by_its_anomaly(tmp_path: Path) -> None:
     """A reason has the definition of its anomaly; accepted ones come after those that count."""
     accepted = (Acceptance(id="KB-16"),)
     first, second = of(tmp_path, FAILED, UNKNOWN, accepted=accepted)
@@ -54,15 +54,15 @@ def test_what_nobody_knows_is_named_by_its_anomaly(tmp_path: Path) -> None:
 
 def test_what_is_open_is_gathered_by_how_it_ended(tmp_path: Path) -> None:
     """A missed control, an error and an undecided scenario are reasons; a pass is not."""
-    escaped = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
-    assert [(each.verdict, each.places[0].key) for each in of(tmp_path, SMOKE, UNDECIDED, BROKEN, escaped)] == [
+    missed = replace(CONTROL, verdict=Verdict.PASS, convicted=False, findings=())
+    assert [(each.verdict, each.places[0].key) for each in of(tmp_path, SMOKE, UNDECIDED, BROKEN, missed)] == [
         (Verdict.ERROR, CONTROL.key),
         (Verdict.ERROR, BROKEN.key),
         (Verdict.INCONCLUSIVE, UNDECIDED.key),
     ]
 
 
-def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path) -> None:
+def test_a_control_that_an_interruption_left_out_is_not_missed(tmp_path: Path) -> None:
     """A control that was not judged was not missed."""
     unreached = replace(CONTROL, present=False, ended=False)
     report = load_run(make_run(tmp_path, (FAILED, unreached), state=RunState.INTERRUPTED))
@@ -73,10 +73,10 @@ def test_a_control_that_an_interruption_left_out_has_not_escaped(tmp_path: Path)
     assert report.judgement.why.endswith("In addition, the run was interrupted.")
 
 
-def test_a_violation_that_names_nothing_is_a_ground(tmp_path: Path) -> None:
+def test_a_violation_that_names_nothing_is_a_reason(tmp_path: Path) -> None:
     """A foreign verdict may say FAIL without a finding; it is still a reason."""
-    (ground,) = of(tmp_path, SMOKE, replace(FAILED, findings=()))
-    assert (ground.verdict, ground.places[0].key, ground.acceptable) == (Verdict.FAIL, FAILED.key, "")
+    (reason,) = of(tmp_path, SMOKE, replace(FAILED, findings=()))
+    assert (reason.verdict, reason.places[0].key, reason.acceptable) == (Verdict.FAIL, FAILED.key, "")
 
 
 def test_only_an_id_that_is_enough_is_offered_for_acceptance(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_the_other_faces_say_what_a_bug_is(tmp_path: Path, render: object) -> No
     assert said.index("dropped when its transaction ends") < said.lower().index("scenarios\n")
 
 
-def test_a_report_that_broke_besides_says_what(tmp_path: Path) -> None:
+def test_a_violation_with_other_failures_names_them(tmp_path: Path) -> None:
     """A violation stays proven; other failures of the run are named with it."""
     why = load_run(make_run(tmp_path, (SMOKE, FAILED, BROKEN))).judgement.why
     assert why.endswith("In addition, 1 of 3 scenarios could not be run or judged.")

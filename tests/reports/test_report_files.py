@@ -136,7 +136,7 @@ def hostile_run(tmp_path: Path, text: str = HOSTILE) -> tuple[Report, Path]:
     return report, run
 
 
-def test_every_verdict_is_a_word_on_every_face(tmp_path: Path) -> None:
+def test_every_verdict_is_a_word_in_every_output_format(tmp_path: Path) -> None:
     """PASS, FAIL, ERROR, INCONCLUSIVE, NOT APPLICABLE and a detected control are readable everywhere."""
     report, run = rendered(tmp_path, EVERY_VERDICT)
     page = page_of(run).text
@@ -231,7 +231,7 @@ def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
     assert "re-run   " not in printed
 
 
-def test_a_client_of_which_nothing_was_recorded_is_told_in_words(tmp_path: Path) -> None:
+def test_a_client_without_records_is_not_recorded(tmp_path: Path) -> None:
     """A run whose only scenario left no evidence says so on the page and in the summary."""
     _, run = rendered(tmp_path, (replace(SMOKE, present=False),))
     assert "confluent: not recorded" in page_of(run).text

@@ -67,7 +67,7 @@ def commit(at_s: float, took_s: float = 0.1, outcome: Outcome = Outcome.OK) -> O
     )
 
 
-def told(*entries_: Entry) -> Timeline:
+def timeline_of(*entries_: Entry) -> Timeline:
     """The timeline of a history of these entries and a fault from 10 s to 20 s."""
     fault = FaultRecord(
         step=1, fault="f", description="", target="", began_ns=ANCHOR + 10 * SECOND, healed_ns=ANCHOR + 20 * SECOND
@@ -84,7 +84,7 @@ def test_availability_is_what_the_commits_say() -> None:
     """The gap runs from the last commit before the fault to the first after it; latencies belong to the request."""
     before = [commit(each) for each in range(1, 10)]
     after = [commit(each, 0.2) for each in range(23, 30)]
-    (row,) = told(*before, commit(12, 10.5), commit(14, 1, Outcome.FAIL), *after).unavailability
+    (row,) = timeline_of(*before, commit(12, 10.5), commit(14, 1, Outcome.FAIL), *after).unavailability
     assert (row.gap_began_s, row.gap_ended_s) == (9.1, 22.5)
     assert row.recovered_s == 2.5
     assert (row.before.count, row.before.p50_ms, row.before.p99_ms) == (9, 100.0, 100.0)
@@ -94,7 +94,7 @@ def test_availability_is_what_the_commits_say() -> None:
 
 def test_what_never_commits_again_never_recovered() -> None:
     """Without a commit after the heal recovery is None, and the gap runs to the last sign of a client."""
-    (row,) = told(commit(1), commit(28, 1, Outcome.FAIL)).unavailability
+    (row,) = timeline_of(commit(1), commit(28, 1, Outcome.FAIL)).unavailability
     assert row.recovered_s is None
     assert row.gap_ended_s == 29.0
     assert row.after.count == 0
@@ -103,7 +103,7 @@ def test_what_never_commits_again_never_recovered() -> None:
 
 def test_a_history_without_commits_has_no_figures() -> None:
     """Without commits or faults there are no figures."""
-    assert told(commit(3, outcome=Outcome.FAIL)).unavailability == ()
+    assert timeline_of(commit(3, outcome=Outcome.FAIL)).unavailability == ()
 
 
 def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
@@ -126,7 +126,7 @@ def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
     assert "earliest violation" in picture.description
 
 
-def test_an_lso_that_stood_still_is_told() -> None:
+def test_a_stuck_lso_is_in_the_timeline() -> None:
     """A partition that only fencing released, and one that nothing released, are distinguished."""
     rows = [
         Settled(
@@ -141,7 +141,7 @@ def test_an_lso_that_stood_still_is_told() -> None:
         for name in ("stuck", "freed")
         for fencing in (True, False)
     ]
-    assert [(each.place, each.released) for each in told(commit(1), *rows).stuck_lsos] == [
+    assert [(each.place, each.released) for each in timeline_of(commit(1), *rows).stuck_lsos] == [
         ("stuck-0", False),
         ("freed-0", True),
     ]
@@ -174,13 +174,13 @@ def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
     assert "Witness of the first example" not in old
     proof = new[new.index("Witness of the first example: the fewest log entries") :]
     proof = proof[: proof.index("The log around the earliest example")]
-    for told in (
+    for timeline_of in (
         "billing-events-0@1042",
         "record (outcome: commit)",
         "id 1000, epoch 3",
         "read_uncommitted capture, live billing-events",
     ):
-        assert told in proof
+        assert timeline_of in proof
     assert "commit marker" in proof
     assert "unknown (info) witness-committed" in proof
     assert [proof.count(each) for each in (">6.0 s<", ">6.1 s<")] == [1, 1], "times count from the start of the run"
@@ -228,7 +228,7 @@ def test_a_guarantee_passes_only_when_all_of_it_was_tried() -> None:
     assert titles["Producers survive"] == {Anomaly.STRANDED_PRODUCER}
 
 
-def test_what_nobody_tried_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untested_anomaly_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one anomaly more than the passing requirements forbid, the card is inconclusive and names it."""
     run = make_run(tmp_path, (SMOKE,))
     assert card(run, "Atomicity").verdict is Verdict.PASS

@@ -44,7 +44,7 @@ def test_every_operation_but_init_is_counted_once() -> None:
         assert counted == sum(1 for each in wanted if each.outcome is outcome)
 
 
-def test_the_lag_is_the_worst_partition_and_skips_what_nobody_answered() -> None:
+def test_the_lag_is_the_worst_partition_and_skips_unanswered_samples() -> None:
     """A sample without an answer makes no point; the largest lag is kept."""
     silent = Sample(at_ns=ANCHOR, topic="t", partition=1, leader=-1, high_watermark=-1, last_stable_offset=-1)
     behind = replace(silent, at_ns=ANCHOR + SECOND, high_watermark=5_000, last_stable_offset=0)
@@ -72,7 +72,7 @@ def test_an_lso_that_stands_still_lags_until_it_moves() -> None:
     assert [each.records for each in drawn.lags[-2:]] == [900, 0], "at the end it had come to rest"
 
 
-def test_an_unhealed_unconfirmed_fault_is_told_as_such() -> None:
+def test_an_unhealed_unconfirmed_fault_stays_open() -> None:
     """No time is invented for a fault without proof and without a heal."""
     record = FaultRecord(step=2, fault="cut", description="", target="broker 1", began_ns=ANCHOR + 9 * SECOND)
     rows = fault_rows(history(record))

@@ -1,7 +1,7 @@
-"""Directories of protocol runs made of planted scripts, so that their reports can be tested without a cluster.
+"""Directories of protocol runs from planted scripts, so that their reports can be tested without a cluster.
 
-The scripts are from a real protocol run of Kafka 4.3.1, shortened to the deciding exchanges. `make_protocol_run` writes
-a directory with the real writers of run.json and script.json: two calls with the same arguments write the same bytes.
+The scripts are those of a real protocol run on Kafka 4.3.1, reduced to the deciding part. `make_protocol_run` writes a
+directory with the real writers of run.json and script.json: two calls with the same arguments write the same bytes.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def make_case(directory: Path, script: Script) -> Path:
 
 
 def make_protocol_run(directory: Path, scripts: Sequence[Script], **changes: Any) -> Path:
-    """Write the directory of a whole protocol run and return it."""
+    """Write the directory of a protocol run and return it."""
     directory.mkdir(parents=True, exist_ok=True)
     protocol_run_record(scripts, **changes).write(directory / "run.json")
     for each in scripts:
@@ -193,8 +193,10 @@ def make_protocol_run(directory: Path, scripts: Sequence[Script], **changes: Any
     return directory
 
 
-def reported(tmp_path: Path, scripts: tuple[Script, ...] = EVERY_SCRIPT, **changes: object) -> tuple[Report, Path]:
-    """A planted protocol run, and the directory with its report in every format."""
+def protocol_report(
+    tmp_path: Path, scripts: tuple[Script, ...] = EVERY_SCRIPT, **changes: object
+) -> tuple[Report, Path]:
+    """A planted protocol run and the directory of its output files."""
     run = make_protocol_run(tmp_path / "run", scripts, **changes)
     report = load_run(run)
     write_all(report, run)
