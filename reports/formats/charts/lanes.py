@@ -22,6 +22,7 @@ from reports.formats.charts.shapes import (
     LineShape,
     PathShape,
     TextShape,
+    x_of,
 )
 from reports.model.timeline import Act, Curve, Lane, Point, Timeline
 from reports.model.wording import number, one_line, seconds
@@ -64,8 +65,8 @@ class _LaneLayout:
         return self.offsets_top + (OFFSETS_HEIGHT if self.offsets else 0) + 8
 
     def x(self, at_s: float) -> float:
-        share = min(max(at_s / self.end_s, 0.0), 1.0)
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+        """The x coordinate of a time."""
+        return x_of(at_s, self.end_s)
 
 
 def draw_lanes(timeline: Timeline, violation_s: float | None) -> Drawing:

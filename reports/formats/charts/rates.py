@@ -21,6 +21,7 @@ from reports.formats.charts.shapes import (
     LineShape,
     PathShape,
     TextShape,
+    x_of,
 )
 from reports.model.timeline import Bin, Lag, Timeline, Window
 from reports.model.wording import one_line, seconds
@@ -71,9 +72,8 @@ class _RateLayout:
         return (self.lag_base if self.lag else self.phase_top + (PHASE_HEIGHT if self.phases else 0)) + 6
 
     def x(self, at_s: float) -> float:
-        """The x coordinate of a time, clipped to the chart."""
-        share = min(max(at_s / self.end_s, 0.0), 1.0)
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+        """The x coordinate of a time."""
+        return x_of(at_s, self.end_s)
 
 
 def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:

@@ -10,6 +10,12 @@ WIDTH, LEFT, RIGHT = 960, 104, 14
 CHARACTER = 6.4
 
 
+def x_of(at_s: float, end_s: float) -> float:
+    """The x coordinate of a time on an axis from 0 to `end_s`, clipped to the chart."""
+    share = min(max(at_s / end_s, 0.0), 1.0)
+    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxShape:
     """A rectangle with a class and a tooltip."""
