@@ -1,12 +1,12 @@
 """`python -m reports RUN_DIR… [--baseline FILE] [--out DIR]`: render saved evidence again; `… diff A B`: compare.
 
-A RUN_DIR is the directory of a run, or of one scenario or protocol case. The report of one directory is written into it,
-or to --out. Several directories are merged into one report, written to --out, or to `merged` next to the first one. The
-exit code is that of the decision: 3 for a regression from the baseline, 4 for a path that is no run directory or an
-unreadable baseline, 5 if the report cannot be written.
+A RUN_DIR is the directory of a run, or of one scenario or protocol case. The report of one directory is written into
+it, or to --out. Several directories are merged into one report, written to --out, or to `merged` next to the first one.
+The exit code is that of the decision; 3 is a regression from the baseline. 4 means that a path is no run directory or
+the baseline is unreadable; 5 that the report cannot be written.
 
-`python -m reports diff A B [--out DIR]` lists the changes from A to B, each a run directory or a `results.json`. The exit
-code is 3 for a regression, else 0, independent of the verdicts. With --out it also writes a page.
+`python -m reports diff A B [--out DIR]` lists the changes from A to B, each a run directory or a `results.json`. The
+exit code is 3 for a regression, else 0, independent of the verdicts. With --out it also writes a page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`python -m reports diff A B [--out DIR]`: print the changes from A to B; with --out also write a page.
 
-Each side is a run directory, whose evidence is read, or a `results.json`, alone or in a directory without evidence, such
-as that of a merged report.
+Each side is a run directory, whose evidence is read, or a `results.json`. That file may be alone or in a directory
+without evidence, such as that of a merged report.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The answer comes first: decision, reasons, subject, counts, the command that repeats the run. Then come tables, and one
 section per scenario with its proof or per protocol case with its script; passed cases are folded at the end. Every
-scenario, case and requirement has its own anchor. A verdict is a sign and a word, so the page can be read without
-colours and without its style sheet (some CI servers strip it). Autoescape is always on. Texts from outside also pass
+scenario, case and requirement has its own anchor. A verdict is a sign and a word: the page can be read without colours
+and without its style sheet, which some CI servers strip. Autoescape is always on. Texts from outside also pass
 `wording.plain`, so no control character reaches the page.
 """
 

@@ -1,11 +1,11 @@
 """`trace.json`: every operation, transaction, fault and phase as a trace for Perfetto and chrome://tracing.
 
-The format is the Trace Event Format. A scenario is a process of the trace, each client process a thread in it, each
-operation a complete slice (`X`) named by outcome and action. Perfetto colours by name, so equal outcomes have equal
-colours; `cname` does the same in chrome://tracing. Each fault step has its own thread, because faults overlap and slices
-of one thread must not. Each transactional id has a thread with its unfinished transactions. A counter (`C`) shows the
-LSO lag of the worst partition. Times are microseconds since the start of the first scenario, by the wall clock of each
-host.
+The format is the Trace Event Format. A scenario is a process of the trace, and each client process a thread in it. Each
+operation is a complete slice (`X`) named by outcome and action. Perfetto colours by name, so equal outcomes have equal
+colours; `cname` does the same in chrome://tracing. Each fault step has its own thread, because faults overlap and
+slices of one thread must not. Each transactional id has a thread with its unfinished transactions. A counter (`C`)
+shows the LSO lag of the worst partition. Times are microseconds since the start of the first scenario, by the wall
+clock of each host.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Select the lines of broker logs (`brokers/broker-<i>.log`) that concern a violation.
 
 Brokers log some thousand lines a minute, and one of them is often the reason: a skipped marker, an unclean election.
-Shown are lines that name the violating transactional id or a partition of the violation, from shortly before the
-operation began until some seconds after it ended. INFO lines about a partition are shown only close to the end. Of
-lines that differ only in their numbers the nearest is shown, with their count. Lines without a time (stack traces)
-stay in the file. An unreadable log gives no lines; no verdict depends on it.
+Shown are lines that name the violating transactional id or a partition of the violation. They are from shortly before
+the operation began until some seconds after it ended. INFO lines about a partition are shown only close to the end. Of
+lines that differ only in their numbers the nearest is shown, with their count. Lines without a time (stack traces) stay
+in the file. An unreadable log gives no lines; no verdict depends on it.
 """
 
 from __future__ import annotations

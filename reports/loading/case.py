@@ -1,7 +1,7 @@
 """Load the directory of one protocol case as a `ScriptCase`, also when its files are damaged.
 
-The script is judged again: that takes microseconds, and a stored verdict could disagree. A script that is unreadable,
-changed after it was written, or of another case is an ERROR and a problem of the run, so it cannot be overlooked.
+The script is judged again: that takes microseconds, and a stored verdict could disagree. A script is an ERROR and a
+problem of the run if it is unreadable, changed after it was written, or of another case.
 """
 
 from __future__ import annotations

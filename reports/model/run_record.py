@@ -1,9 +1,9 @@
 """`run.json`: the plan, options and end of a whole run, next to the evidence of its scenarios.
 
-The harness writes it at the start with every planned scenario and state `running`, whenever a scenario ends, and at the
-end with state `finished` or `interrupted`. So a file that still says `running` belongs to a run that was killed, and a
-planned scenario without evidence is reported by name. Each write is atomic: a kill leaves the record before or after,
-never half of one.
+The harness writes it at the start with every planned scenario and state `running`, and whenever a scenario ends. The
+last write has the state `finished` or `interrupted`. So a file that still says `running` belongs to a run that was
+killed, and a planned scenario without evidence is reported by name. Each write is atomic: a kill leaves the record
+before or after, never half of one.
 
 The decision uses the plan, the selection, the interruption, the problems and the acceptances in it. The writer must not
 put secrets in: options and machine facts appear in the report unchanged.

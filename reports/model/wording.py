@@ -1,8 +1,8 @@
 """Words, signs and numbers that every output format uses, so that one thing has one name everywhere.
 
 A verdict is always a sign and a word, never a colour alone. Every text from outside (topic names, reasons, errors)
-passes `plain`: no control character, lone surrogate or bidirectional override reaches a page, a terminal or an XML file,
-whatever a broker or client put into a message.
+passes `plain`: no control character, lone surrogate or bidirectional override reaches a page, a terminal or an XML
+file. A broker or client can put any of these into a message.
 """
 
 from __future__ import annotations

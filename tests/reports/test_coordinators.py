@@ -96,7 +96,7 @@ def test_ids_of_others_are_left_out_and_count_for_who_led() -> None:
     """Ids of other runs are not drawn, but their records show leaderships."""
     steps = [(State.EMPTY, 0), (State.EMPTY, 500)]
     log = of_states(*steps, leader_epochs=(5, 6))
-    mine, other = log.entries[0], replace(log.entries[1], transactional_id="somebody's")
+    mine, other = log.entries[0], replace(log.entries[1], transactional_id="another-app's")
     (of,) = drawn(replace(log, entries=(mine, other))).coordinators
     assert ([each.transactional_id for each in of.ids], len(of.leaderships)) == (["0"], 2)
     assert drawn(replace(log, entries=(other,))).coordinators == ()
@@ -176,7 +176,7 @@ def test_the_page_and_the_trace_have_the_coordinators(tmp_path: Path) -> None:
         (lambda run: run.transaction_log.write_bytes(b"junk"), "cannot be read as a transaction log"),
         (
             lambda run: transaction_log_file.write(
-                run.transaction_log, transaction_log(replace(FAILED, key="somebody-else"))
+                run.transaction_log, transaction_log(replace(FAILED, key="another-app"))
             ),
             "transaction_log.jsonl.gz belongs to run",
         ),

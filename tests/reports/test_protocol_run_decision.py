@@ -104,8 +104,8 @@ def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tu
 
 def test_a_second_defect_in_a_known_case_is_not_accepted_with_the_bug(tmp_path: Path) -> None:
     """KB-05 is accepted, and a record that is delivered twice in the same case still counts."""
-    beside = replace(VIOLATED, statements=(*VIOLATED.statements, said(3, "the log", ["a"], ["a", "a"])))
-    report, _ = protocol_report(tmp_path, (PASSED, beside), accepted=(Acceptance(id="KB-05"),))
+    doubled = replace(VIOLATED, statements=(*VIOLATED.statements, said(3, "the log", ["a"], ["a", "a"])))
+    report, _ = protocol_report(tmp_path, (PASSED, doubled), accepted=(Acceptance(id="KB-05"),))
     assert report.judgement.exit_code is ExitCode.VIOLATION
 
 

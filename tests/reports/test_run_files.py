@@ -141,7 +141,7 @@ def test_what_is_not_ours_is_never_deleted(tmp_path: Path) -> None:
     (out / "linked").symlink_to(outside, target_is_directory=True)
     (made[0] / "escape").symlink_to(outside, target_is_directory=True)
     (out / "notes").mkdir()
-    (out / "notes" / "run.json").write_text('{"kind": "somebody-else"}', encoding="utf-8")
+    (out / "notes" / "run.json").write_text('{"kind": "other-tool"}', encoding="utf-8")
     (out / "bare").mkdir()
     (out / "file.txt").write_text("keep", encoding="utf-8")
     retention.keep_last(out, 1)

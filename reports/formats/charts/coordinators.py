@@ -1,9 +1,9 @@
 """Draw the coordinator rows of a chart: the leaders of the transaction log, and unfinished transactions by id.
 
 The rows are below the processes, on the same time axis: per partition of the transaction log a row of its leaders, and
-under it a row per transactional id. A line is thin while the transaction was open, thick from the commit decision to the
-completion, half as thick and dashed after an abort decision. Times are rounded to pixels and touching lines are merged,
-so thousands of transactions take no more bytes than there are pixels.
+under it a row per transactional id. A line is thin while the transaction was open. After the commit decision it is
+thick until the completion; after an abort decision it is half as thick and dashed. Times are rounded to pixels and
+touching lines are merged, so thousands of transactions take no more bytes than there are pixels.
 """
 
 from __future__ import annotations

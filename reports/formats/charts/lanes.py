@@ -1,9 +1,9 @@
 """Draw the lanes chart: operations per process, coordinators, leaders, high watermark and last stable offset.
 
 It is below the chart of rates, on the same time axis. A lane per process has its operations as lines: thin if ok, thick
-if failed, dashed if unknown. Then come the coordinator rows (`charts.coordinators`), a lane per partition whose leader
-changed or was missing, and the two offsets of the partition with the largest lag. A vertical line marks the earliest
-violation.
+if failed, dashed if unknown. Then come the coordinator rows (`charts.coordinators`), and a lane per partition whose
+leader changed or was missing. The last part has both offsets of the partition with the largest lag. A vertical line
+marks the earliest violation.
 """
 
 from __future__ import annotations
