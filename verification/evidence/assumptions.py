@@ -16,7 +16,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from verification.vocabulary.errors import UnfitEvidenceError
@@ -57,30 +56,14 @@ def check_topics(experiment: Experiment, captures: QuiescentState, path: Path) -
             )
 
 
-class Starts:
-    """Where the partitions' logs begin: what was acknowledged below that is deleted."""
-
-    def __init__(self, experiment: Experiment, captures: QuiescentState) -> None:
-        indexes = {topic.name: str(index) for index, topic in enumerate(experiment.topics)}
-        self._starts: Mapping[tuple[str, str], int] = {
-            (indexes.get(end.topic, ""), str(end.partition)): end.start for end in captures.ends if end.start > 0
-        }
-
-    def __bool__(self) -> bool:
-        """Whether anything was deleted at all."""
-        return bool(self._starts)
-
-    def check(self, acks: Iterable[list[object]], path: Path) -> None:
-        """Raise UnfitEvidenceError for an acknowledged offset below the beginning of its log."""
-        if not self:
-            return
-        for _, topic_index, partition, offset, outcome in acks:
-            start = self._starts.get((str(topic_index), str(partition)), 0)
-            if outcome == "ok" and 0 <= int(str(offset)) < start:
-                raise UnfitEvidenceError(
-                    f"{path} has an acknowledged offset {offset}, but the log of partition {partition} of topic "
-                    f"{topic_index} begins at {start}; what was deleted there cannot be told from what was lost"
-                )
+def log_starts(experiment: Experiment, captures: QuiescentState) -> dict[tuple[int, int], int]:
+    """The first offset of each partition's log (topic index, partition) that does not begin at 0: the rest was deleted."""
+    indexes = {topic.name: index for index, topic in enumerate(experiment.topics)}
+    return {
+        (indexes[end.topic], end.partition): end.start
+        for end in captures.ends
+        if end.start > 0 and end.topic in indexes
+    }
 
 
 def check_clock(history: History, path: Path) -> None:

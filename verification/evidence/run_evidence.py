@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from verification.evidence import history_file, transaction_log_file
-from verification.evidence.assumptions import Starts, check_clock, check_polls, check_topics
+from verification.evidence.assumptions import check_clock, check_polls, check_topics, log_starts
 from verification.evidence.capture_reader import CaptureReader, LocalCaptureReader
 from verification.evidence.history_file import UnfitHistoryError
 from verification.evidence.run_directory import RunDirectory
@@ -34,7 +34,7 @@ from verification.vocabulary.quiescent_state import QuiescentState
 from verification.vocabulary.transaction_log import TOPIC, TOPIC_INDEX
 
 if TYPE_CHECKING:
-    from verification.evidence.acks_file import Spoken
+    from verification.evidence.acks_file import Operations
 
 ACKS_SUFFIX = ".jsonl.gz"
 #: Observers are bits of a long in the judge's frames, and the number of the earliest one is packed with its time.
@@ -96,17 +96,17 @@ def _named_files(folder: Path, read: Callable[[Path], Read]) -> dict[str, tuple[
         return {path.name.removesuffix(ACKS_SUFFIX): (path, each) for path, each in zip(paths, said, strict=True)}
 
 
-def _acks(folder: Path, history: History, starts: Starts) -> dict[int, Path]:
+def _acks(folder: Path, history: History, starts: dict[tuple[int, int], int]) -> dict[int, Path]:
     """The files of acknowledgements by process. What ended ok with records was acknowledged, so it must stand in one."""
     # What looks at lines takes as long to be imported as everything else of a command that judges scripts.
-    from verification.evidence.acks_file import first_unspoken, spoken
+    from verification.evidence.acks_file import first_missing, operations
 
-    def read(path: Path) -> Spoken:
+    def read(path: Path) -> Operations:
         if not path.name.removesuffix(ACKS_SUFFIX).isdecimal():
             raise UnfitEvidenceError(
                 f"{path} is not named after a process; this is not a directory of acknowledgements"
             )
-        return spoken(path, starts)
+        return operations(path, starts)
 
     files = {int(name): each for name, each in _named_files(folder, read).items()}
     promised: dict[int, list[int]] = defaultdict(list)
@@ -114,7 +114,7 @@ def _acks(folder: Path, history: History, starts: Starts) -> dict[int, Path]:
         if each.outcome is Outcome.OK and each.records > 0 and each.intent is not Intent.ABORT:
             promised[each.process].append(each.operation)
     for process, wanted in promised.items():
-        operation = first_unspoken(wanted, files[process][1]) if process in files else min(wanted)
+        operation = first_missing(wanted, files[process][1]) if process in files else min(wanted)
         if operation is not None:
             raise UnfitEvidenceError(
                 f"{folder} has no acknowledgement of operation {operation} of process {process}, which ended "
@@ -214,7 +214,7 @@ def read_run(directory: RunDirectory, captured: CaptureReader | None = None) -> 
         experiment=experiment,
         history=history,
         captures=captures,
-        acks=_acks(directory.acks, history, Starts(experiment, captures)),
+        acks=_acks(directory.acks, history, log_starts(experiment, captures)),
         observations=_observations(directory.observations, experiment),
         transaction_log=log,
     )

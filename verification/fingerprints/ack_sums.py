@@ -13,11 +13,9 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from verification.evidence import acks_file
-from verification.evidence.acks_file import Spoken
 from verification.fingerprints.workers.scan import Work
 
 if TYPE_CHECKING:
@@ -66,9 +64,9 @@ class AckSums:
             wanted.setdefault((row["run"], row["process"]), []).append(row["operation"])
         if self.files is None:
             return self.frame(wanted.keys(), asked)
-        return self._read(_answers, {each: np.array(some, np.int64) for each, some in wanted.items()}, ANSWERS)
+        return self._read(_answers, wanted, ANSWERS)
 
-    def _read(self, work: Work, wanted: Mapping[Process, Spoken | None], schema: pa.Schema) -> DataFrame:
+    def _read(self, work: Work, wanted: Mapping[Process, Collection[int] | None], schema: pa.Schema) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         assert self.files is not None
@@ -88,7 +86,7 @@ _PIECES = pa.schema(
 )
 
 
-def of_file(run: str, process: int, path: str, wanted: Spoken | None = None) -> Iterator[pa.RecordBatch]:
+def of_file(run: str, process: int, path: str, wanted: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
     """The acknowledgements in the file of a process, of some of its operations or of all, in the columns of `ANSWERS`."""
     for batch in acks_file.acks(Path(path), wanted):
         owner = {"run": run, "process": process}
@@ -100,7 +98,7 @@ def _answers(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The worker's side: files by name → their acknowledgements."""
     for piece in pieces:
         for each in piece.to_pylist():
-            wanted = None if each["wanted"] is None else np.array(each["wanted"], np.int64)
+            wanted = None if each["wanted"] is None else frozenset(each["wanted"])
             yield from of_file(each["run"], each["process"], each["path"], wanted)
 
 
