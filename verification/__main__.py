@@ -33,7 +33,7 @@ from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
 from verification.replicas import command as segments
 from verification.scripts.judging import judge_scripts
-from verification.spark.remote_evidence import Copy, copy_small_files, is_uri, local_path
+from verification.spark.remote_evidence import CopiedRun, copy_small_files, is_uri, local_path
 from verification.vocabulary.errors import SessionError, UnfitEvidenceError, UnknownFloorError
 from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
 
@@ -100,7 +100,7 @@ def _uris(parsed: argparse.Namespace) -> list[str]:
 
 
 def _directories(
-    paths: Sequence[Path], copies: Mapping[Path, Copy] | None = None
+    paths: Sequence[Path], copies: Mapping[Path, CopiedRun] | None = None
 ) -> tuple[list[RunDirectory], list[Path]]:
     """The directories of scenarios, and those of protocol cases."""
     scenarios: list[RunDirectory] = []

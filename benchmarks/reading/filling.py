@@ -6,7 +6,7 @@ from confluent_kafka import KafkaException, Producer
 
 from benchmarks.reading.errors import UnfilledError
 from fixtures.waiting import await_until
-from verification.vocabulary.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, RecordKind
 from wire.client import Client
 from wire.values import Isolation, TopicPartition
 
@@ -68,7 +68,7 @@ def record_value(operation: int, index: int) -> bytes:
         run=RUN,
         process=1,
         operation=operation,
-        kind=Kind.TRANSACTION,
+        kind=RecordKind.TRANSACTION,
         index=index,
         count=RECORDS_PER_TRANSACTION,
         topic_index=0,

@@ -20,7 +20,7 @@ from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence import transaction_log_file
-from verification.vocabulary.experiment import Experiment, Topic
+from verification.vocabulary.experiment import Experiment, ExperimentTopic
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from wire.values import TopicPartition
 
@@ -149,7 +149,7 @@ class MockScenarioRun(ScenarioRun):
         """None: scenarios on the mock have no copiers."""
         return ()
 
-    def topics(self) -> tuple[Topic, ...]:
+    def topics(self) -> tuple[ExperimentTopic, ...]:
         """The mock has no replicas."""
         return topics(self.scenario.workload, self.run, replication=1, min_in_sync=1)
 

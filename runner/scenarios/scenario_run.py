@@ -27,7 +27,7 @@ from fixtures.workloads.running import RunningWorkload
 from runner.scenarios import description
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
-from verification.vocabulary.experiment import Experiment, Topic, TopicRole
+from verification.vocabulary.experiment import Experiment, ExperimentTopic, TopicRole
 from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from wire.errors import WireError
@@ -256,7 +256,7 @@ class ScenarioRun:
         """The cluster that the scenario asks for, of the release under test."""
         return self.scenario.cluster(release=self.resources.config.release.version)
 
-    def topics(self) -> tuple[Topic, ...]:
+    def topics(self) -> tuple[ExperimentTopic, ...]:
         """The run's topics, in the order of their indexes."""
         scenario = self.scenario
         return topics(scenario.workload, self.run, replication=scenario.replication, min_in_sync=scenario.min_in_sync)

@@ -25,7 +25,7 @@ from verification.evidence.transaction_log_file import LogHeader, LogLeader, Log
 from verification.scripts import script
 from verification.scripts.script import Exchange, Relation, Script, Statement
 from verification.vocabulary import experiment, quiescent_state
-from verification.vocabulary.experiment import Experiment, Floor, Isolation, Observer, Topic, TopicRole
+from verification.vocabulary.experiment import Experiment, ExperimentTopic, Floor, IsolationLevel, Observer, TopicRole
 from verification.vocabulary.history import TAGS, Action, InputRange, Intent, Outcome
 from verification.vocabulary.identity import LAYOUT
 from verification.vocabulary.quiescent_state import (
@@ -75,7 +75,7 @@ def _fields(value: type) -> set[str]:
 #: Heading → the value whose fields stand below it.
 VALUES: dict[str, type] = {
     "scenario.json": Experiment,
-    "topic": Topic,
+    "topic": ExperimentTopic,
     "observer": Observer,
     "floor": Floor,
     **TAGS,
@@ -204,7 +204,7 @@ def test_every_path_is_documented() -> None:
         ("operation", "outcome", Outcome),
         ("operation", "intent", Intent),
         ("topic", "role", TopicRole),
-        ("observer", "isolation", Isolation),
+        ("observer", "isolation", IsolationLevel),
         ("verdicts.json", "verdict", [each.name for each in Verdict]),
         ("statement", "relation", Relation),
     ],

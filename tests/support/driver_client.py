@@ -17,7 +17,7 @@ from fixtures.clients.mock_cluster import PARTITIONS
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.local.cluster import LocalCluster
 from tests.support.paths import ROOT
-from verification.vocabulary.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, RecordKind
 
 # A driver starts within a second on a quiet machine; tests share theirs.
 PATIENCE_S = 60.0
@@ -86,7 +86,7 @@ class Talk:
         self.ask(do, **{"deadline_s": 20.0, **fields})
         return self.until_done()
 
-    def records(self, places: list[tuple[int, int]], *, kind: Kind = Kind.TRANSACTION) -> list[list[Any]]:
+    def records(self, places: list[tuple[int, int]], *, kind: RecordKind = RecordKind.TRANSACTION) -> list[list[Any]]:
         """Records with identities for the given (topic_index, partition) places."""
         return [
             [

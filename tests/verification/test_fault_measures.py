@@ -17,7 +17,7 @@ from verification.coverage import fault_measures
 from verification.evidence import lso_samples
 from verification.evidence.rows import small_rows
 from verification.evidence.run_evidence import RunEvidence, read_run
-from verification.vocabulary.experiment import Topic, TopicRole
+from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import (
     LEADERLESS,
     UNSEEN,
@@ -60,8 +60,8 @@ def told(*entries: Entry, offset: int = -1) -> RunEvidence:
     """A run with one output and one input partition, of which the group committed `offset`."""
     plain = evidence(*entries)
     topics = (
-        Topic(name="out", partitions=1, replication=3, min_in_sync=2),
-        Topic(name="in", partitions=1, replication=3, min_in_sync=2, role=TopicRole.INPUT),
+        ExperimentTopic(name="out", partitions=1, replication=3, min_in_sync=2),
+        ExperimentTopic(name="in", partitions=1, replication=3, min_in_sync=2, role=TopicRole.INPUT),
     )
     experiment = replace(plain.experiment, topics=topics, group="g", transaction_timeout_s=TIMEOUT_S)
     captures = QuiescentState(group_offsets=(GroupOffset(group="g", topic="in", partition=0, offset=offset),))

@@ -24,7 +24,7 @@ from verification.checks import (
     writes,
     zombies,
 )
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment
 
@@ -61,7 +61,7 @@ class Check:
 
     name: str
     anomaly: Anomaly
-    find: Callable[[Facts], DataFrame]
+    find: Callable[[EvidenceFacts], DataFrame]
     applies: Callable[[Experiment], bool] = _has_log
     beside: bool = False
 
@@ -115,6 +115,6 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
     return _together(frames[:middle]).union(_together(frames[middle:]))
 
 
-def united(facts: Facts, checks: Sequence[Check]) -> DataFrame:
+def united(facts: EvidenceFacts, checks: Sequence[Check]) -> DataFrame:
     """The violations of several checks in one frame."""
     return _together([check.find(facts) for check in checks])

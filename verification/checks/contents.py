@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import GONE
 
 
-def inconsistent_offset(facts: Facts) -> DataFrame:
+def inconsistent_offset(facts: EvidenceFacts) -> DataFrame:
     """Two contents at one (topic, partition, offset) among log, captures and observations. One violation per place.
 
     Contents are compared by digest of the whole value, those of observations by digest of the identity. A control

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.violation import violations
 from verification.spark.dataframes import Dataframes
 from verification.vocabulary.anomalies import Anomaly
@@ -20,7 +20,7 @@ from verification.vocabulary.violations import LSO
 INPUT = ("run", "source_partition", "source_offset")
 
 
-def _outputs(facts: Facts) -> DataFrame:
+def _outputs(facts: EvidenceFacts) -> DataFrame:
     """Every committed copy of a run that copies."""
     return facts.copied.where(
         f"fan_out is not null and genuine and outcome = 'commit' and source_offset != {NO_SOURCE}"
@@ -39,7 +39,7 @@ def committed_offsets(frames: Dataframes) -> DataFrame:
     )
 
 
-def duplicate_copy(facts: Facts) -> DataFrame:
+def duplicate_copy(facts: EvidenceFacts) -> DataFrame:
     """One input copied twice into the same output topic with outcome commit. One violation per (input, topic).
 
     The record that is named is the second copy, in the order (topic, partition, offset).
@@ -52,7 +52,7 @@ def duplicate_copy(facts: Facts) -> DataFrame:
     return violations(twice, Anomaly.DUPLICATE, detail=detail)
 
 
-def offset_without_output(facts: Facts) -> DataFrame:
+def offset_without_output(facts: EvidenceFacts) -> DataFrame:
     """A visible input below the group's committed offset that lacks outputs with outcome commit. One per input.
 
     Each input must have an output in `fan_out` different topics. The record that is named is the input. When outputs
@@ -89,7 +89,7 @@ def offset_without_output(facts: Facts) -> DataFrame:
     )
 
 
-def output_without_offset(facts: Facts) -> DataFrame:
+def output_without_offset(facts: EvidenceFacts) -> DataFrame:
     """An output with outcome commit of an input at or beyond the group's committed offset. One per output."""
     beyond = (
         _outputs(facts)

@@ -14,7 +14,7 @@ from verification.spark.dataframes import Dataframes, local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class EvidenceFacts:
     """Evidence, one row per place (`checks.places`), one row per record (`checks.records`).
 
     `ordered`, `sequenced` and `copied` are the places for the checks of order, of producers' numbering and of copies, which
@@ -31,7 +31,7 @@ class Facts:
     rows: int | None = None
 
 
-def derive(frames: Dataframes) -> Facts:
+def derive(frames: Dataframes) -> EvidenceFacts:
     """The shared frames, computed once and cut off from how they were computed.
 
     A checkpoint and not a cache: a plan that still shows its whole past is analysed anew with every step that is put on
@@ -40,15 +40,15 @@ def derive(frames: Dataframes) -> Facts:
     by_operation = operations(frames)
     by_place = places(frames, by_operation).localCheckpoint()
     by_record = records(frames, by_place, by_operation).localCheckpoint()
-    return Facts(
+    return EvidenceFacts(
         frames=frames, places=by_place, records=by_record, ordered=by_place, sequenced=by_place, copied=by_place
     )
 
 
-def beside(frames: Dataframes) -> Facts:
+def beside(frames: Dataframes) -> EvidenceFacts:
     """The facts where no place and no record is in question: what the other frames show remains."""
     spark = frames.runs.sparkSession
     none = local(spark, [], PLACES)
-    return Facts(
+    return EvidenceFacts(
         frames=frames, places=none, records=local(spark, [], RECORDS), ordered=none, sequenced=none, copied=none, rows=0
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
 
 
-def reordered_write(facts: Facts) -> DataFrame:
+def reordered_write(facts: EvidenceFacts) -> DataFrame:
     """First copies of one process's records in one partition that do not stand in send order. One per record.
 
     Only records with outcome commit that stand where they were sent, and only where order is a claim

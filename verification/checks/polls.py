@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
@@ -16,7 +16,7 @@ CAPTURES = ("committed", "uncommitted")
 CAPTURE = "uncommitted"
 
 
-def nonmonotonic_poll(facts: Facts) -> DataFrame:
+def nonmonotonic_poll(facts: EvidenceFacts) -> DataFrame:
     """An observer is given an offset at or below the one before it in that partition. One per observer and place.
 
     So is a client at quiescence that is given one offset twice; in which order it was given the others is not known.
@@ -35,7 +35,7 @@ def nonmonotonic_poll(facts: Facts) -> DataFrame:
     return found
 
 
-def poll_skip(facts: Facts) -> DataFrame:
+def poll_skip(facts: EvidenceFacts) -> DataFrame:
     """An observer was never given a record that it must see, though it was given a later one of that partition.
 
     A read_committed observer must see records with outcome commit, a read_uncommitted one every data record; both

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.violation import named_observer, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
@@ -16,7 +16,7 @@ CAPTURE = "committed"
 _ABORTED = f"(coalesce(outcome = 'abort', false) or coalesce(told = '{Told.ABORTED}', false))"
 
 
-def aborted_read(facts: Facts) -> DataFrame:
+def aborted_read(facts: EvidenceFacts) -> DataFrame:
     """Delivered under read_committed, by the committed capture or to an observer, although aborted (Adya's G1a).
 
     Aborted is what the log's control records decided so, and what its client was told so. One violation per place; the
@@ -32,7 +32,7 @@ def aborted_read(facts: Facts) -> DataFrame:
     )
 
 
-def early_read(facts: Facts) -> DataFrame:
+def early_read(facts: EvidenceFacts) -> DataFrame:
     """Received by a read_committed observer before commit was even invoked. One violation per place.
 
     Aborted records are aborted-read and not reported again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.numbering import NUMBER_MAX
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
@@ -15,7 +15,7 @@ from verification.vocabulary.anomalies import Anomaly
 _HALF = 1 << 30
 
 
-def broken_sequence(facts: Facts) -> DataFrame:
+def broken_sequence(facts: EvidenceFacts) -> DataFrame:
     """A record whose sequence does not follow that of its producer's record before it in the partition. One per record.
 
     Which number was due is said in `checks.numbering`, with the cases in which leaders accept any. Nothing is said of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.places import PARTITION
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
@@ -14,12 +14,12 @@ from verification.vocabulary.anomalies import Anomaly
 RUNNING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
-def _with_log(facts: Facts, frame: DataFrame) -> DataFrame:
+def _with_log(facts: EvidenceFacts, frame: DataFrame) -> DataFrame:
     """Rows of runs that have a log; the others are judged by delivered against told alone."""
     return frame.join(F.broadcast(facts.frames.runs.where("has_log").select("run")), "run", "left_semi")
 
 
-def _hung(facts: Facts) -> DataFrame:
+def _hung(facts: EvidenceFacts) -> DataFrame:
     """Open on a partition, not open at the coordinator: one row per (partition, producer id), with the first record."""
     keys = (*PARTITION, "producer_id")
     by_log = facts.places.where("outcome = 'open'").select(*keys, "offset", "process", "operation", "index")
@@ -35,7 +35,7 @@ def _hung(facts: Facts) -> DataFrame:
     )
 
 
-def hung_transaction(facts: Facts) -> DataFrame:
+def hung_transaction(facts: EvidenceFacts) -> DataFrame:
     """Open on a partition, by the log or by its leader, but not open at the coordinator.
 
     (a) By the log: data without a control record of its producer after it. By the leader: DescribeProducers names an
@@ -59,7 +59,7 @@ def hung_transaction(facts: Facts) -> DataFrame:
     )
 
 
-def stuck_lso(facts: Facts) -> DataFrame:
+def stuck_lso(facts: EvidenceFacts) -> DataFrame:
     """LSO below the high watermark at quiescence or when the bound ran out, while nothing hangs there.
 
     Also when only fencing the producers released it: nobody fences for users; and when it moved by itself, but later

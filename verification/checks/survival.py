@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Action, Outcome
 
 
-def stranded_producer(facts: Facts) -> DataFrame:
+def stranded_producer(facts: EvidenceFacts) -> DataFrame:
     """Operations of a transactional producer that ended with a fatal error although nobody had superseded it.
 
     Superseded means that a later instance (a higher process) of the transactional id had completed its initialisation

@@ -62,7 +62,7 @@ class IllegalStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class TransactionLogResult:
     """What came of a log. `compacted` are the partitions with holes, in which missing steps are not held against it."""
 
     histories: int
@@ -102,7 +102,7 @@ def judge(
     starts: Mapping[int, int] | None = None,
     new_ids: Container[str] | None = None,
     may_fail: Callable[[Entry], bool] = _never,
-) -> Judgement:
+) -> TransactionLogResult:
     """Hold every history against the state machine.
 
     `starts` is the first offset that was read of each partition, 0 where it is not named. `new_ids` were not used before
@@ -127,7 +127,7 @@ def judge(
         for name, history in histories.items():
             begun_at = start if new_ids is None or name in new_ids else None
             illegal += _illegal_steps(history, unbroken, begun_at, may_fail)
-    return Judgement(
+    return TransactionLogResult(
         histories=count,
         entries=sum(map(len, by_partition.values())),
         illegal=tuple(illegal),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.operations import OPERATION
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
@@ -16,7 +16,7 @@ from verification.vocabulary.violations import LSO
 NAMED = 5
 
 
-def torn_transaction(facts: Facts) -> DataFrame:
+def torn_transaction(facts: EvidenceFacts) -> DataFrame:
     """At quiescence some but not all records of a transaction are visible. One violation per transaction.
 
     Judged are transactions that were told committed or unknown: an unknown outcome must turn out all or nothing.
@@ -43,7 +43,7 @@ def torn_transaction(facts: Facts) -> DataFrame:
     return violations(torn, Anomaly.TORN_TRANSACTION, detail=detail, cause=cause, places="places")
 
 
-def hidden_committed(facts: Facts) -> DataFrame:
+def hidden_committed(facts: EvidenceFacts) -> DataFrame:
     """A record that is in the log with outcome commit and that no read_committed client is given. One per place.
 
     The missing records of a transaction of which others are visible are not reported again (torn-transaction). At or

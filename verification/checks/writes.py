@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.records import RECORD
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
@@ -13,7 +13,7 @@ from verification.vocabulary.history import Told
 from verification.vocabulary.identity import NO_SOURCE
 
 
-def lost_write(facts: Facts) -> DataFrame:
+def lost_write(facts: EvidenceFacts) -> DataFrame:
     """A record that was promised and has no copy with outcome commit in the log. One violation per record.
 
     Promised: every record of a transaction that was told committed, and every plain record that was acknowledged.
@@ -36,7 +36,7 @@ def lost_write(facts: Facts) -> DataFrame:
     )
 
 
-def duplicate(facts: Facts) -> DataFrame:
+def duplicate(facts: EvidenceFacts) -> DataFrame:
     """One identity (run, process, operation, index) at two or more places with outcome commit. One per identity.
 
     The place is that of the second copy, in the order (topic, partition, offset). Copies of a copier have another
@@ -54,7 +54,7 @@ def duplicate(facts: Facts) -> DataFrame:
     return violations(second, Anomaly.DUPLICATE, detail="concat(copies, ' copies; the first is at offset ', first)")
 
 
-def phantom_record(facts: Facts) -> DataFrame:
+def phantom_record(facts: EvidenceFacts) -> DataFrame:
     """A data record in the log that nobody wrote there like that. One violation per place.
 
     Foreign or with a checksum that does not hold; of another run; of an operation that the history does not have;

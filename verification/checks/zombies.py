@@ -5,14 +5,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.operations import OPERATION
 from verification.checks.violation import WHERE, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
 
 
-def zombie_write(facts: Facts) -> DataFrame:
+def zombie_write(facts: EvidenceFacts) -> DataFrame:
     """Committed, although written by an instance or epoch that was already superseded. One violation per operation.
 
     (a) A transaction with outcome commit that was decided after a later instance of its transactional id had completed

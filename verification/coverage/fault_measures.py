@@ -19,7 +19,7 @@ from typing import Any
 
 from verification.evidence import lso_samples
 from verification.evidence.run_evidence import RunEvidence
-from verification.vocabulary.experiment import Isolation
+from verification.vocabulary.experiment import IsolationLevel
 from verification.vocabulary.history import (
     LEADERLESS,
     NO_LEADER,
@@ -250,7 +250,7 @@ def observers_at_end(evidence: RunEvidence) -> int:
             for topic_index, partition, offset, _text in records:
                 place = (topic_index, partition)
                 reached[place] = max(reached[place], offset)
-        everything = observer.isolation is Isolation.UNCOMMITTED and evidence.experiment.has_log
+        everything = observer.isolation is IsolationLevel.UNCOMMITTED and evidence.experiment.has_log
         ends = ends_of("uncommitted" if everything else "committed")
         count += all(reached[place] >= end for place, end in ends.items() if place in mine)
     return count

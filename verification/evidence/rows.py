@@ -15,7 +15,7 @@ from typing import Any
 from verification.evidence import lso_samples, transaction_log_rows
 from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
-from verification.vocabulary.experiment import Isolation
+from verification.vocabulary.experiment import IsolationLevel
 from verification.vocabulary.history import Action, Operation, Settled
 from verification.vocabulary.identity import decode
 
@@ -99,7 +99,7 @@ def _observers(run: RunEvidence) -> Iterator[Row]:
             "run": run.run,
             "observer_index": index,
             "observer": observer.name,
-            "committed_reader": observer.isolation is Isolation.COMMITTED,
+            "committed_reader": observer.isolation is IsolationLevel.COMMITTED,
         }
 
 

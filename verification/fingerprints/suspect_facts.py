@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from verification.checks.examples import AROUND, wanted
-from verification.checks.facts import Facts
+from verification.checks.facts import EvidenceFacts
 from verification.checks.operations import operations
 from verification.checks.places import PARTITION, places
 from verification.checks.records import records
@@ -53,9 +53,9 @@ SOUGHT_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspects:
-    """Facts about all suspects. `read` of the `held` rows of the log were checked one by one."""
+    """EvidenceFacts about all suspects. `read` of the `held` rows of the log were checked one by one."""
 
-    facts: Facts
+    facts: EvidenceFacts
     read: int
     held: int
     evidence: FingerprintInputs
@@ -213,7 +213,7 @@ def derive(
     )
 
 
-def _facts(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> Facts:
+def _facts(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> EvidenceFacts:
     with side_by_side(evidence.spark) as others:
         held = others.submit(_held, evidence, known, found, looked.blocks)
         numbers = None if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
@@ -234,7 +234,7 @@ def _met(found: Narrowed, known: DataFrame) -> DataFrame:
     return known.join(F.broadcast(every), list(OPERATION), "left_semi").localCheckpoint()
 
 
-def _held(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, blocks: DataFrame) -> Facts:
+def _held(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, blocks: DataFrame) -> EvidenceFacts:
     """Places and records of the sought rows; the places of copies and of their inputs."""
     frames = evidence.frames
     suspect = F.broadcast(found.sought.operations)
@@ -251,7 +251,7 @@ def _held(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, blocks
             "is_suspect or not genuine or control is not null or process is null or operation is null"
         )
         by_place = whole.drop("is_suspect").localCheckpoint()
-        return Facts(
+        return EvidenceFacts(
             frames=frames,
             places=by_place,
             records=records(theirs, by_place, met).localCheckpoint(),

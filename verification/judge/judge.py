@@ -38,7 +38,7 @@ from verification.vocabulary.violations import Attributed, RawViolation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from verification.checks.facts import Facts
+    from verification.checks.facts import EvidenceFacts
     from verification.evidence.capture_reader import CaptureReader
     from verification.fingerprints.suspect_facts import Suspects
     from verification.spark.dataframes import Dataframes
@@ -55,7 +55,7 @@ Places = Callable[[Mapping[str, Attributed]], "DataFrame"]
 class Checked:
     """The violations that the checks found, by run, and the checks that crashed, with reasons.
 
-    `loaded` says whether the evidence could be loaded. `places` is None without facts. `rows` is that of `Facts`.
+    `loaded` says whether the evidence could be loaded. `places` is None without facts. `rows` is that of `EvidenceFacts`.
     """
 
     violations: dict[str, list[RawViolation]]
@@ -85,7 +85,7 @@ def _suspects(
     return suspects
 
 
-def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], fingerprints: bool) -> tuple[Facts, Places]:
+def _looked_at(spark: SparkSession, runs: Sequence[RunEvidence], fingerprints: bool) -> tuple[EvidenceFacts, Places]:
     """The facts for the checks: about the suspects of the fingerprints, or about every record."""
     from verification.checks.facts import derive
     from verification.fingerprints.warm_up import prepare

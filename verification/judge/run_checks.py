@@ -10,10 +10,10 @@ from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
     from verification.checks import Check
-    from verification.checks.facts import Facts
+    from verification.checks.facts import EvidenceFacts
 
 
-def collect(facts: Facts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
+def collect(facts: EvidenceFacts, checks: Sequence[Check]) -> dict[str, list[RawViolation]]:
     """All violations that these checks find, by run; one job."""
     from verification.checks import united
     from verification.vocabulary.anomalies import Anomaly

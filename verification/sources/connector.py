@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.sources.ranges import SPLIT_OFFSETS, Range, decode
 from verification.sources.schema import DELIVERED
 from verification.vocabulary.errors import CaptureError
-from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
+from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, RecordKind
 
 ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 #: Releases of Spark without a connector of their own → the one that tests hold against them.
@@ -132,7 +132,7 @@ def identity_columns(value: Column) -> dict[str, Column]:
     body, head = F.substring(value, 1, IDENTITY_LENGTH - 8), F.substring(value, 1, IDENTITY_LENGTH)
     valid = (F.octet_length(value) >= IDENTITY_LENGTH) & (F.substring(value, 1, len(MAGIC)).cast("string") == MAGIC)
     valid &= parts["checksum"] == F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0"))
-    valid &= parts["kind"].isin([str(kind) for kind in Kind])
+    valid &= parts["kind"].isin([str(kind) for kind in RecordKind])
     columns: dict[str, Column] = {}
     for name, part in parts.items():
         if name in ("checksum", "kind", "run"):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, Kind
+from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, RecordKind
 
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ BODY_LENGTH = IDENTITY_LENGTH - 8
 COLUMN = {"run": "identity_run", "topic_index": "intended_topic_index"}
 #: Columns of 64 bits; the other numbers have 32.
 _LONG = frozenset({"operation", "send_order", "source_offset"})
-_KINDS = tuple(str(kind) for kind in Kind)
+_KINDS = tuple(str(kind) for kind in RecordKind)
 _KIND_CODES = np.full(256, -1, np.int32)
 _KIND_CODES[[ord(kind) for kind in _KINDS]] = np.arange(len(_KINDS))
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")

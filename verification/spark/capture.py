@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from verification.evidence.capture_reader import LocalCaptureReader
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.errors import CaptureError
-from verification.vocabulary.experiment import Experiment, Isolation
+from verification.vocabulary.experiment import Experiment, IsolationLevel
 from verification.vocabulary.quiescent_state import QuiescentState
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ROW_GROUP_ROWS = 250_000
 STALL_S = 20.0
 
 
-def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: Isolation) -> list[Range]:
+def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: IsolationLevel) -> list[Range]:
     """The pinned range of every partition of the experiment.
 
     Raises CaptureError for a partition whose end was not recorded: a capture with a hole would hide what is in it.
@@ -55,7 +55,7 @@ def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: Isol
             end = ends.get((topic.name, partition))
             if end is None:
                 raise CaptureError(f"no end is recorded for {topic.name}-{partition}; every partition must be pinned")
-            stop = end.last_stable_offset if isolation is Isolation.COMMITTED else end.high_watermark
+            stop = end.last_stable_offset if isolation is IsolationLevel.COMMITTED else end.high_watermark
             found.append(
                 Range(topic=topic.name, topic_index=topic_index, partition=partition, start=end.start, end=stop)
             )
@@ -113,11 +113,11 @@ def capture(
         access(settings or {})
     ship(spark)
     common = {"bootstrap": bootstrap, "run": experiment.run, "tasks": str(TASKS), "timeout_s": str(stall_s)}
-    everything = encode(_ranges(experiment, captures, isolation=Isolation.UNCOMMITTED))
-    stable = encode(_ranges(experiment, captures, isolation=Isolation.COMMITTED))
+    everything = encode(_ranges(experiment, captures, isolation=IsolationLevel.UNCOMMITTED))
+    stable = encode(_ranges(experiment, captures, isolation=IsolationLevel.COMMITTED))
     witness = {**common, "settings": json.dumps(dict(settings or {}))}
-    committed = {**witness, "ranges": stable, "isolation": str(Isolation.COMMITTED)}
-    uncommitted = {**witness, "ranges": everything, "isolation": str(Isolation.UNCOMMITTED)}
+    committed = {**witness, "ranges": stable, "isolation": str(IsolationLevel.COMMITTED)}
+    uncommitted = {**witness, "ranges": everything, "isolation": str(IsolationLevel.UNCOMMITTED)}
     jobs = [(SourceName.CLIENT, directory.committed, committed)]
     if experiment.has_log:
         told = spoken(definitions)

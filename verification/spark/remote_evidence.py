@@ -76,7 +76,7 @@ def as_read(location: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class CopiedRun:
     """What was copied: the directory here, and the URI of what it is a copy of, as Spark spells it."""
 
     root: Path
@@ -87,7 +87,7 @@ class Copy:
         return f"{self.source}/{path.relative_to(self.root).as_posix()}" if path != self.root else self.source
 
 
-def copy_small_files(spark: SparkSession, uri: str, into: Path) -> Copy:
+def copy_small_files(spark: SparkSession, uri: str, into: Path) -> CopiedRun:
     """Copy what is not captures of the run at `uri` into a directory of its name below `into`.
 
     Raises UnfitEvidenceError when nothing is there, when it cannot be read or written, when a file arrives with another
@@ -122,7 +122,7 @@ def copy_small_files(spark: SparkSession, uri: str, into: Path) -> Copy:
         raise UnfitEvidenceError(
             f"{target} cannot be written ({error}); name another directory with --output"
         ) from error
-    return Copy(root=target, source=some.removesuffix(names[some]).rstrip("/"))
+    return CopiedRun(root=target, source=some.removesuffix(names[some]).rstrip("/"))
 
 
 def _contents(spark: SparkSession, uri: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:

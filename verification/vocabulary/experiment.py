@@ -20,7 +20,7 @@ FORMAT = 1
 FEATURE = "feature "
 
 
-class Isolation(StrEnum):
+class IsolationLevel(StrEnum):
     """A consumer's isolation level."""
 
     COMMITTED = "read_committed"
@@ -35,7 +35,7 @@ class TopicRole(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class ExperimentTopic:
     """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities."""
 
     name: str
@@ -50,7 +50,7 @@ class Observer:
     """A live consumer; `isolation` is the level that it *declares*, which is what it is held to."""
 
     name: str
-    isolation: Isolation
+    isolation: IsolationLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Experiment:
     release: str
     runtime: str
     client: str
-    topics: tuple[Topic, ...]
+    topics: tuple[ExperimentTopic, ...]
     observers: tuple[Observer, ...] = ()
     floors: tuple[Floor, ...] = ()
     order_claimed: bool = False

@@ -51,7 +51,7 @@ LAYOUT: tuple[tuple[str, int, int], ...] = (
 )
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     """Whether a record was written inside a transaction."""
 
     TRANSACTION = "T"
@@ -65,7 +65,7 @@ class Identity:
     run: str
     process: int
     operation: int
-    kind: Kind
+    kind: RecordKind
     index: int
     count: int
     topic_index: int
@@ -97,6 +97,6 @@ def decode(value: bytes | None) -> Identity | None:
         text = body.decode("ascii")
         parts = {name: text[start : start + width] for name, start, width in LAYOUT[:-1]}
         numbers = {name: int(part) for name, part in parts.items() if name not in ("run", "kind")}
-        return Identity(run=parts["run"].strip(), kind=Kind(parts["kind"]), **numbers)
+        return Identity(run=parts["run"].strip(), kind=RecordKind(parts["kind"]), **numbers)
     except ValueError:
         return None

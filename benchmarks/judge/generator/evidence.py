@@ -41,7 +41,7 @@ from verification.evidence.columns import CAPTURED
 from verification.evidence.history_file import entry_line, footer_line, header_line
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.anomalies import Anomaly
-from verification.vocabulary.experiment import Experiment, Floor, Topic
+from verification.vocabulary.experiment import Experiment, ExperimentTopic, Floor
 from verification.vocabulary.history import Entry
 from verification.vocabulary.quiescent_state import (
     CoordinatorState,
@@ -122,7 +122,8 @@ def acknowledgements(rows: Rows) -> Iterator[tuple[int, str]]:
 def experiment(plan: EvidencePlan) -> Experiment:
     """The claims of the evidence: everything that it can show."""
     topics = tuple(
-        Topic(name=name, partitions=PARTITIONS, replication=3, min_in_sync=2, role=role) for name, role in TOPICS
+        ExperimentTopic(name=name, partitions=PARTITIONS, replication=3, min_in_sync=2, role=role)
+        for name, role in TOPICS
     )
     return Experiment(
         run=RUN,

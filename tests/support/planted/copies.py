@@ -7,16 +7,16 @@ from typing import Any
 from tests.support.planted.busy import A0, A1, B0, B1, Found, busy, found, torn
 from tests.support.planted.histories import Plant, Planted
 from verification.evidence.row_types import Row
-from verification.vocabulary.experiment import Topic, TopicRole
+from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import Action, Intent, Operation, Outcome
 
 IN, OUT, ALSO = 0, 1, 2
 
 
 COPIED = (
-    Topic(name="in", partitions=1, replication=3, min_in_sync=2, role=TopicRole.INPUT),
-    Topic(name="out", partitions=1, replication=3, min_in_sync=2),
-    Topic(name="also", partitions=1, replication=3, min_in_sync=2),
+    ExperimentTopic(name="in", partitions=1, replication=3, min_in_sync=2, role=TopicRole.INPUT),
+    ExperimentTopic(name="out", partitions=1, replication=3, min_in_sync=2),
+    ExperimentTopic(name="also", partitions=1, replication=3, min_in_sync=2),
 )
 
 

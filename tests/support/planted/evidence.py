@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tests.support.plans import ANCHOR, END_S, FAULT_BEGAN_S, FAULT_HEALED_S, FAULT_HELD_S, SECOND, STARTED, Plan
 from verification.evidence.transaction_log_file import LogHeader, LogLeader, LogRange, TransactionLog
-from verification.vocabulary.experiment import Experiment, Floor, Isolation, Observer, Topic
+from verification.vocabulary.experiment import Experiment, ExperimentTopic, Floor, IsolationLevel, Observer
 from verification.vocabulary.history import (
     NO_LEADER,
     UNSEEN,
@@ -40,8 +40,8 @@ def experiment(plan: Plan) -> Experiment:
         release=plan.release,
         runtime="local",
         client="confluent",
-        topics=(Topic(name=plan.topic, partitions=6, replication=3, min_in_sync=2),),
-        observers=(Observer(name="witness-committed", isolation=Isolation.COMMITTED),),
+        topics=(ExperimentTopic(name=plan.topic, partitions=6, replication=3, min_in_sync=2),),
+        observers=(Observer(name="witness-committed", isolation=IsolationLevel.COMMITTED),),
         floors=(Floor(name="ok-before", need=50),),
         control_expects=plan.expects,
         workload=plan.noise or "order fan-out: 4 producers, 50 records per transaction, 20 % abort",

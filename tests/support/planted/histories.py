@@ -18,16 +18,16 @@ from typing import Any
 from verification.evidence.columns import IDENTITY
 from verification.evidence.row_types import Row, Rows
 from verification.evidence.rows import identity_row, operation_rows
-from verification.vocabulary.experiment import Experiment, Isolation, Observer, Topic
+from verification.vocabulary.experiment import Experiment, ExperimentTopic, IsolationLevel, Observer
 from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome
-from verification.vocabulary.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, RecordKind
 
 MS = 1_000_000
 SIZE = 120
 Partition = tuple[int, int]
 BOTH = (
-    Observer(name="careful", isolation=Isolation.COMMITTED),
-    Observer(name="eager", isolation=Isolation.UNCOMMITTED),
+    Observer(name="careful", isolation=IsolationLevel.COMMITTED),
+    Observer(name="eager", isolation=IsolationLevel.UNCOMMITTED),
 )
 
 
@@ -53,9 +53,9 @@ class Planted:
     """One run in the making; see the module's docstring."""
 
     run: str = "planted"
-    topics: tuple[Topic, ...] = (
-        Topic(name="a", partitions=2, replication=3, min_in_sync=2),
-        Topic(name="b", partitions=2, replication=3, min_in_sync=2),
+    topics: tuple[ExperimentTopic, ...] = (
+        ExperimentTopic(name="a", partitions=2, replication=3, min_in_sync=2),
+        ExperimentTopic(name="b", partitions=2, replication=3, min_in_sync=2),
     )
     observers: tuple[Observer, ...] = BOTH
     order_claimed: bool = True
@@ -102,7 +102,7 @@ class Planted:
 
         `over` may give `kind` and `sources` ((partition, offset) per record).
         """
-        kind, sources = over.get("kind", Kind.TRANSACTION), over.get("sources")
+        kind, sources = over.get("kind", RecordKind.TRANSACTION), over.get("sources")
         rows = []
         for index, (topic_index, partition) in enumerate(places):
             here = (client.process, topic_index, partition)
@@ -121,7 +121,9 @@ class Planted:
                 source_offset=source[1],
             )
             self.sent[here] += 1
-            rows.append(self.append(client, (topic_index, partition), identity.encode(SIZE), kind is Kind.TRANSACTION))
+            rows.append(
+                self.append(client, (topic_index, partition), identity.encode(SIZE), kind is RecordKind.TRANSACTION)
+            )
         return rows
 
     def append(self, client: Client, place: Partition, value: bytes | None, transactional: bool) -> Row:
@@ -222,7 +224,7 @@ class Planted:
         **over: Any,
     ) -> tuple[Operation, list[Row]]:
         """An append (or a copy of a control copier): records that stand for themselves."""
-        rows = self.write(client, client.operations, places, kind=Kind.PLAIN, **over)
+        rows = self.write(client, client.operations, places, kind=RecordKind.PLAIN, **over)
         self.acknowledge(rows, outcome)
         made = self._record(client, action, outcome, stage="done", records=len(places), inputs=over.get("inputs", ()))
         return made, rows
@@ -301,7 +303,7 @@ def plant(planted: Planted) -> Plant:
             "run": planted.run,
             "observer_index": index,
             "observer": each.name,
-            "committed_reader": each.isolation is Isolation.COMMITTED,
+            "committed_reader": each.isolation is IsolationLevel.COMMITTED,
         }
         for index, each in enumerate(planted.observers)
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from verification.vocabulary.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, RecordKind
 from wire.compression import Compression
 from wire.records import decode, encode
 
@@ -68,7 +68,7 @@ class LogWriter:
             run=RUN,
             process=max(producer, 0),
             operation=number // 7,
-            kind=Kind.TRANSACTION if producer >= 0 else Kind.PLAIN,
+            kind=RecordKind.TRANSACTION if producer >= 0 else RecordKind.PLAIN,
             index=number % 7,
             count=7,
             topic_index=0,

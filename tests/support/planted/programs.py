@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from tests.support.planted.histories import Client, Plant, Planted, valued
 from verification.evidence.row_types import Row
-from verification.vocabulary.experiment import Topic, TopicRole
+from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import Action, Intent, Outcome
 
 Numbers = tuple[int, int, int]
 TOPICS = (
-    Topic(name="in", partitions=2, replication=3, min_in_sync=2, role=TopicRole.INPUT),
-    Topic(name="a", partitions=2, replication=3, min_in_sync=2),
-    Topic(name="b", partitions=1, replication=3, min_in_sync=2),
-    Topic(name="elsewhere", partitions=1, replication=3, min_in_sync=2),
+    ExperimentTopic(name="in", partitions=2, replication=3, min_in_sync=2, role=TopicRole.INPUT),
+    ExperimentTopic(name="a", partitions=2, replication=3, min_in_sync=2),
+    ExperimentTopic(name="b", partitions=1, replication=3, min_in_sync=2),
+    ExperimentTopic(name="elsewhere", partitions=1, replication=3, min_in_sync=2),
 )
 #: The topic that only the bystander writes to.
 BYSTANDER = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.planted.busy import A0, A1, ALL, B0, Found, busy, found
 from tests.support.planted.histories import MS, Plant, valued
 from verification.vocabulary.history import Intent, Outcome
-from verification.vocabulary.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, RecordKind
 
 
 def aborted_read_by_capture(run: str) -> tuple[Plant, set[Found]]:
@@ -103,7 +103,7 @@ def inconsistent(run: str) -> tuple[Plant, set[Found]]:
         run=run,
         process=client.process,
         operation=0,
-        kind=Kind.PLAIN,
+        kind=RecordKind.PLAIN,
         index=1,
         count=2,
         topic_index=1,

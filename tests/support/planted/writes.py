@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.planted.busy import A0, A1, ALL, B0, B1, Found, busy, found, torn
 from tests.support.planted.histories import Plant
 from verification.vocabulary.history import Outcome
-from verification.vocabulary.identity import Identity, Kind
+from verification.vocabulary.identity import Identity, RecordKind
 
 
 def clean(run: str) -> tuple[Plant, set[Found]]:
@@ -140,7 +140,7 @@ def phantoms(run: str) -> tuple[Plant, set[Found]]:
     _, rows = planted.plain(client, (A0,))
     known: dict[str, Any] = {
         "process": client.process,
-        "kind": Kind.PLAIN,
+        "kind": RecordKind.PLAIN,
         "count": 1,
         "topic_index": 0,
         "intended_partition": 0,

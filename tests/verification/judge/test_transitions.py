@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.planted.histories import Planted
 from verification.checks.transaction_log import illegal_transitions
-from verification.checks.transaction_states import Judgement, judge
+from verification.checks.transaction_states import TransactionLogResult, judge
 from verification.evidence.row_types import Row
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
 from verification.reference import judge_rows
@@ -131,7 +131,7 @@ ILLEGAL = [
 def test_legal_histories_pass(steps: list[str]) -> None:
     """A correct coordinator's records are legal: TV1, TV2, expiry, rotation of an exhausted producer id."""
     judgement = judge(history(*steps))
-    assert judgement == Judgement(histories=1, entries=len(steps), illegal=(), compacted=())
+    assert judgement == TransactionLogResult(histories=1, entries=len(steps), illegal=(), compacted=())
     assert found(frame(history(*steps))) == []
 
 

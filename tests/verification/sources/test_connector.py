@@ -28,7 +28,7 @@ from verification.sources import connector
 from verification.sources.client import ClientReader
 from verification.sources.ranges import Range
 from verification.vocabulary.errors import CaptureError
-from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, Kind
+from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, RecordKind
 from wire.client import Client
 from wire.values import Isolation, TopicPartition
 
@@ -53,7 +53,7 @@ def values() -> list[bytes | None]:
         run="connected",
         process=3,
         operation=4,
-        kind=Kind.PLAIN,
+        kind=RecordKind.PLAIN,
         index=5,
         count=6,
         topic_index=7,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from verification.evidence.rows import identity_row
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.errors import CaptureError
-from verification.vocabulary.experiment import Experiment, Topic
-from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, Kind, decode
+from verification.vocabulary.experiment import Experiment, ExperimentTopic
+from verification.vocabulary.identity import IDENTITY_LENGTH, Identity, RecordKind, decode
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from verification.vocabulary.quiescent_state import read as read_captures
 
@@ -34,7 +34,7 @@ def identities() -> st.SearchStrategy[Identity]:
         run=st.text("abcdef0123456789", min_size=1, max_size=12),
         process=st.integers(0, 10**6 - 1),
         operation=st.integers(0, 10**10 - 1),
-        kind=st.sampled_from(Kind),
+        kind=st.sampled_from(RecordKind),
         index=st.integers(0, 10**6 - 1),
         count=st.integers(0, 10**6 - 1),
         topic_index=st.integers(0, 999),
@@ -123,7 +123,7 @@ def test_the_log_reader_keeps_markers_and_cuts_at_the_range() -> None:
             run=RUN,
             process=1,
             operation=2,
-            kind=Kind.TRANSACTION,
+            kind=RecordKind.TRANSACTION,
             index=index,
             count=3,
             topic_index=4,
@@ -166,7 +166,7 @@ def cluster() -> Iterator[tuple[str, dict[tuple[str, int], list[bytes]]]]:
             run=RUN,
             process=0,
             operation=0,
-            kind=Kind.PLAIN,
+            kind=RecordKind.PLAIN,
             index=number,
             count=200,
             topic_index=topic_index,
@@ -182,7 +182,7 @@ def cluster() -> Iterator[tuple[str, dict[tuple[str, int], list[bytes]]]]:
 
 
 def _experiment() -> Experiment:
-    topics = tuple(Topic(name=name, partitions=2, replication=1, min_in_sync=1) for name in ("one", "two"))
+    topics = tuple(ExperimentTopic(name=name, partitions=2, replication=1, min_in_sync=1) for name in ("one", "two"))
     return Experiment(
         run=RUN,
         scenario="s",
