@@ -56,14 +56,14 @@ def _copies(experiment: Experiment) -> bool:
 class Check:
     """A check, the anomaly that it finds, and whether an experiment can show it at all (else its plan is left out).
 
-    `beside` is true of those that find something where no place and no record is in question (`facts.beside`).
+    `without_records` marks a check that can find something although no record is suspect (`facts.without_records`).
     """
 
     name: str
     anomaly: Anomaly
     find: Callable[[EvidenceFacts], DataFrame]
     applies: Callable[[Experiment], bool] = _has_log
-    beside: bool = False
+    without_records: bool = False
 
 
 CHECKS: tuple[Check, ...] = (
@@ -95,14 +95,16 @@ CHECKS: tuple[Check, ...] = (
     Check(name="broken-sequence", anomaly=Anomaly.BROKEN_SEQUENCE, find=sequences.broken_sequence),
     Check(name="nonmonotonic-poll", anomaly=Anomaly.NONMONOTONIC_POLL, find=polls.nonmonotonic_poll, applies=_always),
     Check(name="poll-skip", anomaly=Anomaly.POLL_SKIP, find=polls.poll_skip),
-    Check(name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction, beside=True),
-    Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso, beside=True),
+    Check(
+        name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction, without_records=True
+    ),
+    Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso, without_records=True),
     Check(
         name="stranded-producer",
         anomaly=Anomaly.STRANDED_PRODUCER,
         find=survival.stranded_producer,
         applies=_claims_survival,
-        beside=True,
+        without_records=True,
     ),
 )
 

@@ -45,7 +45,7 @@ def derive(frames: Dataframes) -> EvidenceFacts:
     )
 
 
-def beside(frames: Dataframes) -> EvidenceFacts:
+def without_records(frames: Dataframes) -> EvidenceFacts:
     """The facts where no place and no record is in question: what the other frames show remains."""
     spark = frames.runs.sparkSession
     none = local(spark, [], PLACES)

@@ -109,7 +109,7 @@ def _forgetful(operations: Sequence[Operation]) -> bool:
     return max(ends, default=0) - min((each.invoked_ns for each in operations), default=0) >= FORGOTTEN_NS
 
 
-def rows_beside(run: RunEvidence) -> Rows:
+def rows_without_operations(run: RunEvidence) -> Rows:
     """Everything that is small but the operations, by frame."""
     experiment = run.experiment
     columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
@@ -130,7 +130,7 @@ def rows_beside(run: RunEvidence) -> Rows:
 
 def small_rows(run: RunEvidence) -> Rows:
     """Everything that is small, by frame."""
-    return {"operations": operation_rows(run.run, run.history.of(Operation)), **rows_beside(run)}
+    return {"operations": operation_rows(run.run, run.history.of(Operation)), **rows_without_operations(run)}
 
 
 def _json_lines(path: Path) -> Iterator[Any]:

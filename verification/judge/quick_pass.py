@@ -31,11 +31,11 @@ LOG = logging.getLogger(__name__)
 def _found_without_records(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
     """The runs in which the checks that need no records find something."""
     from verification.checks import CHECKS
-    from verification.checks.facts import beside
+    from verification.checks.facts import without_records
     from verification.spark.dataframes import load
 
-    checks = [each for each in CHECKS if each.beside and any(each.applies(run.experiment) for run in runs)]
-    return frozenset(collect(beside(load(spark, runs, bulk=())), checks)) if checks else frozenset()
+    checks = [each for each in CHECKS if each.without_records and any(each.applies(run.experiment) for run in runs)]
+    return frozenset(collect(without_records(load(spark, runs, bulk=())), checks)) if checks else frozenset()
 
 
 def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from verification.evidence.row_types import Rows
-from verification.evidence.rows import operation_columns, rows_beside
+from verification.evidence.rows import operation_columns, rows_without_operations
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence
 from verification.sources import schema as schemas
@@ -229,7 +229,7 @@ def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[s
     """
     small: Rows = {}
     for run in runs:
-        for name, rows in rows_beside(run).items():
+        for name, rows in rows_without_operations(run).items():
             small.setdefault(name, []).extend(rows)
     directories = [run.directory for run in runs]
     with_log = [run.directory for run in runs if run.experiment.has_log]

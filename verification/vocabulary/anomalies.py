@@ -1,13 +1,13 @@
-"""The nineteen kinds of wrongness that a history of a Kafka cluster can show.
+"""The nineteen anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
-Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: what the producer was *told*, the
-*log* with its control records, and what a consumer was *delivered*. A definition here says what is wrong, never
-whether it is allowed: that is decided by the requirements (`verification.requirements`), because a subject without
-idempotence may duplicate and an observer at read_uncommitted may see aborted records.
+Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
+the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong, and
+never says whether it is allowed. The requirements decide that (`verification.requirements`): a subject without
+idempotence may duplicate, and an observer at read_uncommitted may see aborted records.
 
-One defect has one primary finding. The severity order puts what is silently and irrevocably wrong before what merely
-stands still, and settles which of two definitions wins when both describe one defect (`excludes`). Whether a wrong
-record in the log is worse than a missing one is a matter of taste; that both are worse than a delay is not.
+One defect has one primary finding. The severity order puts silent and irrevocable wrongs before mere delays. It also
+decides between two definitions that describe one defect (`excludes`). Whether a wrong record in the log is worse than a
+missing one is a matter of taste; both are worse than a delay.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Anomaly(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnomalyDefinition:
-    """What an anomaly means: `severity` 1 is the worst; `definition` and `why_illegal` are one sentence each.
+    """The meaning of an anomaly: `severity` 1 is the worst; `definition` and `why_illegal` are one sentence each.
 
-    `excludes` says in one sentence which finding wins when two definitions describe one defect; empty when none does.
+    `excludes` says in one sentence which finding wins when two definitions describe one defect; otherwise it is empty.
     """
 
     anomaly: Anomaly
@@ -56,7 +56,7 @@ class AnomalyDefinition:
     excludes: str = ""
 
 
-# (definition, why it is illegal, what it excludes), keyed in the enum's order, which is the severity order.
+# (definition, why it is illegal, exclusions), keyed in the enum's order, which is the severity order.
 _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     Anomaly.LOST_WRITE: (
         "A record whose write or commit the producer was told is ok is absent from the log.",
@@ -144,7 +144,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.HUNG_TRANSACTION: (
         "A transaction is open on a partition while its coordinator has no open transaction for that producer there.",
-        "Nobody will ever decide it, so the last stable offset stands until an operator aborts it by hand.",
+        "No coordinator will ever decide it, so the last stable offset stands until an operator aborts it by hand.",
         "The last stable offset that it holds back is not reported again as stuck-lso.",
     ),
     Anomaly.STUCK_LSO: (
@@ -155,7 +155,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "",
     ),
     Anomaly.STRANDED_PRODUCER: (
-        "A transactional producer that nobody had superseded was told that it can never go on.",
+        "A transactional producer that no other producer had superseded was told that it can never go on.",
         "Networks delay and repeat requests, which is what idempotence and epochs are for: a transaction may have to be"
         " aborted, but its producer must be able to go on.",
         "It is looked for only where the subject claims that its producers survive.",

@@ -1,4 +1,4 @@
-"""Everything about our side that can go wrong while evidence is captured or judged.
+"""The errors that capturing and judging evidence raise.
 
 ::
 
@@ -7,11 +7,11 @@
     │   └── JavaUnfitError      no Java, or one that Spark refuses
     ├── CaptureError            a capture could not be completed
     │   ├── ReaderTimeoutError  a reader did not reach its pinned end in time
-    │   └── SegmentDamagedError a segment file holds what cannot be a log
+    │   └── SegmentDamagedError a segment file holds bytes that cannot be a log
     │       └── SegmentChecksumError  the CRC of one of its batches does not hold
     ├── DataDirectoryError      a directory that is not the data directory of a stopped broker
     ├── UnfitEvidenceError      a run directory that cannot be judged: incomplete, foreign or cut
-    ├── UnknownFloorError       a coverage floor that nobody counts
+    ├── UnknownFloorError       a coverage floor that is not counted
     ├── UnfitScriptError        a script.json that cannot be judged, see `script`
     ├── CatalogueError          a file of the requirements catalogue
     ├── KnownBugsError          the file of known bugs
@@ -25,11 +25,11 @@ from __future__ import annotations
 
 
 class VerificationError(Exception):
-    """The judge could not do its work. The subclasses say what was missing; none speaks about the subject."""
+    """The judge could not do its work. The subclasses say why; none is about the subject."""
 
 
 class SessionError(VerificationError):
-    """No Spark session came about. Hint: the message holds the last lines that Spark's JVM printed."""
+    """No Spark session started. Hint: the message holds the last lines that Spark's JVM printed."""
 
 
 class JavaUnfitError(SessionError):
@@ -45,7 +45,7 @@ class ReaderTimeoutError(CaptureError):
 
 
 class SegmentDamagedError(CaptureError):
-    """A segment file holds what cannot be a log. Hint: the message names file and byte; compare with a copy."""
+    """A segment file holds bytes that cannot be a log. Hint: the message names file and byte; compare with a copy."""
 
 
 class SegmentChecksumError(SegmentDamagedError):
@@ -53,7 +53,7 @@ class SegmentChecksumError(SegmentDamagedError):
 
 
 class DataDirectoryError(VerificationError):
-    """A directory is not a data directory, or not at rest. Hint: stop its broker, and name what `log.dirs` names."""
+    """A directory is no data directory, or is in use. Hint: stop the broker, and name an entry of `log.dirs`."""
 
 
 class UnfitEvidenceError(VerificationError):
@@ -61,7 +61,7 @@ class UnfitEvidenceError(VerificationError):
 
 
 class UnknownFloorError(VerificationError):
-    """A scenario asks for coverage that nobody counts. Hint: the message lists what is counted."""
+    """A scenario asks for a coverage floor that is not counted. Hint: the message lists those that are."""
 
 
 class CatalogueError(VerificationError):

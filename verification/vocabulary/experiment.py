@@ -1,8 +1,8 @@
-"""What was tried: the part of a scenario that its judge and its reader need, kept as `scenario.json`.
+"""The experiment of a run, kept as `scenario.json`: the part of a scenario that the judge and the reports need.
 
-Everything that decides a verdict besides the evidence itself stands here: which requirements are claimed, which
-topics exist, who observed with which isolation, which order is promised, and how much must have happened for a
-pass to mean anything. Judging a run again therefore needs no code of the suite that made it.
+It holds everything that decides a verdict besides the evidence itself: the claimed requirements, the topics, the
+observers and their isolation levels, the promised order, and the floors for a pass. Judging a run again therefore needs
+no code of the suite that made it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class IsolationLevel(StrEnum):
 
 
 class TopicRole(StrEnum):
-    """What a topic is for: clients write into outputs; copiers consume inputs, which are fed during the run."""
+    """The use of a topic: clients write into outputs; copiers consume inputs, which are filled during the run."""
 
     OUTPUT = "output"
     INPUT = "input"
@@ -47,7 +47,7 @@ class ExperimentTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """A live consumer; `isolation` is the level that it *declares*, which is what it is held to."""
+    """A live consumer. `isolation` is the level that it *declares*, and by which it is judged."""
 
     name: str
     isolation: IsolationLevel
@@ -69,8 +69,8 @@ class Experiment:
     `survival_claimed`: nothing in the schedule may end a transactional producer for good.
     `group` and `fan_out` describe copies: the consumer group, and how many outputs each input must have.
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
-    `has_log` is False for an external subject that writes no control records: what was delivered is then judged
-    against what was told, without a log.
+    `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
+    the answers to producers, without a log.
     """
 
     run: str
@@ -101,7 +101,7 @@ class Experiment:
 
     @property
     def is_control(self) -> bool:
-        """Whether this is a known-bad subject that must be convicted."""
+        """Whether this is a known-bad subject, which must be detected."""
         return bool(self.control_expects)
 
     def write(self, path: Path) -> None:

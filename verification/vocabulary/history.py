@@ -1,11 +1,11 @@
-"""The history of one run: what every client did and was told, and what went wrong on purpose.
+"""The history of one run: the operations of all clients with the answers to them, and the faults.
 
-How it lies on disk: `verification.evidence.history_file`. A transaction is *one* operation, whatever its records. Every
-time is CLOCK_MONOTONIC of one host in nanoseconds.
+Its file format: `verification.evidence.history_file`. A transaction is *one* operation, however many records it has.
+Every time is CLOCK_MONOTONIC of one host in nanoseconds.
 
-An operation completes as Jepsen's operations do: `ok` it happened, `fail` it did not, `info` nobody can know yet. A
-history never guesses: an operation whose process died is `info`, or aborted when its commit had not been invoked,
-because nobody else ever asks for that commit.
+An operation completes as Jepsen's operations do: `ok` it happened, `fail` it did not, `info` it is not known yet. A
+history never guesses. An operation whose process died is `info`. It is aborted when its commit had not been invoked,
+because no other process ever asks for that commit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from verification.vocabulary.strict_json import Float64, Int64
 
-#: Instead of a broker id: the metadata says that the partition has no leader; nobody could say who leads.
+#: Instead of a broker id: the metadata says that the partition has no leader; no broker answered for the metadata.
 NO_LEADER = -1
 UNSEEN = -2
 #: How the proof of a fault says, after the name of a partition, that it has no leader; commits are counted by it.
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Action(StrEnum):
-    """What a process does in one operation."""
+    """The kind of an operation."""
 
     INIT = "init"
     TRANSACTION = "transaction"
@@ -52,7 +52,7 @@ class Intent(StrEnum):
 
 
 class Told(StrEnum):
-    """What the client was told about a transaction; `unknown` must turn out all or nothing."""
+    """The outcome of a transaction as the client was told; `unknown` must turn out all or nothing."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -74,8 +74,8 @@ class Operation:
     """One operation of one process and how it completed.
 
     `decided_ns` is when commit or abort was invoked, None when the process never got there. `stage` is the last
-    step that was begun (init, poll, begin, produce, offsets, commit, abort, done). `fatal` says that by the error the
-    client instance can never go on.
+    step that was begun (init, poll, begin, produce, offsets, commit, abort, done). `fatal`: after this error the client
+    instance can never go on.
     """
 
     process: Int64
@@ -99,10 +99,10 @@ class Operation:
 
     @property
     def told(self) -> Told:
-        """What the client may rely on once the operation is over.
+        """The outcome that the client may rely on once the operation is over.
 
-        An abort that was asked for is aborted whatever was answered: nobody ever asked to commit. The same holds
-        for a transaction that ended, or whose process died, before commit was invoked.
+        A transaction whose abort was requested is aborted, whatever the answer: no commit was ever requested. The same
+        holds for a transaction that ended, or whose process died, before commit was invoked.
         """
         if self.intent is not Intent.COMMIT or self.outcome is Outcome.FAIL or self.decided_ns is None:
             return Told.ABORTED
@@ -127,12 +127,12 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
-    """One step of the schedule: when it struck, whom, and the proof that it took hold.
+    """One step of the schedule: its times, its target, and the proof that it took hold.
 
-    The blow fell between `struck_ns`, which older evidence lacks, and `applied_ns`.
-    A fault whose `confirmed_ns` is None was not seen to take hold; nothing may be concluded from surviving it. One
-    with an `error` could not be applied or healed. `processes` are the clients that it struck themselves, `partitions`
-    (such as `orders-0`, with the topic's whole name) those whose leader or replicas it was aimed at, where it has some.
+    The fault was applied between `struck_ns`, which older evidence lacks, and `applied_ns`. A fault whose `confirmed_ns`
+    is None was not seen to take hold: surviving it proves nothing. One with an `error` could not be applied or healed.
+    `processes` are the clients that it struck directly. `partitions` (such as `orders-0`, with the whole name of the
+    topic) are those whose leader or replicas were the target, if any.
     """
 
     step: Int64
@@ -164,7 +164,7 @@ class Phase:
 class Sample:
     """High watermark and last stable offset of a partition as its leader stated them; −1 when it did not answer.
 
-    `leader` is what the brokers' metadata says, `NO_LEADER` or `UNSEEN` where it names none. Older evidence has
+    `leader` is from the brokers' metadata, `NO_LEADER` or `UNSEEN` where those name none. Older evidence has
     `NO_LEADER` also for leaders that did not answer.
     """
 

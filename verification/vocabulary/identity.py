@@ -1,9 +1,8 @@
 """The identity that every record carries in its value, so that a record alone says where it belongs.
 
 A value is fixed-width ASCII: readable in a console consumer, sliced by plain SQL (`substring`), and parsed by any
-client program in any language. Identity lives in the value and not in headers, keys or Kafka's own metadata,
-because pipelines may drop or change those, and because what is being judged is exactly whether Kafka's metadata
-tells the truth.
+client program in any language. Identity lives in the value and not in headers, keys or Kafka's own metadata.
+Pipelines may drop or change those, and the judge checks exactly whether Kafka's metadata tells the truth.
 
     offset width field             meaning
          0     3 magic             "OP1", the version of this layout
@@ -21,7 +20,7 @@ tells the truth.
         88     8 checksum          CRC-32 of bytes 0..88, hexadecimal
         96       filler            dots up to the wished size
 
-The checksum covers the identity, so that content which changed on its way is found without the ledger.
+The checksum covers the identity, so that changed content is found without the history.
 """
 
 from __future__ import annotations

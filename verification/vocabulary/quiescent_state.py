@@ -1,8 +1,8 @@
-"""`captures.json`: what the cluster itself said at quiescence, after every producer was closed or fenced.
+"""`captures.json`: the cluster's own state at quiescence, after every producer was closed or fenced.
 
-Ends are pinned once per partition, with the isolation level they will be read with: the high watermark for `log/`
-and `uncommitted/`, the last stable offset for `committed/`. They must be equal by then; where they are not, the
-difference is a finding, not a wait.
+Ends are pinned once per partition, for the isolation level of the capture: the high watermark for `log/` and
+`uncommitted/`, the last stable offset for `committed/`. The two must be equal by then; a difference is a finding and no
+reason to wait.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class OpenProducer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
-    """A topic when the run began and when it rested: its id at both times, and how many partitions it then had.
+    """A topic at the start of the run and at quiescence: its id at both times, and its partitions at quiescence.
 
     Ids are empty where the cluster knows none (before 2.8). `cleanup_policy` is the topic's `cleanup.policy`.
     """
@@ -77,9 +77,9 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuiescentState:
-    """Everything in captures.json. `topics` is empty where nobody asked.
+    """Everything in captures.json. `topics` is empty where they were not queried.
 
-    `rows` is how many rows were written into `log`, `uncommitted` and `committed`, as far as that was counted.
+    `rows` counts the rows written into `log`, `uncommitted` and `committed`, as far as they were counted.
     """
 
     ends: tuple[PartitionEnd, ...] = ()

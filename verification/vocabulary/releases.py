@@ -1,8 +1,8 @@
 """Release numbers, compared as Kafka numbers its releases.
 
 A release is two to four numbers joined by dots: 4.3.1, and 0.11.0.0 for the oldest ones that know transactions. A
-shorter number names a line and stands for everything on it, which is how an upper bound such as "up to 3.9" is meant.
-Candidates and snapshots are no releases; whoever tests one passes the number that it is going to bear.
+shorter number names a line and means all its releases: "up to 3.9" includes 3.9.2. Candidates and snapshots are no
+releases; to test one, pass the number that it will have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def parse(release: str) -> tuple[int, ...]:
 
 
 def _padded(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    # Four is the longest form there is: 4.0 and 4.0.0 are the same release.
+    # Four numbers are the longest form: 4.0 and 4.0.0 are the same release.
     return numbers + (0,) * (4 - len(numbers))
 
 

@@ -1,8 +1,8 @@
 """JSON files of evidence, read strictly into dataclasses: a foreign or cut file is refused with a sentence.
 
-Evidence is JSON of anybody. A text where a time belongs would otherwise be found by the first report that reckons with
-it, far from the file that is wrong. Fields that a file has and the dataclass lacks are passed over: what a file means is
-said by its format number.
+Evidence is JSON from any source. Without this check a text in place of a time would be found by the first report that
+calculates with it, far from the file that is wrong. Fields that the dataclass lacks are ignored: the format number
+defines the meaning of a file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Meta, convert
 Content = TypeVar("Content")
 #: Whole numbers fit 64 bits, like those of Kafka's protocol; a greater one cannot be laid out on an axis.
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-#: Other numbers are as large at most, for the same reason.
+#: Other numbers have the same bounds, for the same reason.
 Float64 = Annotated[float, Meta(gt=-(2**63), lt=2**63)]
 
 
@@ -34,9 +34,9 @@ def read(
 ) -> Content:
     """Read one JSON object, whose `format` is `format_`, into a dataclass.
 
-    `of` names the file's kind in messages, `missing` says what its absence means. `required` are fields that a file must
-    have although the dataclass has a default: a list that was forgotten would otherwise be an empty one. `prepare` is
-    given the object without its format, and may raise `error`. Raises `error` for a file that is missing, cut, foreign,
+    `of` names the file's kind in messages, `missing` explains its absence. `required` are fields that a file must have
+    although the dataclass has a default: a forgotten list would otherwise be an empty one. `prepare` receives the object
+    without its format, and may raise `error`. Raises `error` for a file that is missing, cut, foreign,
     of another format, or has a value of another type; the message names the field (`$.planned[0].expected_s`).
     """
     try:

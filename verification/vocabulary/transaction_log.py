@@ -1,13 +1,13 @@
-"""The transaction log: what coordinators wrote into `__transaction_state`.
+"""The transaction log: the records that coordinators wrote into `__transaction_state`.
 
-A coordinator writes the whole state of a transactional id at each step, and a tombstone when it forgets the id; the
-records of one id are a history, and `verification.checks.transaction_states` says which histories are legal.
+A coordinator writes the whole state of a transactional id at each step, and a tombstone when it forgets the id. The
+records of one id are a history; `verification.checks.transaction_states` says which histories are legal.
 
-Kafka's own definitions of key and value decode the records; a value of version 1 has tagged fields, of which those that
-the definitions do not know are passed over.
+Kafka's own definitions of key and value decode the records. A value of version 1 has tagged fields; unknown ones are
+ignored.
 
-What is doubtful: a definition without `ClientTransactionVersion` (before 3.9) reads records of later releases as if a
-TV1 client had caused them; take the definitions of the release that wrote the log, or newer ones.
+Limit: a definition without `ClientTransactionVersion` (before 3.9) reads records of later releases as if a TV1 client
+had caused them. Use the definitions of the release that wrote the log, or newer ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnfitTransactionLogError(VerificationError):
 
 
 class State(StrEnum):
-    """A state as DescribeTransactions names it; `DEAD` is what a tombstone says."""
+    """A state as DescribeTransactions names it; a tombstone means `DEAD`."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -57,7 +57,7 @@ class Entry:
 
     A tombstone has the state `DEAD` and nothing else. `places` are the transaction's partitions, such as `orders-0`;
     `client_version` is the transaction protocol of the request behind it (0 below version 1 of the value). `leader_epoch`
-    and `appended_ms` are the record batch's: who wrote it, as one leadership of the partition, and when.
+    and `appended_ms` are from the record batch: the leadership of the partition that wrote it, and the time.
     """
 
     partition: Int64
@@ -118,6 +118,6 @@ def _entry(partition: int, offset: int, key: bytes | None, value: bytes | None, 
 
 
 def _decode(message: str, data: bytes, definitions: Definitions) -> Body:
-    """Key and value begin with the version of what follows."""
+    """The message in a key or a value, which begins with the version of the message."""
     (version,) = _VERSION.unpack_from(data)
     return definitions.decode(message, version, data[_VERSION.size :])

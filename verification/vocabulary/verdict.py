@@ -33,7 +33,7 @@ class Verdict(IntEnum):
 
 
 class Decision(StrEnum):
-    """What a platform team does with a report."""
+    """The decision of a platform team that follows from a report."""
 
     GO = "GO"
     NO_GO = "NO-GO"
@@ -97,7 +97,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessPlace:
-    """One place of a witness: what the log holds there, what decided it, and which readers were given it.
+    """One place of a witness: its record in the log, the outcome of that record, and the readers that received it.
 
     `holds` is `record`, `commit marker`, `abort marker`, `other marker` or `nothing`; `outcome` is commit, abort or open.
     """
@@ -117,7 +117,7 @@ class WitnessPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessOperation:
-    """One operation of a witness: what a client did and was told, in nanoseconds of the run's clock."""
+    """One operation of a witness with the answer to it; times are nanoseconds of the run's clock."""
 
     process: Int64
     operation: Int64
@@ -134,7 +134,7 @@ class WitnessOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The fewest places and operations that show a finding's first example; `why` says why that must not be."""
+    """The fewest places and operations that prove a finding's first example; `why` says why it is wrong."""
 
     why: str
     places: tuple[WitnessPlace, ...]
@@ -171,7 +171,7 @@ class RequirementVerdict:
 class ScenarioVerdict:
     """The judgement of one run. For a control, `convicted` says whether exactly the named anomalies were found.
 
-    `crashed` says which checks did not come to their end, and why: what they would have found is unknown.
+    `crashed` names the checks that crashed, and why: their findings are unknown.
     """
 
     scenario: str
@@ -189,7 +189,7 @@ class ScenarioVerdict:
 
 
 def without_findings(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -> tuple[Verdict, str]:
-    """What a run is worth apart from what was found in it, with the reason; a pass has none."""
+    """The verdict of a run without its findings, with the reason; a pass has none."""
     if crashed:
         return Verdict.ERROR, "; ".join(crashed)
     if short := ", ".join(f"{each.text or each.name}: {each.have} of {each.need}" for each in coverage if not each.met):
@@ -198,7 +198,7 @@ def without_findings(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -
 
 
 def exit_code(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one that wins of several; of none it is INCONCLUSIVE, because nothing was run."""
+    """The exit code that wins among several; of none it is INCONCLUSIVE, because nothing was run."""
     present = set(codes)
     return next((code for code in PRECEDENCE if code in present), ExitCode.INCONCLUSIVE)
 

@@ -1,4 +1,4 @@
-"""Violations as checks find them, before one finding is made of those with one cause."""
+"""Violations as checks find them, before those with one cause become one finding."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class RawViolation:
 
     @property
     def operation_key(self) -> OperationKey | None:
-        """Whose record or transaction it is."""
+        """The operation of the record or transaction, when there is one."""
         return None if self.process is None or self.operation is None else (self.process, self.operation)
 
     def missing(self) -> tuple[Place | None, ...]:
-        """The acknowledged places of missing records, None for a record of which no place was told."""
+        """The acknowledged places of missing records, None for a record whose place is unknown."""
         return tuple(_place(text) for text in self.places)
 
 
@@ -54,7 +54,7 @@ def _place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributed:
-    """The violations of one run: findings of their own, and what was folded under which anomaly."""
+    """The violations of one run: primary findings, and the consequences attributed to each primary anomaly."""
 
     primary: dict[Anomaly, tuple[RawViolation, ...]]
     consequences: dict[Anomaly, tuple[RawViolation, ...]]
