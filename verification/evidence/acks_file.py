@@ -124,7 +124,7 @@ def _check_starts(lines: Sequence[Line], starts: Mapping[tuple[int, int], int], 
         if ack.outcome == Outcome.OK and 0 <= ack.offset < start:
             raise UnfitEvidenceError(
                 f"{path} has an acknowledged offset {ack.offset}, but the log of partition {ack.partition} of topic "
-                f"{ack.topic_index} begins at {start}; deleted records cannot be told from lost ones"
+                f"{ack.topic_index} begins at {start}; records that were deleted look like lost ones"
             )
 
 

@@ -1,12 +1,11 @@
-"""Circumstances under which evidence that is whole cannot bear a judgement all the same.
+"""Checks the assumptions of the judge about the topics and the clock of a run.
 
-What is missing from a log is held against the cluster. That is only just where nothing else removes records: where a
-topic is compacted, where its first records were deleted by retention, where it was deleted and made anew, or where
-some of its partitions were never read, a record that is not there was not lost. And what happened before what is only
-known where the clock of the run went forward. Such a run is refused in one sentence, because an acquittal would be
-worth as little as a conviction.
+A missing record counts as lost by the cluster. That is right only where nothing else removes records. It is wrong where
+a topic was compacted or created again, where retention deleted its first records, or where partitions were never read.
+And the order of events is known only where the clock of the run went forward. A run that breaks an assumption is refused
+with one sentence: neither a pass nor a finding would mean anything.
 
-What a cluster's wall clock says (the timestamps of records) decides nothing, so that one may go back as it likes.
+The timestamps of records decide nothing, so the wall clock of a cluster may go back.
 
 Free of pyspark.
 """
@@ -24,14 +23,14 @@ from verification.vocabulary.history import FaultRecord, History, Operation
 from verification.vocabulary.quiescent_state import QuiescentState
 
 COMPACT = "compact"
-#: A line of an observer's file may be megabytes long; where these stand first, as we write it, the rest is not parsed.
+#: A line of an observer's file may be megabytes long. Where these come first, as we write them, the rest is not parsed.
 _POLL = re.compile(rb'"poll":\s*(\d+)')
 _RECEIVED = re.compile(rb'"received_ns":\s*(\d+)')
 _HEAD = 256
 
 
 def check_topics(experiment: Experiment, captures: QuiescentState, path: Path) -> None:
-    """Raise UnfitEvidenceError for topics from which records may be missing though nobody lost them."""
+    """Raise UnfitEvidenceError for topics from which records may be missing although the cluster lost none."""
     planned = {topic.name: topic.partitions for topic in experiment.topics}
     for end in captures.ends:
         if end.partition >= planned.get(end.topic, 0):
@@ -42,12 +41,12 @@ def check_topics(experiment: Experiment, captures: QuiescentState, path: Path) -
     for topic in captures.topics:
         if COMPACT in (each.strip() for each in topic.cleanup_policy.split(",")):
             raise UnfitEvidenceError(
-                f"{path} says that {topic.topic} is compacted; what compaction removed cannot be told from what was lost"
+                f"{path} says that {topic.topic} is compacted; records that compaction removed look like lost ones"
             )
         if topic.first_id and topic.last_id and topic.first_id != topic.last_id:
             raise UnfitEvidenceError(
                 f"{path} says that {topic.topic} was made anew during the run ({topic.first_id} became {topic.last_id}); "
-                "what its deletion removed cannot be told from what was lost"
+                "records that its deletion removed look like lost ones"
             )
         if topic.partitions > planned.get(topic.topic, topic.partitions):
             raise UnfitEvidenceError(
@@ -57,7 +56,7 @@ def check_topics(experiment: Experiment, captures: QuiescentState, path: Path) -
 
 
 def log_starts(experiment: Experiment, captures: QuiescentState) -> dict[tuple[int, int], int]:
-    """The first offset of each partition's log (topic index, partition) that does not begin at 0: the rest was deleted."""
+    """Topic index and partition → the first offset of its log, where that is not 0 because records were deleted."""
     indexes = {topic.name: index for index, topic in enumerate(experiment.topics)}
     return {
         (indexes[end.topic], end.partition): end.start
@@ -79,7 +78,7 @@ def check_clock(history: History, path: Path) -> None:
         known = [each for each in times if each is not None]
         if known != sorted(known):
             raise UnfitEvidenceError(
-                f"{path}: {_name(entry)} goes back in time; without a clock that goes forward nothing is early"
+                f"{path}: {_name(entry)} goes back in time; the order of events is unknown without a clock that goes forward"
             )
 
 
@@ -92,7 +91,7 @@ def _name(entry: Operation | FaultRecord) -> str:
 def check_polls(path: Path) -> None:
     """Read an observer's file to its end; its polls must be numbered upwards and its clock go forward.
 
-    Raises UnfitEvidenceError, and what gzip raises for a file that is cut.
+    Raises UnfitEvidenceError, and the error of gzip for a file that is cut.
     """
     last = (-1, -1)
     with gzip.open(path, "rb") as lines:
@@ -109,7 +108,7 @@ def check_polls(path: Path) -> None:
 
 
 def _turn(line: bytes) -> tuple[int, int]:
-    """Number and time of a poll, without parsing its records where both stand before them."""
+    """Number and time of a poll; its records are not parsed where both come before them."""
     poll, received = _POLL.search(line, 0, _HEAD), _RECEIVED.search(line, 0, _HEAD)
     if poll is not None and received is not None:
         return int(poll[1]), int(received[1])

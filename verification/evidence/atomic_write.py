@@ -1,4 +1,4 @@
-"""Write a file whole or not at all: an interruption leaves the one before."""
+"""Writes a file atomically: an interruption leaves the old one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def atomic_write(path: Path, text: str) -> None:
-    """Write a text file as UTF-8, next to it first and then in its place; the directory must exist. Raises OSError.
+    """Write a text file as UTF-8, next to its place first, then moved; the directory must exist. Raises OSError.
 
     Lone surrogates, which names of files may have, become question marks.
     """

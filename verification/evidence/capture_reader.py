@@ -1,8 +1,7 @@
-"""What is asked of a run's captured Parquet beside the frames of the judge: is it whole, how large, where does it end.
+"""Reads facts about the captures of a run without the judge's dataframes: whether they are whole, their size, their ends.
 
-The captures are all of the evidence that can be larger than one machine, so they are read where they lie: here
-(`LocalCaptureReader`), or on a file system that only Spark sees (`verification.spark.remote_evidence`). Both answer the same
-questions.
+Only captures can be larger than one machine, so they are read in place: on this machine (`LocalCaptureReader`), or on a
+file system that only Spark reads (`verification.spark.remote_evidence`). Both readers have the same methods.
 
 Free of pyspark.
 """
@@ -27,7 +26,7 @@ Place = tuple[int, int]
 #: A row of the log: topic index, partition, offset, control, process, operation.
 LogRow = tuple[int, int, int, str | None, int | None, int | None]
 LOG_ROW = ("topic_index", "partition", "offset", "control", "process", "operation")
-#: Beside the files that a writer has finished when all of them are.
+#: A writer adds this file when all others of the folder are complete.
 MARKER = "_SUCCESS"
 
 
@@ -35,10 +34,10 @@ class CaptureReader(Protocol):
     """The captures of one run; `name` is `log`, `uncommitted` or `committed`."""
 
     def present(self, name: str) -> bool:
-        """Whether the folder is there and was completed."""
+        """Whether the folder exists and is complete."""
 
     def schemas(self, name: str) -> Iterator[tuple[str, pa.Schema]]:
-        """Every Parquet file of a folder with its schema; raises UnfitEvidenceError for what is no Parquet."""
+        """Every Parquet file of a folder with its schema; raises UnfitEvidenceError for other files."""
 
     def count(self, name: str) -> int:
         """How many rows a folder has, from its files' own footers."""
@@ -47,7 +46,7 @@ class CaptureReader(Protocol):
         """The last offset of each partition that a folder holds."""
 
     def producer_rows(self, process: int, operation: int) -> tuple[LogRow, ...]:
-        """Everything in the log by the producers of one operation, in order of place."""
+        """All rows of the log by the producers of one operation, in order of place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class LocalCaptureReader:
     directory: RunDirectory
 
     def present(self, name: str) -> bool:
-        """Whether the marker lies in it."""
+        """Whether the folder has the marker."""
         return (self._folder(name) / MARKER).exists()
 
     def schemas(self, name: str) -> Iterator[tuple[str, pa.Schema]]:
@@ -77,7 +76,7 @@ class LocalCaptureReader:
         return int(ds.dataset(self._folder(name), format="parquet").count_rows())
 
     def last_offsets(self, name: str) -> dict[Place, int]:
-        """Batch by batch, whatever the folder's size."""
+        """Read batch by batch, so that memory does not grow with the folder."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
@@ -91,7 +90,7 @@ class LocalCaptureReader:
         return ends
 
     def producer_rows(self, process: int, operation: int) -> tuple[LogRow, ...]:
-        """Filtered while it is read; kept, because every violation of an operation asks for it."""
+        """Filtered while reading; cached, because every violation of an operation needs it."""
         return _producer_rows(self._folder("log"), process, operation)
 
     def _folder(self, name: str) -> Path:
@@ -99,7 +98,7 @@ class LocalCaptureReader:
 
 
 def unreadable(path: str, error: Exception | str) -> str:
-    """What is said of a file that is no Parquet."""
+    """The message about a file that is no Parquet."""
     return f"{path} is not readable Parquet ({error}); the file is cut or foreign"
 
 

@@ -1,6 +1,6 @@
-"""Names of the captured columns, free of pyspark, for whoever reads or writes the Parquet without Spark.
+"""Names and types of the captured columns, for reading and writing the Parquet without Spark. Free of pyspark.
 
-`verification.sources.schema` says the same in Spark's words; a test holds the two together.
+`verification.sources.schema` has the same columns as Spark types; a test compares the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IDENTITY = (
 )
 CONTENT = ("valid", "digest", "identity_digest")
 
-#: Columns that evidence of earlier versions lacks; no verdict stands on them.
+#: Columns that evidence of earlier versions lacks; no verdict depends on them.
 LATER = frozenset({"leader_epoch"})
 
 LOG = (*PLACE, *PRODUCER, *IDENTITY, *CONTENT)

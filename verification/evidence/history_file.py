@@ -1,12 +1,12 @@
 """`history.jsonl`: a header line, one line per entry, and a footer line with the number of entries.
 
-A missing footer means that the run was cut; a judge then has an unfit history. A transaction is *one* line, not one per
-record: the records' own acknowledgements are in `acks/`. The header holds one wall-clock anchor, and everything else is
-on the clock that it names.
+A missing footer means that the run was cut; the judge refuses such a history. A transaction is *one* line, not one per
+record: the acknowledgements of records are in `acks/`. The header holds one wall-clock anchor; all other times are on the
+clock that the header names.
 
-A soak of 10^8 records has a million lines, and all of them are read before anything is judged: msgspec decodes a line
-straight into its entry and checks the types of its fields, in a seventh of the seconds of `json` and constructors. A
-field that a later version added is passed over.
+A soak of 10^8 records has a million lines, and all are read before the judgement. msgspec decodes a line straight into
+its entry and checks the types of the fields, in a seventh of the time of `json` and constructors. Fields that a later
+version added are ignored.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _DECODERS = {tag: Decoder(entry) for tag, entry in TAGS.items()}
 
 
 class _Tagged(Struct):
-    """What a line is of all that it holds."""
+    """The type of a line."""
 
     type: str
 
 
 class _Header(Struct):
-    """The first line, less what says that it is ours."""
+    """The first line, without type, format and clock."""
 
     run: str
     wall_clock_anchor: str
@@ -75,7 +75,7 @@ def footer_line(count: int) -> str:
 
 def _tagged(path: Path) -> Iterator[tuple[int, str, bytes]]:
     """The number, type and text of each line."""
-    # As bytes: what is no text is no JSON either, and belongs to a line with a number.
+    # As bytes: a line that is no UTF-8 is then reported as no JSON, with its number.
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -88,7 +88,7 @@ def _tagged(path: Path) -> Iterator[tuple[int, str, bytes]]:
 
 
 def _header(path: Path, line: bytes) -> _Header:
-    """The header, if this version reads what follows it."""
+    """The header of a history in a format that this version reads."""
     header: dict[str, Any] = json.loads(line or b'{"type": "nothing"}')
     if header["type"] != "header" or header.get("format") != FORMAT:
         raise UnfitHistoryError(
@@ -104,7 +104,7 @@ def _header(path: Path, line: bytes) -> _Header:
 def read(path: Path, *, allow_cut: bool = False) -> History:
     """Read a history.
 
-    `allow_cut` accepts a missing footer (for showing what there is, never for judging).
+    `allow_cut` accepts a missing footer; only reports use it, never a judgement.
 
     Raises UnfitHistoryError when the file is missing, foreign, of another format or cut.
     """

@@ -1,9 +1,9 @@
-"""What the samples of a history say about time: when a partition had no leader, and when its last stable offset stood.
+"""Times from the samples of a history: when a partition had no leader, and when its last stable offset did not move.
 
-Partitions are looked at twice a second. A look becomes a sample when it saw something else than the one before, and
-always while a partition is not at rest: without a leader, or with its last stable offset below its high watermark. A
-busy machine looks later; so nothing is concluded about the time between two samples, and what stands is what was seen
-to stand. Where a leader did not answer, or nobody did, nothing is known until the next answer.
+The harness looks at partitions twice a second. A look becomes a sample when it differs from the look before. It always
+becomes one while the partition has no leader, or has its last stable offset below its high watermark. A busy machine looks
+later, so nothing is concluded about the time between two samples. Where no broker answered, nothing is known until the
+next answer.
 
 Free of pyspark.
 """
@@ -28,10 +28,10 @@ from verification.vocabulary.history import (
 )
 
 NS = 1_000_000_000
-#: Partitions are sampled twice a second, so what a sample says may have been so this long before.
+#: Partitions are sampled twice a second, so the state in a sample may be this much older.
 SAMPLED_S = 0.6
-#: What a coordinator needs beyond a transaction's timeout before the LSO moves: one round of its abort interval (1 s in
-#: our clusters) and 3 s for writing markers on a busy machine. The wait at quiescence takes the same.
+#: The time that a coordinator needs beyond a transaction's timeout before the LSO moves: one round of its abort interval
+#: (1 s in our clusters) and 3 s for writing markers on a busy machine. The wait at quiescence uses the same.
 MARKERS_S = 1.0 + 3.0
 
 #: (topic index, partition)
@@ -55,7 +55,7 @@ def outputs(evidence: RunEvidence) -> tuple[Place, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderless:
-    """A time without a leader by the metadata: the first and the last look that saw none, and the next one, if any."""
+    """A time without a leader by the metadata: the first and the last look without one, and the look after, if any."""
 
     first_ns: int
     last_ns: int
@@ -63,12 +63,12 @@ class Leaderless:
 
     @property
     def began_ns(self) -> int:
-        """As early as it may have begun where looks came in time."""
+        """The earliest time at which it may have begun, where looks came in time."""
         return self.first_ns - int(SAMPLED_S * NS)
 
 
 def leaderless(evidence: RunEvidence, place: Place) -> list[Leaderless]:
-    """When the metadata named no leader. A moment at which nobody could say ends such a time."""
+    """The times when the metadata named no leader. A look that no broker answered ends such a time."""
     alike = groupby(at_place(evidence, place), lambda each: each.leader == NO_LEADER)
     turns = [(none, [each.at_ns for each in looks]) for none, looks in alike]
     return [
@@ -79,14 +79,15 @@ def leaderless(evidence: RunEvidence, place: Place) -> list[Leaderless]:
 
 
 def answered(evidence: RunEvidence, place: Place) -> tuple[Sample, ...]:
-    """The samples of one partition in which its leader said where it ends."""
+    """The samples of one partition that hold the ends which its leader stated."""
     return tuple(each for each in at_place(evidence, place) if min(each.high_watermark, each.last_stable_offset) >= 0)
 
 
-def nobody_seen(evidence: RunEvidence, place: Place, from_ns: int, until_ns: int) -> bool:
-    """Whether no leader answered between two moments, and the last look by the second one named none.
+def no_leader_seen(evidence: RunEvidence, place: Place, from_ns: int, until_ns: int) -> bool:
+    """Whether no leader answered between two moments, and the last look before the second one named none.
 
-    There was none, or nobody could say; while nobody can, a look that saw the same as the one before is no sample.
+    The partition had no leader, or no broker answered for the metadata. In the second case a look that equals the look
+    before is no sample.
     """
     if any(from_ns <= each.at_ns <= until_ns for each in answered(evidence, place)):
         return False
@@ -95,7 +96,7 @@ def nobody_seen(evidence: RunEvidence, place: Place, from_ns: int, until_ns: int
 
 
 def abandoned_ns(evidence: RunEvidence) -> tuple[int, ...]:
-    """When clients were killed in the middle of a transaction of which they had not yet asked for the end."""
+    """When clients were killed within a transaction whose end they had not yet requested."""
     open_in = {
         each.process
         for each in evidence.history.of(Operation)
@@ -109,13 +110,13 @@ def abandoned_ns(evidence: RunEvidence) -> tuple[int, ...]:
 
 
 def _looks_from(evidence: RunEvidence, place: Place, at_ns: int) -> list[Sample]:
-    """The answered samples from a moment on; none where the first of them saw nothing held back."""
+    """The answered samples from a moment on; none where the LSO of the first is not below its high watermark."""
     looks = [each for each in answered(evidence, place) if each.at_ns >= at_ns]
     return looks if looks and looks[0].last_stable_offset < looks[0].high_watermark else []
 
 
 def stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
-    """How long the LSO was seen to stay below what the high watermark was at a moment."""
+    """How long samples show the LSO below the high watermark of a given moment."""
     looks = _looks_from(evidence, place, since_ns)
     standing = list(takewhile(lambda each: each.last_stable_offset < looks[0].high_watermark, looks))
     return (standing[-1].at_ns - standing[0].at_ns) / NS if standing else 0.0
@@ -123,7 +124,7 @@ def stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """A partition whose LSO was seen below an abandoned transaction after the bound for it had run out."""
+    """A partition whose LSO was still held back by an abandoned transaction after its bound."""
 
     place: Place
     high_watermark: int
@@ -131,13 +132,13 @@ class Overdue:
 
 
 def overdue(evidence: RunEvidence) -> Iterator[Overdue]:
-    """Partitions that an abandoned transaction held back for too long, whatever released them in the end.
+    """Partitions that an abandoned transaction held back for too long, however they were released in the end.
 
-    What the first look after the client's death finds written belongs to a transaction that has begun by the second
-    look, because the first one was answered by then. From there on the bound is the transaction timeout and `MARKERS_S`,
-    and only a look after it convicts: nobody knows when the LSO moved between two looks, on a machine that stood still.
-    Looked for where faults struck clients alone: a coordinator that was itself struck may take longer. What nobody
-    looked at is left to the wait at quiescence.
+    Records that the first look after the client's death finds belong to a transaction that began before the second look.
+    From the second look on, the bound is the transaction timeout and `MARKERS_S`. Only a look after the bound counts:
+    between two looks, on a machine that stood still, the LSO may have moved at any time. Only runs whose faults struck
+    clients alone are examined, because a coordinator that was struck may take longer. The wait at quiescence covers the
+    rest.
     """
     if not all(each.processes for each in evidence.history.of(FaultRecord)):
         return

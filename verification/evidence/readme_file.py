@@ -1,4 +1,4 @@
-"""README.txt of a scenario's directory: for whoever finds the evidence without the report, months later."""
+"""README.txt of a scenario's directory: explains the evidence to a reader without the report, months later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDTH = 100
 
 
 def text(experiment: Experiment) -> str:
-    """What was claimed and tried, how to run and judge it again, and what each file is."""
+    """The text: the claim, the experiment, how to run and judge it again, and the use of each file."""
     began = "\n".join(f"  {step}" for step in experiment.schedule) or "  no fault"
     width = max(len(name) for name, _ in CONTENTS)
     files = "\n".join(f"  {name:{width}}  {what}" for name, what in CONTENTS)

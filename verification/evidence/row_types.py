@@ -1,6 +1,6 @@
 """Plain rows of evidence, as the judges without Spark read them.
 
-The names and columns of frames are those of `verification.sources.schema`.
+The names and columns of dataframes are those of `verification.sources.schema`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 Row = dict[str, Any]
-#: Frame name → its rows.
+#: Dataframe → its rows.
 Rows = dict[str, list[Row]]
 #: Column → its values, row by row.
 Columns = dict[str, list[Any]]

@@ -1,6 +1,6 @@
-"""Evidence → plain rows, by frame name: what the history says as rows, and, for judging without Spark, the bulk as well.
+"""Evidence → plain rows, by dataframe: the small evidence for all judges, and all of it for the reference judge.
 
-The names and columns are those of `verification.sources.schema`. Free of pyspark.
+Names and columns are those of `verification.sources.schema`. Free of pyspark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from verification.vocabulary.identity import decode
 #: For so long a broker remembers an idle producer (the default of producer.id.expiration.ms; up to 3.3 seven times as long).
 FORGOTTEN_NS = 24 * 3_600 * 10**9
 
-#: What a row of an operation takes from it as it is.
+#: Fields of an operation that its row has unchanged.
 _TAKEN = ("transactional_id", "records", "invoked_ns", "decided_ns", "completed_ns", "fatal")
 _WRITING = (Action.APPEND, Action.COPY)
 
@@ -35,12 +35,12 @@ def _bound(operation: Operation) -> bool:
 
 
 def is_plain(operation: Operation) -> bool:
-    """Whether it writes records that no transaction binds: an append, or a copy by a copier without transactional id."""
+    """Whether it writes records outside transactions: an append, or a copy by a copier without transactional id."""
     return operation.action in _WRITING and not _bound(operation)
 
 
 def operation_columns(run: str, operations: Sequence[Operation]) -> Columns:
-    """Operations in the columns of `sources.schema.OPERATIONS`, because a soak has millions of them."""
+    """Operations in the columns of `sources.schema.OPERATIONS`; as columns, because a soak has millions of them."""
     return {
         "run": [run] * len(operations),
         **{name: [getattr(each, name) for each in operations] for name in ("process", "operation")},
@@ -58,7 +58,7 @@ def operation_rows(run: str, operations: Sequence[Operation]) -> list[Row]:
 
 
 def _placed(run: RunEvidence, topic: str, partition: int, **values: Any) -> Iterator[Row]:
-    """A row about a partition of the experiment; nothing for topics that are not the experiment's."""
+    """A row about a partition of the experiment; no row for other topics."""
     topic_index = run.topic_index(topic)
     if topic_index is not None:
         yield {"run": run.run, "topic_index": topic_index, "partition": partition, **values}
@@ -71,7 +71,7 @@ def _ends(run: RunEvidence) -> Iterator[Row]:
 
 
 def _settled(run: RunEvidence) -> Iterator[Row]:
-    """Waits for the LSO, as the run recorded them, and those for abandoned transactions, as its samples tell them."""
+    """Waits for the LSO: those that the run recorded, and those for abandoned transactions, from its samples."""
     for each in run.history.of(Settled):
         watermarks = {"high_watermark": each.high_watermark, "last_stable_offset": each.last_stable_offset}
         yield from _placed(run, each.topic, each.partition, before_fencing=each.before_fencing, **watermarks)
@@ -110,7 +110,7 @@ def _forgetful(operations: Sequence[Operation]) -> bool:
 
 
 def rows_without_operations(run: RunEvidence) -> Rows:
-    """Everything that is small but the operations, by frame."""
+    """The small evidence without the operations, by dataframe."""
     experiment = run.experiment
     columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
     kept = {name: getattr(experiment, name) for name in columns}
@@ -129,7 +129,7 @@ def rows_without_operations(run: RunEvidence) -> Rows:
 
 
 def small_rows(run: RunEvidence) -> Rows:
-    """Everything that is small, by frame."""
+    """The small evidence, by dataframe."""
     return {"operations": operation_rows(run.run, run.history.of(Operation)), **rows_without_operations(run)}
 
 
@@ -198,7 +198,7 @@ def _captured(folder: Path) -> list[Row]:
 
 
 def all_rows(run: RunEvidence) -> Rows:
-    """Everything, by frame; for evidence that fits into memory."""
+    """All evidence, by dataframe; it must fit into memory."""
     directory = run.directory
     folders: Iterable[tuple[str, Path]] = (
         ("log", directory.log),

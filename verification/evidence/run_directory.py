@@ -1,28 +1,29 @@
-"""Where evidence lies.
+"""The layout of a run's directory: paths of all evidence.
 
 One scenario's directory:
 
-    scenario.json                      what was tried (`verification.vocabulary.experiment`)
+    scenario.json                      the experiment (`verification.vocabulary.experiment`)
     history.jsonl                      operations, faults, phases, samples (`verification.evidence.history_file`)
     acks/<process>.jsonl.gz            one line per operation, for example
                                        {"operation": 3, "acks": [[index, topic_index, partition, offset, outcome]]};
-                                       outcome is ok, fail or info; offset is -1 where none was told
+                                       outcome is ok, fail or info; offset is -1 where the answer has none
     observations/<observer>.jsonl.gz   one line per poll that returned records, for example
                                        {"poll": 7, "received_ns": 1, "records": [[topic_index, partition, offset, text]]}
                                        text is the identity part of the value, "" for a foreign value
     captures.json                      ends, group offsets, coordinator states at quiescence
                                        (`verification.vocabulary.quiescent_state`)
-    transaction_log.jsonl.gz           what coordinators wrote meanwhile (`verification.evidence.transaction_log_file`)
+    transaction_log.jsonl.gz           records of `__transaction_state` (`verification.evidence.transaction_log_file`)
     log/ uncommitted/ committed/       Parquet, schemas in `verification.sources.schema`
     brokers/broker-<i>.log
     findings/<anomaly>/                every violation with its records
     verdicts.json                      the judgement (`verification.vocabulary.verdict`)
-    README.txt                         how to run it again, what each file is
+    README.txt                         how to run it again, the use of each file
 
-A whole run's directory has `runs/<scenario>/` with these, beside the faces of its report (`reports.formats.write`).
+The directory of a whole run has `runs/<scenario>/` with these, next to its report in all formats
+(`reports.formats.write`).
 
-A protocol case leaves one file, `script.json` (`verification.scripts.script`), in a directory of its own; a sweep's
-directory has `runs/<case>/`. A directory that holds both kinds is read as both.
+A protocol case leaves one file, `script.json` (`verification.scripts.script`), in its own directory. The directory of a
+protocol run has `runs/<case>/`. A directory that holds both kinds is read as both.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What a scenario's directory may hold, in the order in which people are shown it.
+#: The possible contents of a scenario's directory, in the order in which people see them.
 CONTENTS = (
-    ("README.txt", "how to run it again, what each file is"),
+    ("README.txt", "how to run it again, the use of each file"),
     ("scenario.json", "what was tried"),
-    ("history.jsonl", "what clients did and were told, faults, phases, samples"),
+    ("history.jsonl", "operations with their answers, faults, phases, samples"),
     ("verdicts.json", "the judgement"),
     ("captures.json", "ends and coordinator states at quiescence"),
-    ("transaction_log.jsonl.gz", "what coordinators wrote into __transaction_state"),
+    ("transaction_log.jsonl.gz", "records of __transaction_state"),
     ("acks", "each record's acknowledgement"),
-    ("observations", "what live observers were given"),
+    ("observations", "records that live observers received"),
     ("log", "every record and control record by offset, Parquet"),
-    ("uncommitted", "what a read_uncommitted client was given, Parquet"),
-    ("committed", "what a read_committed client was given, Parquet"),
+    ("uncommitted", "records that a read_uncommitted consumer received, Parquet"),
+    ("committed", "records that a read_committed consumer received, Parquet"),
     ("brokers", "broker logs"),
     ("findings", "every violation with its records"),
 )
@@ -60,7 +61,7 @@ class RunDirectory:
     source: str = ""
 
     def location(self, path: Path) -> str:
-        """A path of this directory as Spark is given it."""
+        """A path of this directory as Spark receives it."""
         return f"{self.source}/{path.relative_to(self.root).as_posix()}" if self.source else str(path.resolve())
 
     @property
@@ -80,7 +81,7 @@ class RunDirectory:
 
     @property
     def observations(self) -> Path:
-        """Directory of what live observers were given."""
+        """Directory of the records that live observers received."""
         return self.root / "observations"
 
     @property
@@ -100,12 +101,12 @@ class RunDirectory:
 
     @property
     def uncommitted(self) -> Path:
-        """Parquet of what a read_uncommitted client was given at quiescence."""
+        """Parquet of the records that a read_uncommitted consumer received at quiescence."""
         return self.root / "uncommitted"
 
     @property
     def committed(self) -> Path:
-        """Parquet of what a read_committed client was given at quiescence."""
+        """Parquet of the records that a read_committed consumer received at quiescence."""
         return self.root / "committed"
 
     @property
@@ -129,7 +130,7 @@ class RunDirectory:
         return self.root / "verdicts.json"
 
 
-#: What a protocol case leaves.
+#: The file that a protocol case leaves.
 SCRIPT = "script.json"
 
 
@@ -152,7 +153,7 @@ def scenario_directories(path: Path) -> tuple[RunDirectory, ...]:
 
 
 def case_directories(path: Path) -> tuple[Path, ...]:
-    """The directories of a sweep's protocol cases, or the one that `path` is itself; empty when it is neither."""
+    """The directories of the cases of a protocol run, or the one that `path` is itself; empty when it is neither."""
     if (path / SCRIPT).exists():
         return (path,)
     return tuple(each for each in _below(path) if (each / SCRIPT).exists())

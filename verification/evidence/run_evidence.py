@@ -1,10 +1,9 @@
-"""The evidence of one run, read and found complete, before anything judges it.
+"""Reads the evidence of one run and checks that it is complete, before a judgement.
 
-Small files (experiment, history, captures) are read here in full, and acknowledgements are held against the history;
-the bulky ones (observations, captures of the log) are only checked for being whole, and are read by Spark
-(`verification.spark.dataframes`) or by the reference judge. A
-directory that is incomplete, foreign or cut is refused with one sentence that names the file: a judgement of half the
-evidence would acquit the other half.
+Small files (experiment, history, captures) are read here in full, and acknowledgements are compared with the history.
+Bulky ones (observations, captures of the log) are only checked for completeness; Spark
+(`verification.spark.dataframes`) or the reference judge reads them. A directory that is incomplete, foreign or cut is
+refused with one sentence that names the file: a judgement of half the evidence would pass the other half unseen.
 
 Free of pyspark.
 """
@@ -46,7 +45,7 @@ Read = TypeVar("Read")
 class RunEvidence:
     """One run whose files are all there. `acks` maps processes, `observations` observers to their files.
 
-    `transaction_log` is None in evidence that has none: then nothing is known of what coordinators wrote.
+    `transaction_log` is None in evidence without one: the records of coordinators are then unknown.
     """
 
     directory: RunDirectory
@@ -60,7 +59,7 @@ class RunEvidence:
 
     @property
     def run(self) -> str:
-        """The run's id, which stands in every frame and in every record."""
+        """The run's id, which every dataframe and every record has."""
         return self.experiment.run
 
     def topic(self, topic_index: int | None) -> str | None:
@@ -79,9 +78,9 @@ class RunEvidence:
 
 
 def _named_files(folder: Path, read: Callable[[Path], Read]) -> dict[str, tuple[Path, Read]]:
-    """The files of a folder by name, and what `read` says of each once it has read it to its end.
+    """The files of a folder by name, each with the result of `read`, which reads it to its end.
 
-    Raises UnfitEvidenceError when one is cut. Inflating takes most of the time and holds no lock: several at once.
+    Raises UnfitEvidenceError when one is cut. Inflating holds no lock, so several files are read at once.
     """
 
     def whole(path: Path) -> Read:
@@ -97,8 +96,8 @@ def _named_files(folder: Path, read: Callable[[Path], Read]) -> dict[str, tuple[
 
 
 def _acks(folder: Path, history: History, starts: dict[tuple[int, int], int]) -> dict[int, Path]:
-    """The files of acknowledgements by process. What ended ok with records was acknowledged, so it must stand in one."""
-    # What looks at lines takes as long to be imported as everything else of a command that judges scripts.
+    """The files of acknowledgements by process. They must cover every operation that ended ok with records."""
+    # NumPy and Arrow take as long to import as everything else of a command that judges scripts.
     from verification.evidence.acks_file import first_missing, operations
 
     def read(path: Path) -> Operations:
@@ -132,10 +131,10 @@ def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
 
 
 def _check_capture(captured: CaptureReader, folder: Path, rows: int | None) -> None:
-    """A capture is whole when the marker that is written last is there, and ours when its columns are.
+    """Check that a capture is complete, by the marker that is written last, and that its columns are ours.
 
-    The marker says so of who wrote it only: whoever copies a directory may copy the marker first. So its rows, where they
-    were counted then, are counted again.
+    A copy of a directory may have the marker before other files. So its rows are counted again where the run counted
+    them.
     """
     from verification.evidence.columns import CAPTURED, LATER, TYPES
 
@@ -144,7 +143,7 @@ def _check_capture(captured: CaptureReader, folder: Path, rows: int | None) -> N
     expected = CAPTURED[folder.name]
     schemas = list(captured.schemas(folder.name))
     if not schemas:
-        raise UnfitEvidenceError(f"{folder} holds no Parquet file beside its marker; the evidence is incomplete")
+        raise UnfitEvidenceError(f"{folder} holds no Parquet file, only its marker; the evidence is incomplete")
     for path, schema in schemas:
         # Spark writes `string`, other writers of the same data `large_string`.
         found = {field.name: str(field.type).removeprefix("large_") for field in schema}
@@ -169,7 +168,7 @@ def _check_topics(experiment: Experiment, path: Path) -> None:
 
 
 def _check_ends(experiment: Experiment, captures: QuiescentState, path: Path) -> None:
-    """Every partition's end was pinned: records beyond an unknown end would count as delivered to nobody."""
+    """Check that every partition's end was pinned: records beyond an unknown end would count as never delivered."""
     pinned = {(end.topic, end.partition) for end in captures.ends}
     for topic in experiment.topics:
         for partition in range(topic.partitions):
@@ -178,7 +177,7 @@ def _check_ends(experiment: Experiment, captures: QuiescentState, path: Path) ->
 
 
 def read_run(directory: RunDirectory, captured: CaptureReader | None = None) -> RunEvidence:
-    """Read and check one scenario's directory; `captured` are its captures where they do not lie in it.
+    """Read and check one scenario's directory; `captured` reads its captures where they are elsewhere.
 
     Raises UnfitEvidenceError naming the first file that is missing, cut or foreign.
     """
@@ -221,7 +220,7 @@ def read_run(directory: RunDirectory, captured: CaptureReader | None = None) -> 
 
 
 def check_distinct(runs: Iterable[RunEvidence]) -> None:
-    """Raise UnfitEvidenceError when two directories hold the same run: their records could not be told apart."""
+    """Raise UnfitEvidenceError when two directories hold the same run, because their records have the same identities."""
     seen: dict[str, RunEvidence] = {}
     for each in runs:
         other = seen.setdefault(each.run, each)

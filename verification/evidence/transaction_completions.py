@@ -1,8 +1,8 @@
-"""When a coordinator was done with a transaction, by its own log.
+"""When a coordinator completed a transaction, by its own log.
 
-A coordinator writes Prepare when the end of a transaction is asked for, and Complete when it has no marker left to send.
-Of Complete's two times `updated_ms` is the earlier: the state is drawn up before the first marker is sent, by a coordinator
-that was restarted when it has loaded its partition. `appended_ms` is when it was done.
+A coordinator writes Prepare when the end of a transaction is requested, and Complete when it has no marker left to send.
+Complete has two times. `updated_ms` is the earlier: the coordinator makes the state before it sends the first marker, or,
+after a restart, when it has loaded its partition. `appended_ms` is the time of completion.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _ENDED = {
 
 
 def completed_ns(evidence: RunEvidence, ended: Operation, place: Partition) -> int | None:
-    """Until when, on the run's clock, a coordinator may have sent markers of a transaction that had the partition.
+    """The last time, on the run's clock, at which a coordinator may have sent markers of a transaction to the partition.
 
-    None where its log does not say so. The transaction is the one that was open when the operation asked for its end: it
-    had begun before, and was decided as it was asked for afterwards. The log has whole milliseconds, so what is compared
-    is which one a moment is in, and the end of its millisecond is returned.
+    None where its log does not show it. The transaction is the one that was open when the operation requested its end: it
+    began before, and was decided as requested afterwards. The log has whole milliseconds, so milliseconds are compared,
+    and the end of the last one is returned.
     """
     log, zero_ns = evidence.transaction_log, wall_clock_ns(evidence)
     if log is None or zero_ns is None or ended.decided_ns is None or ended.intent is None:

@@ -1,8 +1,8 @@
-"""`transaction_log.jsonl.gz`: what coordinators wrote while a run lasted, from every partition of `__transaction_state`.
+"""`transaction_log.jsonl.gz`: the records that coordinators wrote during a run, of all partitions of `__transaction_state`.
 
 The first line is a header, the last a footer with the number of entries between them; a missing footer means that the
-file was cut. A subject whose transaction log cannot be read has a file too, whose header says why: that nothing was
-judged must not look like nothing was found.
+file was cut. A subject whose transaction log cannot be read has a file too, and its header says why: a log that was not
+judged must not look like one without findings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """What was read of one partition: from its end when the run began, to its end at quiescence."""
+    """The offsets read of one partition: from its end at the start of the run to its end at quiescence."""
 
     partition: Int64
     start: Int64
@@ -35,7 +35,7 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLeader:
-    """Who led a partition, and so coordinated its ids, in one leadership: the metadata said so when it was asked."""
+    """The leader of a partition, which coordinates its ids, in one leadership, by the metadata."""
 
     partition: Int64
     leader_epoch: Int64
@@ -44,10 +44,10 @@ class LogLeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogHeader:
-    """The first line. `unavailable` is why nothing could be read, empty when everything was.
+    """The first line. `unavailable` says why the log could not be read; it is empty when it was.
 
-    `new_ids` are transactional ids that nobody had used before the ranges begin, so that their histories are whole.
-    `leaders` are those that are known: of the leaderships in which the run began and ended, and not of all between.
+    `new_ids` are transactional ids that were never used before the ranges, so that their histories are whole. `leaders`
+    are the known ones: of the leaderships at the start and the end of the run, and not of all between.
     """
 
     run: str
@@ -88,7 +88,7 @@ _FIELDS = tuple(field.name for field in fields(Entry))
 
 
 def read(path: Path) -> TransactionLog | None:
-    """Read the file; None when there is none, as in evidence of before. Raises UnfitEvidenceError for a bad one."""
+    """Read the file; None when there is none, as in older evidence. Raises UnfitEvidenceError for a bad one."""
     if not path.exists():
         return None
     try:
@@ -115,7 +115,7 @@ def _log(path: Path, bodies: list[dict[str, Any]]) -> TransactionLog:
 
 
 def _check(path: Path, log: TransactionLog) -> None:
-    """Entries lie within the ranges, one at an offset: what was not said to be read cannot be held against anybody."""
+    """Check that entries lie within the ranges, one at an offset: outside of them nothing may be judged."""
     ranges = {each.partition: each for each in log.header.ranges}
     seen: set[tuple[int, int]] = set()
     for entry in log.entries:

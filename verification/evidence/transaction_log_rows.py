@@ -1,8 +1,8 @@
-"""The transaction log of a run as a dataframe of one row, and when an append to it may have failed.
+"""The transaction log of a run as one row, and the time in which an append to it may have failed.
 
-That is taken from the history: from the first fault on, and as long before it as a coordinator waits for replicas, until
-every replica was in sync again. The brokers' clocks date the records; where they need not be this machine's, any record
-may be such a one.
+The history gives that time: from the first fault, less the time that a coordinator waits for replicas, until every
+replica was in sync again. The brokers' clocks date the records. Where those may differ from the clock of this machine,
+the append of any record may have failed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 RECOVERY = "await recovery"
 #: Runtimes whose brokers share this machine's clock.
 SHARED_CLOCK = frozenset({"local", "docker"})
-#: What a coordinator waits for replicas is the transaction's timeout; this is Kafka's own where it is not told.
+#: A coordinator waits for replicas as long as the transaction's timeout; this is Kafka's default.
 TIMEOUT_S = 60.0
 EVER = (0, 1 << 62)
 NS_PER_MS = 1_000_000
-#: Ids that are named where records are missing; more say nothing more.
+#: At most so many ids are named where records are missing.
 MISSING_MAX = 4
 
 Window = tuple[int, int]
 
 
 def rows(run: RunEvidence) -> list[Row]:
-    """The transaction log as a frame of one row; none where the log is not there or could not be read."""
+    """The transaction log as one row; no row where the log is missing or could not be read."""
     log = run.transaction_log
     if log is None or log.header.unavailable:
         return []
@@ -39,9 +39,9 @@ def rows(run: RunEvidence) -> list[Row]:
 
 
 def unjudged(run: RunEvidence) -> str | None:
-    """Why the transaction log of a run was not judged; empty when it was, None when nobody used transactions.
+    """Why the transaction log of a run was not judged; empty when it was, None when no client used transactions.
 
-    Whoever was given a producer id has a record at the least, which compaction keeps: an id without one was not read.
+    An id with a producer id has at least one record, which compaction keeps. So an id without a record was not read.
     """
     operations = run.history.of(Operation)
     used = {each.transactional_id for each in operations if each.transactional_id is not None}
@@ -63,13 +63,13 @@ def unjudged(run: RunEvidence) -> str | None:
 
 
 def _initialised(operation: Operation) -> bool:
-    """Whether a coordinator has said that it knows the transactional id."""
+    """Whether a coordinator has confirmed that it knows the transactional id."""
     ended_ok = operation.action is Action.INIT and operation.outcome is Outcome.OK
     return ended_ok and operation.transactional_id is not None
 
 
 def wall_clock_ns(run: RunEvidence) -> int | None:
-    """The wall clock at the run's own time 0, which dates the brokers' records; None where theirs may be another one."""
+    """The wall clock at time 0 of the run, to date the brokers' records; None where brokers may have another clock."""
     if run.experiment.runtime not in SHARED_CLOCK:
         return None
     try:
@@ -80,7 +80,7 @@ def wall_clock_ns(run: RunEvidence) -> int | None:
 
 
 def failing_ms(run: RunEvidence) -> Window | None:
-    """From when to when (wall-clock milliseconds) the append of a record may have failed; None for never."""
+    """The window (wall-clock milliseconds) in which the append of a record may have failed; None for never."""
     faults = run.history.of(FaultRecord)
     if not faults:
         return None

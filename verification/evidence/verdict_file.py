@@ -1,7 +1,7 @@
 """`verdicts.json`: the judgement of one run as a file, so that a report needs neither Spark nor the evidence.
 
 One object: `format`, then the fields of `ScenarioVerdict`. A verdict is written by its name (`"INCONCLUSIVE"`), never
-by its rank, so that a person can read the file and the order of the lattice may grow. The file is written beside its
+by its rank, so that a person can read the file and the order of the lattice may grow. The file is written next to its
 place and then moved into it: a reader sees the old judgement or the new one, never half of one. Reading is strict: a
 foreign or cut file is refused with a sentence, because a report that guesses a verdict is worse than none.
 """
@@ -39,7 +39,7 @@ def _named(body: Any) -> Any:
 
 
 def _said(body: dict[str, Any]) -> dict[str, Any]:
-    """Without the fields that say nothing."""
+    """Without the fields that are None."""
     return {name: value for name, value in body.items() if value is not None}
 
 
@@ -55,12 +55,12 @@ def dumps(verdict: ScenarioVerdict) -> str:
 
 
 def write(path: Path, verdict: ScenarioVerdict) -> None:
-    """Write `verdicts.json` at once or not at all; the directory must exist."""
+    """Write `verdicts.json` atomically; the directory must exist."""
     atomic_write(path, dumps(verdict))
 
 
 def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
-    """The object with the value of each verdict in the place of its name."""
+    """The object with the number of each verdict instead of its name."""
     for each in (body, *body["requirements"]):
         each["verdict"] = Verdict[each["verdict"]].value
     return body

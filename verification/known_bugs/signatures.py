@@ -30,7 +30,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from verification.evidence.lso_samples import leaderless, nobody_seen
+from verification.evidence.lso_samples import leaderless, no_leader_seen
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_completions import completed_ns
 from verification.known_bugs import catalogue
@@ -108,7 +108,7 @@ def _leaderless_between(evidence: RunEvidence, partition: Partition, asked_ns: i
 
 def _completed_unseen(evidence: RunEvidence, partition: Partition, asked_ns: int, done_ns: int | None) -> bool:
     """The second proof: the transaction was complete before any leader was seen."""
-    return done_ns is not None and nobody_seen(evidence, partition, asked_ns, done_ns)
+    return done_ns is not None and no_leader_seen(evidence, partition, asked_ns, done_ns)
 
 
 #: A leader's answers to a late batch that it does not append: INVALID_TXN_STATE and TRANSACTION_ABORTABLE, because its
