@@ -100,10 +100,10 @@ def frames(spark: SparkSession, mutants: Sequence[Mutant]) -> Dataframes:
 def passed_unread(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[str]:
     """The mutants that would pass without any record being read, as `verification.judge.quick_pass` decides it."""
     from verification.checks import CHECKS
-    from verification.checks.facts import beside
+    from verification.checks.facts import without_records
     from verification.judge.run_checks import collect
 
-    found = collect(beside(frames(spark, mutants)), [check for check in CHECKS if check.beside])
+    found = collect(without_records(frames(spark, mutants)), [check for check in CHECKS if check.without_records])
     return frozenset(
         each.name
         for each in mutants

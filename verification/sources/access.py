@@ -1,8 +1,8 @@
-"""How a listener is entered: TLS and SASL for our own Fetch, by the names of librdkafka's settings.
+"""TLS and SASL for our own Fetch, from the settings of librdkafka.
 
-Whoever captures a cluster of their own writes `settings` once; the consumer captures hand them to librdkafka, and here
-the same words become what `wire` takes. A security setting that `wire` cannot honour is refused and never left out: a
-reader that enters by another door than the one that was asked for would prove something about another door.
+Users who capture their own cluster write `settings` once. The consumer captures pass them to librdkafka; this module
+turns them into arguments of `wire`. A security setting that `wire` does not support is refused and never ignored: a
+reader with other security than configured would prove something about another listener.
 
 Free of pyspark. Source of names and defaults: librdkafka's CONFIGURATION.md.
 """
@@ -35,14 +35,14 @@ KNOWN = ("security.protocol", *_TLS, *_SASL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What `wire.client.Client` takes; both are None for a listener without TLS and SASL."""
+    """Arguments of `wire.client.Client`; both are None for a listener without TLS and SASL."""
 
     ssl_context: ssl.SSLContext | None = None
     authentication: Authentication | None = None
 
 
 def access(settings: Mapping[str, Any]) -> Access:
-    """The way in that librdkafka settings describe; settings that are not about security are left to librdkafka.
+    """The access that settings of librdkafka describe; settings that are not about security are ignored here.
 
     Raises CaptureError for a security setting, protocol or mechanism that is unknown here, a name or password that is
     missing, and a file that cannot be read.
@@ -67,7 +67,7 @@ def _context(texts: Mapping[str, str]) -> ssl.SSLContext:
             context.load_cert_chain(
                 texts["ssl.certificate.location"],
                 texts.get("ssl.key.location"),
-                # Without a password OpenSSL would ask a terminal for it.
+                # Without a password OpenSSL would prompt for it.
                 lambda: texts.get("ssl.key.password", ""),
             )
     except (OSError, ValueError) as error:
@@ -80,7 +80,7 @@ def _context(texts: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _authentication(texts: Mapping[str, str]) -> Authentication:
-    # librdkafka's own default is GSSAPI, which is unknown here; so it must be said.
+    # librdkafka's own default is GSSAPI, which is unknown here; so the setting is required.
     mechanism = texts.get("sasl.mechanism", texts.get("sasl.mechanisms", "GSSAPI")).upper()
     if mechanism not in _MECHANISMS:
         raise CaptureError(f"sasl.mechanism={mechanism} is none of {', '.join(_MECHANISMS)}")

@@ -1,13 +1,13 @@
-"""What a consumer of a client library is given under an isolation level: the source `client`.
+"""Reads with the consumer of a client library at an isolation level: the source `client`.
 
-This is the witness that is independent of our own Fetch decoder: librdkafka filters aborted records by itself, so what
-it returns under `read_committed` is what a user sees. It says nothing about producers or control records.
+This source is independent of our own Fetch decoder. librdkafka filters aborted records by itself, so its records under
+`read_committed` are those that users see. It shows neither producers nor control records.
 
-Reading ends at pinned ends. Offsets below an end that hold control records or aborted records are never returned, so a
-range is over when a record at `end - 1` came, or when librdkafka says that its next fetch offset (partition EOF) is at
-or beyond the end. An EOF below the end is stale or the data is not there yet: the reader waits on, until its deadline.
+Reading ends at pinned ends. Offsets of control records or aborted records are never returned. So a range is over with the
+record at `end - 1`, or when librdkafka's next fetch offset (partition EOF) is at or beyond the end. An EOF below the end
+is stale, or the data is not there yet: the reader goes on until its deadline.
 
-librdkafka blocks for the whole timeout of `consume` unless the wished number of messages came, hence the short one.
+librdkafka blocks for the whole timeout of `consume` unless the requested number of messages came, hence a short timeout.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Messages of one record batch; above some thousands the size makes no difference.
 BATCH = 20_000
-#: How long one `consume` may wait for more; the loop checks ends and the deadline this often.
+#: The timeout of one `consume`; the loop checks ends and the deadline this often.
 CONSUME_S = 0.05
 
 Place = tuple[str, int]
@@ -81,9 +81,9 @@ class ClientReader(DataSourceReader):
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
-                # A pinned start that is gone must be an error here, not silently another offset.
+                # A pinned start that is gone must be an error, not silently another offset.
                 "auto.offset.reset": "error",
-                # The log is still: an answer with whatever there is beats the default half-second wait.
+                # The log does not grow: an immediate answer with any data beats the default wait of half a second.
                 "fetch.wait.max.ms": 50,
                 "fetch.min.bytes": 1,
                 # A pinned end may lie before the log's end; do not prefetch far beyond it.
@@ -112,7 +112,7 @@ class ClientReader(DataSourceReader):
                 if reached >= wanted.end:
                     open_ends.pop(place, None)
             if kept:
-                # Progress was made: the bound is on silence, not on the amount of data.
+                # Progress was made: the timeout bounds silence, not the amount of data.
                 deadline = time.monotonic() + self.timeout_s
                 yield self._arrow(kept)
 

@@ -1,13 +1,13 @@
-"""What Spark's own Kafka connector gives of pinned ranges: the source `connector`, where the session has its jars.
+"""Reads pinned ranges with Spark's own Kafka connector: the source `connector`, where the session has its jars.
 
-It is a fourth opinion and nothing depends on it: a release of Spark may have no connector (4.3.0 has none), and which
-jars fit is then a matter of trying. Columns are `DELIVERED`, as of `client`: a consumer is told of no producer, epoch,
-sequence or control record. Keys and headers, which it is told of, are no part of the schema. The values' identity is
-taken apart by Spark's own functions, so that no Python runs in the workers: after `identity.decode`, `parse` and that of
-the live observers' texts this is the same layout once more, and tests hold them together.
+It is a fourth source, and nothing depends on it: a release of Spark may have no connector (4.3.0 has none), and then only
+a trial shows which jars fit. Columns are `DELIVERED`, as of `client`: a consumer receives no producer, epoch, sequence or
+control record. Keys and headers, which it receives, are not in the schema. Spark's own functions parse the identity of
+values, so that no Python runs in the workers. It is the fourth parser of the layout, after `identity.decode`, `parse` and
+that of observers' texts (`spark.dataframes`); tests compare them.
 
-Ends are pinned, as for every source. Under `read_committed` they must not lie beyond the last stable offset: the
-connector waits `timeout_s` for what a transaction hides and then calls it lost (`KafkaDataConsumer`).
+Ends are pinned, as for every source. Under `read_committed` they must not be beyond the last stable offset: the
+connector waits `timeout_s` for records that a transaction hides and then reports them as lost (`KafkaDataConsumer`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from verification.vocabulary.errors import CaptureError
 from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, RecordKind
 
 ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-#: Releases of Spark without a connector of their own → the one that tests hold against them.
+#: Releases of Spark without a connector → the connector that tests use with them.
 PROVEN = {"4.3.0": "4.2.0"}
-#: The connector asks the broker for both ends after every poll, and the consumer forgets what it had fetched ahead
-#: (`KafkaDataConsumer.getAvailableOffsetRange`). With its default of 500 records to a poll that is most of its time.
+#: The connector queries both ends after every poll, and the consumer drops its prefetched records
+#: (`KafkaDataConsumer.getAvailableOffsetRange`). With its default of 500 records in a poll, this takes most of its time.
 TUNED = {
     "max.poll.records": "50000",
     "max.partition.fetch.bytes": str(8 << 20),
@@ -86,14 +86,14 @@ def _places(ranges: Sequence[Range]) -> dict[str, str]:
 def _loaded(spark: SparkSession, asked: Mapping[str, str]) -> DataFrame:
     try:
         found = spark.read.format("kafka").options(**asked).load()
-        # A remote session looks for the connector when it is asked for the columns.
+        # A remote session looks for the connector when the columns are accessed.
         assert found.columns
     except AnalysisException as error:
         if "data source" not in str(error).lower():
             raise
         raise CaptureError(_absent(spark.version)) from error
     except Exception as error:
-        # Linkage errors and the like, in whatever wrapping.
+        # Linkage errors and the like, however they are wrapped.
         said = next((line.strip(" :\t") for line in str(error).splitlines() if "java." in line), repr(error))
         raise CaptureError(f"the Kafka connector of this session does not fit Spark {spark.version}: {said}") from error
     return found
@@ -127,7 +127,7 @@ def _delivered(given: DataFrame, run: str, ranges: Sequence[Range]) -> DataFrame
 
 
 def identity_columns(value: Column) -> dict[str, Column]:
-    """The identity columns, `valid` and the digests of a binary column, as `parse.identity_columns` has them."""
+    """The identity columns, `valid` and the digests of a binary column, as in `parse.identity_columns`."""
     parts = {name: F.substring(value, start + 1, width).cast("string") for name, start, width in LAYOUT}
     body, head = F.substring(value, 1, IDENTITY_LENGTH - 8), F.substring(value, 1, IDENTITY_LENGTH)
     valid = (F.octet_length(value) >= IDENTITY_LENGTH) & (F.substring(value, 1, len(MAGIC)).cast("string") == MAGIC)

@@ -1,11 +1,11 @@
 """Record values → identity columns, vectorised: values of many records become one byte matrix, fields are slices of it.
 
-The layout is `verification.vocabulary.identity.LAYOUT`; this module and `identity.decode` are two implementations of it
-and must agree on every input (a property test compares them). Shipped to Spark's workers together with the readers.
+The layout is `verification.vocabulary.identity.LAYOUT`. This module and `identity.decode` are two implementations of it
+and must agree on every input; a property test compares them. It runs in Spark's workers together with the readers.
 
-Values are given as spans of one buffer, as `wire.columns` has them, and no Python object is made of a record. Neighbours
-have most of their bytes in common: the run, the process, leading zeros. So all are compared with the first one, and only
-the places in which any differs are looked at row by row, for checksums (CRC-32 is linear) as for numbers.
+Values are spans of one buffer, as in `wire.columns`, and no Python object is made of a record. Neighbours have most of
+their bytes in common: the run, the process, leading zeros. So all values are compared with the first one. Only the places
+in which any value differs are computed row by row, for checksums (CRC-32 is linear) as for numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Numbers = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.uint32]
 
 BODY_LENGTH = IDENTITY_LENGTH - 8
-#: Field of the layout → column of the frame, where they differ.
+#: Field of the layout → column of the dataframe, where they differ.
 COLUMN = {"run": "identity_run", "topic_index": "intended_topic_index"}
 #: Columns of 64 bits; the other numbers have 32.
 _LONG = frozenset({"operation", "send_order", "source_offset"})
@@ -38,14 +38,14 @@ _KIND_CODES[[ord(kind) for kind in _KINDS]] = np.arange(len(_KINDS))
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
 _WORD = 1 << 64
 _CRC_MASK = 0xFFFFFFFF
-#: CRC-32 of every byte (zlib's polynomial), for what is added to a sum that is there already.
+#: CRC-32 of every byte (zlib's polynomial), to continue a sum.
 _TABLE: Sums = np.array([zlib.crc32(bytes([byte]), _CRC_MASK) ^ _CRC_MASK for byte in range(256)], dtype=np.uint32)
 _HEX: npt.NDArray[np.uint16] = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
-#: From so many differing places on zlib's own sum, row by row, costs less than looking up what each place adds.
+#: With more differing places, zlib's own sum, row by row, is faster than a table for each place.
 _PLACES_MAX = 48
-#: Bytes behind the identity that are added to all sums at once; zlib is faster on more of them.
+#: At most so many bytes after the identity are added to all sums at once; zlib is faster with more.
 _FILLER_MAX = 64
-#: So many sizes of them, because each takes a look at all lengths.
+#: For so many sizes of values, because each size takes a pass over all lengths.
 _SIZES_MAX = 8
 
 
@@ -63,7 +63,7 @@ def identity_spans(buffer: bytes, start: Numbers, length: Numbers) -> dict[str, 
         columns = {COLUMN.get(name, name): pa.nulls(size, _type_of(name)) for name, _, _ in LAYOUT[:-1]}
         columns["valid"] = pa.repeat(pa.scalar(False), size)
         return {**columns, **_digests(buffer, start, length, np.zeros(size, np.uint32))}
-    # What is too short borrows the bytes of one that is not, and nothing is said of it: so all arrays have all rows.
+    # Values that are too short borrow the bytes of a longer one and get null, so that all arrays have all rows.
     heads = Heads.of(buffer, np.where(ours, start, start[ours.argmax()]))
     sums = heads.sums()
     claimed = heads.claimed(sums)
@@ -91,7 +91,7 @@ def _type_of(name: str) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """The first 96 bytes of some values, at least one, and of the places that not all have in common what lies there."""
+    """The first 96 bytes of some values, at least one, and the column of bytes at each place where they differ."""
 
     matrix: Bytes
     first: bytes
@@ -99,9 +99,9 @@ class Heads:
 
     @classmethod
     def of(cls, buffer: bytes, start: Numbers) -> Heads:
-        """Of values of at least that length that begin at some bytes of a buffer."""
+        """The heads of values of at least 96 bytes that begin at some bytes of a buffer."""
         matrix = _items(buffer, start, IDENTITY_LENGTH)
-        # Turned by words of eight bytes, which is quicker to look through than rows or columns of bytes are.
+        # Transposed by words of eight bytes, which is faster to scan than rows or columns of bytes.
         words = np.ascontiguousarray(matrix.view(np.uint64).T)
         differs = np.bitwise_or.reduce(words ^ words[:, :1], axis=1).view(np.uint8)
         octets = words.view(np.uint8)
@@ -121,14 +121,14 @@ class Heads:
         return found
 
     def continued(self, sums: Sums, claimed: Flags) -> Sums:
-        """CRC-32 of the whole head of each, from that of its body, and whether that is what stands behind it."""
+        """CRC-32 of the whole head of each, from that of its body; `claimed` says whether the head holds that one."""
         found = _looked_up(sums, _of_itself())
         others = np.flatnonzero(~claimed)
         found[others] = _continued(sums[others], self.matrix[others, BODY_LENGTH:])
         return found
 
     def claimed(self, sums: Sums) -> Flags:
-        """Whether the magic stands at the start, and behind the body its checksum."""
+        """Whether each begins with the magic and has its checksum after the body."""
         said = np.ascontiguousarray(self.matrix[:, BODY_LENGTH:]).view(np.uint64).ravel()
         digits = _HEX[sums.astype(">u4").view(np.uint8)].view(np.uint64)
         holds: Flags = said == digits
@@ -137,7 +137,7 @@ class Heads:
         return holds
 
     def fields(self) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-        """All fields but texts, kinds as their place in `_KINDS`, and whether every byte was as it must be."""
+        """All fields but texts, kinds as their place in `_KINDS`, and whether every byte was legal."""
         fits = np.ones(len(self.matrix), np.bool_)
         found: dict[str, npt.NDArray[Any]] = {}
         for name, start, width in LAYOUT[:-1]:
@@ -164,11 +164,11 @@ class Heads:
         return pa.array(texts, type=pa.string())
 
     def _at(self, place: int) -> Bytes:
-        """What lies at a place: of each, or the one byte that all have."""
+        """The bytes at a place: one for each value, or the one that all have."""
         return self.places[place] if place in self.places else np.frombuffer(self.first, np.uint8, 1, place)
 
     def _number(self, start: int, width: int, dtype: np.dtype[Any], fits: Flags) -> npt.NDArray[Any]:
-        """A decimal field, a sign allowed in its first place; what is no digit is taken out of `fits`."""
+        """A decimal field, possibly with a sign in its first place; rows with other bytes are removed from `fits`."""
         negative, common = self._at(start) == _MINUS, 0
         number: npt.NDArray[Any] | None = None
         for place in range(start, start + width):
@@ -183,10 +183,10 @@ class Heads:
                 number *= number.dtype.type(10)
             if place in self.places:
                 if number is None:
-                    # Nine digits fit 32 bits, which are twice as quick to go through.
+                    # Nine digits fit 32 bits, which are twice as fast.
                     number = np.zeros(len(fits), np.uint32 if start + width - place <= 9 else np.uint64)
                 number += digit
-        # Nineteen nines are no number of 64 bits; they become some number, as they always did, and raise nothing.
+        # Nineteen nines do not fit 64 bits; they become some number and raise nothing.
         whole = np.full(len(fits), common % _WORD, np.uint64)
         if number is not None:
             whole += number
@@ -198,7 +198,7 @@ class Heads:
 
 @cache
 def _adds(place: int) -> Sums:
-    """What each byte at a place of the body adds to the checksum of zeros."""
+    """The change that each byte at a place of the body makes to the checksum of zeros."""
     zeros = zlib.crc32(bytes(BODY_LENGTH))
     body, found = bytearray(BODY_LENGTH), np.zeros(256, np.uint32)
     for byte in range(256):
@@ -230,8 +230,8 @@ def _digests(buffer: bytes, start: Numbers, length: Numbers, head: Sums) -> dict
 
 
 def _items(buffer: bytes, start: Numbers, size: int) -> Bytes:
-    """So many bytes from each of some places of a buffer on, as rows of a matrix."""
-    # One item begins at every byte of the buffer, so that each is copied as a whole.
+    """`size` bytes from each of some starts in a buffer, as rows of a matrix."""
+    # An item begins at every byte of the buffer, so that each is copied whole.
     items: npt.NDArray[np.void] = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer, strides=(1,))
     found: Bytes = items[start].view(np.uint8).reshape(len(start), size)
     return found
@@ -244,7 +244,7 @@ def _distinct(numbers: Numbers) -> Numbers:
 
 
 def _filled(sums: Sums, fillers: Bytes) -> Sums:
-    """`_continued`, quicker where all bytes that follow are the same: mostly they are dots."""
+    """`_continued`, but faster where all fillers are the same; mostly they are dots."""
     filler = fillers[0].tobytes()
     if (fillers != fillers[0]).any():
         return _continued(sums, fillers)
@@ -254,7 +254,7 @@ def _filled(sums: Sums, fillers: Bytes) -> Sums:
 
 
 def _continued(sums: Sums, more: Bytes) -> Sums:
-    """CRC-32 over what the sums are of and the bytes that follow, of which all have the same number."""
+    """The sums continued over the same number of further bytes for each."""
     register = ~sums
     for place in more.T:
         register = _TABLE[(register ^ place).astype(np.uint8)] ^ (register >> np.uint32(8))
@@ -262,7 +262,7 @@ def _continued(sums: Sums, more: Bytes) -> Sums:
 
 
 def _looked_up(sums: Sums, table: Sums) -> Sums:
-    """A function of sums to which each of their bytes adds by itself, from what each byte adds (see `_each_byte`)."""
+    """A linear function of sums, from the table of what each of their bytes contributes (see `_each_byte`)."""
     octets = sums.astype("<u4").view(np.uint8)
     found: Sums = table[0][octets[0::4]]
     for place in (1, 2, 3):
@@ -271,7 +271,7 @@ def _looked_up(sums: Sums, table: Sums) -> Sums:
 
 
 def _each_byte(function: Callable[[int], int]) -> Sums:
-    """What each of the four bytes of a sum, the lowest first, adds to such a function; the first one adds that of 0."""
+    """The table of such a function: contributions of the four bytes of a sum, the lowest first, which includes that of 0."""
     none = function(0)
     found = [[function(byte << 8 * place) ^ none for byte in range(256)] for place in range(4)]
     found[0] = [each ^ none for each in found[0]]
@@ -280,11 +280,11 @@ def _each_byte(function: Callable[[int], int]) -> Sums:
 
 @cache
 def _of_itself() -> Sums:
-    """CRC-32 over what a sum is of and the sum's own eight digits: each of its bytes decides two of them."""
+    """The table for continuing a sum over its own eight digits: each of its bytes decides two of them."""
     return _each_byte(lambda sum_: zlib.crc32(b"%08x" % sum_, sum_))
 
 
 @cache
 def _of_filler(size: int) -> Sums:
-    """CRC-32 over what a sum is of and so many zero bytes."""
+    """The table for continuing a sum over `size` zero bytes."""
     return _each_byte(lambda sum_: zlib.crc32(bytes(size), sum_))

@@ -1,10 +1,10 @@
 """Pinned offset ranges and how they are cut and grouped into Spark partitions; shared by all readers.
 
-Ranges are given by the caller, never asked for here: ends that each task resolves for itself are taken at different
-moments, and then a transaction that commits in between looks torn.
+The caller gives the ranges. If each task resolved the ends for itself, it would do so at another time, and a transaction
+that commits in between would look torn.
 
-A range may be cut anywhere, through batches and transactions: rows say what stands at their offset and nothing that
-depends on other rows. Outcomes, which need a producer's next marker, are resolved when all rows are together again
+A range may be cut anywhere, through batches and transactions: a row depends on its own offset only, not on other rows.
+Outcomes, which need a producer's next marker, are resolved when all rows are together again
 (`verification.checks.places`).
 """
 
@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, replace
 
 from pyspark.sql.datasource import InputPartition
 
-#: Offsets of one piece at most, and about what one Spark task reads. Our own Fetch gives 0.8 million records per second
-#: and core, so that this is some 0.6 s of work: ten times what a task costs by itself (Python worker, definitions,
-#: connection, metadata, and the batch across each cut, which both sides read), and little to repeat where an executor
-#: is lost. 10^9 records make 2,000 tasks.
+#: Offsets of one piece at most, and about as many as one Spark task reads. Our own Fetch reads 0.8 million records per
+#: second and core, so this is some 0.6 s of work: ten times the fixed cost of a task. That cost is the Python worker,
+#: definitions, connection, metadata, and the batch across each cut, which both sides read. Little is repeated when an
+#: executor is lost. 10^9 records make 2,000 tasks.
 SPLIT_OFFSETS = 500_000
 
 
@@ -36,7 +36,7 @@ class Range:
 
     @property
     def length(self) -> int:
-        """How many offsets, which is more than how many records."""
+        """The number of offsets; there are fewer records."""
         return max(0, self.end - self.start)
 
 
@@ -72,17 +72,17 @@ def split(ranges: Iterable[Range], most: int) -> list[Range]:
 def split_and_grouped(ranges: Sequence[Range], tasks: int, most: int) -> list[RangeGroup]:
     """`grouped` pieces of at most `most` offsets (0: whole ranges), in more groups than `tasks` where there are more.
 
-    No group is then much longer than `most`, however much there is to be read: a cluster with many cores gets something
-    to do for all of them, and small captures stay with few tasks.
+    No group is then much longer than `most`, so that a large capture keeps all cores of a cluster busy; a small one has
+    few tasks.
     """
     total = sum(each.length for each in ranges)
     return grouped(split(ranges, most), max(tasks, -(-total // most)) if most else tasks)
 
 
 def grouped(ranges: Iterable[Range], tasks: int) -> list[RangeGroup]:
-    """At most `tasks` groups of about equal length, empty ranges left out; at least one group.
+    """At most `tasks` groups of about equal length, without empty ranges; at least one group.
 
-    Longest first into the shortest group: close enough to even, and the same for the same input.
+    Longest first into the shortest group: nearly even, and deterministic.
     """
     groups: list[list[Range]] = [[] for _ in range(max(1, tasks))]
     shortest = [(0, number) for number in range(len(groups))]

@@ -1,7 +1,7 @@
-"""Any source as a frame: the one place where the option `source` is followed, whoever reads.
+"""Reads any source as a dataframe, by the option `source`.
 
 Three of the four are readers of the data source `onceproof`. The fourth is Spark's own connector, which a Python data
-source cannot call, as it runs in a worker; whoever reads through here need not know.
+source cannot call from a worker. Callers of this module need not know.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from verification.sources.source import NAME, SourceName
 
 
 def read(spark: SparkSession, source: SourceName | str, options: Mapping[str, str]) -> DataFrame:
-    """What a source gives of the pinned ranges; `shipping.ship` must have sent the readers' code.
+    """The rows of a source in the pinned ranges; `worker_code.ship` must have sent the code of the readers.
 
-    Each source's module names its options. Raises CaptureError for a source that does not exist and for one that this
-    session has not got.
+    The module of each source names its options. Raises CaptureError for a source that does not exist or that this session
+    lacks.
     """
     if source == SourceName.CONNECTOR:
         return connector.frame(spark, options)

@@ -1,12 +1,11 @@
-"""The columns of every frame that evidence is made of, as one table of explicit schemas.
+"""The columns of every dataframe of evidence, as explicit schemas.
 
-A `run` column stands in every frame, so that many runs are judged by one job. Topics are their index in
-`Experiment.topics` (`topic_index`), the same number that identities carry; names are put back when findings are
-written. Identity columns are null where `valid` is false: the value is not one that this suite wrote, or it changed on
-its way.
+Every dataframe has a column `run`, so that one job judges many runs. Topics are their index in `Experiment.topics`
+(`topic_index`), the same number as in identities; findings have names again. Identity columns are null where `valid` is
+false: this suite did not write the value, or it changed on its way.
 
-`digest` is CRC-32 of the whole value and `identity_digest` CRC-32 of its first 96 bytes; they exist to compare what
-two readers were given at one offset, not to prove integrity (the identity's own checksum does that, `valid`).
+`digest` is CRC-32 of the whole value and `identity_digest` CRC-32 of its first 96 bytes. They compare the values that two
+readers received at one offset. They do not prove integrity; the checksum of the identity does (`valid`).
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ _PLACE: tuple[tuple[str, DataType], ...] = (
     ("timestamp_ms", _LONG),
 )
 
-#: The fields of `verification.vocabulary.identity.Identity`; `identity_run` is its `run`, the run that the record says
-#: it is of.
+#: The fields of `verification.vocabulary.identity.Identity`; `identity_run` is its `run`.
 IDENTITY: tuple[tuple[str, DataType], ...] = (
     ("identity_run", _STRING),
     ("process", _INT),
@@ -57,7 +55,7 @@ IDENTITY: tuple[tuple[str, DataType], ...] = (
 _CONTENT: tuple[tuple[str, DataType], ...] = (("valid", _BOOLEAN), ("digest", _LONG), ("identity_digest", _LONG))
 
 #: `log/`: every record and every control record by offset, as the leader's log holds them.
-#: `leader_epoch` is that of the leader which appended the record (KIP-101); null in evidence of before it was captured.
+#: `leader_epoch` is that of the leader which appended the record (KIP-101); null in older evidence.
 #: `control` is null for data, otherwise `commit`, `abort`, or `other` for control types that do not end transactions.
 LOG = _schema(
     *_PLACE,
@@ -71,10 +69,10 @@ LOG = _schema(
     *_CONTENT,
 )
 
-#: `uncommitted/` and `committed/`: what a consumer of that isolation level was given.
+#: `uncommitted/` and `committed/`: the records that a consumer of that isolation level received.
 DELIVERED = _schema(*_PLACE, *IDENTITY, *_CONTENT)
 
-#: One row per record that a client was answered about; `offset` is -1 where none was told, `outcome` ok, fail or info.
+#: One row per acknowledged record; `offset` is -1 where the answer has none, `outcome` ok, fail or info.
 ACKS = _schema(
     ("run", _STRING),
     ("process", _INT),
@@ -90,7 +88,7 @@ ACKS = _schema(
 ACKS_LINE = _schema(("operation", _LONG), ("acks", ArrayType(ArrayType(_STRING))))
 
 #: The live observers; `observer_index` is the place in `Experiment.observers`, `committed_reader` whether the observer
-#: declares read_committed, which is what it is held to.
+#: declares read_committed, by which it is judged.
 OBSERVERS = _schema(
     ("run", _STRING),
     ("observer_index", _INT),
@@ -98,8 +96,8 @@ OBSERVERS = _schema(
     ("committed_reader", _BOOLEAN),
 )
 
-#: One row per record that a live observer was given, in the order in which it was given: (poll, position). The identity
-#: is parsed from the text that the client returned.
+#: One row per record that a live observer received, in order of receipt: (poll, position). The identity is parsed from
+#: the text that the client returned.
 OBSERVATIONS = _schema(
     ("run", _STRING),
     ("observer_index", _INT),
@@ -119,7 +117,7 @@ OBSERVATIONS = _schema(
 OBSERVATIONS_LINE = _schema(("poll", _LONG), ("received_ns", _LONG), ("records", ArrayType(ArrayType(_STRING))))
 
 #: One row per operation of the history. `told` is committed, aborted or unknown for transactions and null for the
-#: rest, `plain` says that its records stand for themselves (append, and copies of control copiers).
+#: rest; `plain` means that no transaction binds its records (append, and copies of control copiers).
 OPERATIONS = _schema(
     ("run", _STRING),
     ("process", _INT),
@@ -136,7 +134,7 @@ OPERATIONS = _schema(
     ("fatal", _BOOLEAN),
 )
 
-#: One row per partition: what its leader answered at quiescence.
+#: One row per partition: its ends, as its leader answered at quiescence.
 ENDS = _schema(
     ("run", _STRING),
     ("topic_index", _INT),
@@ -156,7 +154,7 @@ SETTLED = _schema(
     ("before_fencing", _BOOLEAN),
 )
 
-#: One row per producer that a partition's leader says has an open transaction (DescribeProducers, KIP-664).
+#: One row per producer with an open transaction, as a partition's leader answered (DescribeProducers, KIP-664).
 OPEN_PRODUCERS = _schema(
     ("run", _STRING),
     ("topic_index", _INT),
@@ -171,7 +169,7 @@ COORDINATOR_STATES = _schema(("run", _STRING), ("producer_id", _LONG), ("state",
 #: One row per input partition of a copiers' group: its committed offset, -1 when there is none.
 GROUP_OFFSETS = _schema(("run", _STRING), ("topic_index", _INT), ("partition", _INT), ("offset", _LONG))
 
-#: One row per run: the parts of its experiment that checks look at. `forgetful`: it lasted so long that brokers may have
+#: One row per run: the parts of its experiment that checks need. `forgetful`: it lasted so long that brokers may have
 #: forgotten producers.
 RUNS = _schema(
     ("run", _STRING),
@@ -182,7 +180,7 @@ RUNS = _schema(
     ("forgetful", _BOOLEAN),
 )
 
-#: One row per place, as `checks.places` says it.
+#: One row per place, as `checks.places` describes.
 PLACES = _schema(
     ("run", _STRING),
     ("process", _INT),
@@ -224,7 +222,7 @@ PLACES = _schema(
     ("superseded_ns", _LONG),
 )
 
-#: One row per record, as `checks.records` says it.
+#: One row per record, as `checks.records` describes.
 RECORDS = _schema(
     ("run", _STRING),
     ("process", _INT),
@@ -247,9 +245,9 @@ RECORDS = _schema(
     ("any_open", _BOOLEAN),
 )
 
-#: What every check returns. `topic_index` becomes the topic's name when the finding is written. `places` are the
-#: acknowledged places of missing records, for folding; `cause` is null for a finding of its own, otherwise what
-#: explains it (see `verification.judge.primary_findings`).
+#: The result of every check. `topic_index` becomes the topic's name when the finding is written. `places` are the
+#: acknowledged places of missing records, for attribution. `cause` is null for a primary finding; otherwise it names
+#: the explanation (see `verification.judge.primary_findings`).
 VIOLATIONS = _schema(
     ("run", _STRING),
     ("anomaly", _STRING),

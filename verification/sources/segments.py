@@ -1,11 +1,10 @@
-"""One replica's log as its broker left it on disk, in the columns of every other log: the source `segments`.
+"""Reads one replica's log from its files, in the columns of every other log: the source `segments`.
 
-Where `wire` gives what leaders answer, this gives what one broker holds, also below the log of a leader that nobody
-asks any more. The files must be at rest and every worker must see them. A segment is the natural piece of a large
-partition, so ranges are cut where segments begin; no option is needed.
+`wire` reads from leaders; this reads from one broker, including records that are no longer in the log of a leader. The
+broker must be stopped, and every worker must see the files. Ranges are cut where segments begin; no option is needed.
 
-A range that begins below the replica's log start, or that the log does not reach, ends the read with an error, like
-an offset that a leader does not have. Batches whose CRC does not hold are SegmentChecksumErrors.
+A range below the replica's log start, or beyond its end, ends the read with an error, like an offset that a leader does
+not have. Batches with a wrong CRC raise SegmentChecksumError.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class SegmentReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of `LOG`.
 
-        Raises SegmentDamagedError and SegmentChecksumError for files that are not whole, CaptureError for a range that
-        the replica does not have.
+        Raises SegmentDamagedError and SegmentChecksumError for damaged files, CaptureError for a range that the replica
+        does not have.
         """
         assert isinstance(partition, RangeGroup)
         for each in partition.ranges:

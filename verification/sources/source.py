@@ -1,13 +1,13 @@
-"""The Spark data source `onceproof`: one format, one documented schema, and an option that chooses who reads.
+"""The Spark data source `onceproof`: one format, one documented schema, and an option that chooses the reader.
 
     spark.read.format("onceproof").option("source", "wire").options(...).load()
 
-The readers are independent of each other on purpose. What `wire` and `segments` read has the columns of `schema.LOG`;
-`client` gives `schema.DELIVERED`, which is `LOG` without what a consumer is never told (producer, epoch, sequence,
-control records). Each reader's docstring names its options; `run` and `ranges` are common to all.
+The readers are independent of each other on purpose. `wire` and `segments` return the columns of `schema.LOG`; `client`
+returns `schema.DELIVERED`, which is `LOG` without producer, epoch, sequence and control records: a consumer receives none
+of them. The docstring of each reader names its options; all have `run` and `ranges`.
 
-Spark's own Kafka connector is the fourth source and no reader of this format, because Python runs in a worker, which has
-no Spark to ask: `verification.sources.reading` gives all four by the same option.
+Spark's own Kafka connector is the fourth source and no reader of this format: Python code in a worker cannot use Spark.
+`verification.sources.reading` reads all four by the same option.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "onceproof"
 
 
 class SourceName(StrEnum):
-    """Who reads: our own Fetch, a client library, the files of a stopped broker, or Spark's own connector."""
+    """The readers: our own Fetch, a client library, the files of a stopped broker, and Spark's own connector."""
 
     WIRE = "wire"
     CLIENT = "client"
@@ -35,7 +35,7 @@ class SourceName(StrEnum):
     CONNECTOR = "connector"
 
 
-#: Reader and schema of every source that is a reader.
+#: Reader and schema of every source of this format.
 SOURCES: dict[SourceName, tuple[type[LogReader | ClientReader | SegmentReader], StructType]] = {
     SourceName.WIRE: (LogReader, LOG),
     SourceName.CLIENT: (ClientReader, DELIVERED),

@@ -1,14 +1,14 @@
-"""A cluster's log by offset, control records included, read by our own Fetch (`wire.fetch`): the source `wire`.
+"""Reads a cluster's log by offset, with control records, by our own Fetch (`wire.fetch`): the source `wire`.
 
-Every offset that holds something becomes a row: data with the identity in its value, control records with the
-decision that they carry. This is the only source that shows producer ids, epochs, sequences and markers, from which
-visibility is derived independently of any client library.
+Every record becomes a row: data with the identity in its value, control records with their decision. Only this source
+reads producer ids, epochs, sequences and markers from leaders. Visibility is derived from them, independently of any
+client library.
 
-Large partitions are cut by offset (`split_offsets`), through batches and transactions wherever they happen to lie: a
-batch across a cut is fetched by both sides, and each keeps the records of its own range.
+Large partitions are cut by offset (`split_offsets`), also through batches and transactions. Both sides fetch a batch
+across a cut, and each keeps the records of its own range.
 
-Rows leave as Arrow record batches, never one by one: rows through Python are six times slower. A batch whose CRC does not
-hold ends the read with an error: a changed log must not be judged as if it were whole.
+Rows leave as Arrow record batches: single rows through Python are six times slower. A batch with a wrong CRC ends the
+read with an error, because a damaged log must not be judged.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ from wire.fetch import fetch_log
 from wire.messages import Definitions
 from wire.records import Batch, Marker
 
-#: Records of one Arrow batch; decoding many batches together is several times as fast as one by one.
+#: Records of one Arrow batch; decoding many batches of the log together is several times faster.
 BATCH = 20_000
 #: Control records other than transaction markers (KIP-778 and raft's own); they end no transaction.
 OTHER = "other"
 DECISIONS = {Marker.COMMIT: "commit", Marker.ABORT: "abort"}
-#: The APIs that a reader speaks: what it must be given the definitions of (`wire.messages.carried`).
+#: The APIs that a reader uses, whose definitions it needs (`wire.messages.carried`).
 SPOKEN = ("ApiVersions", "Metadata", "Fetch", "SaslHandshake", "SaslAuthenticate")
 
 
 class LogReader(DataSourceReader):
     """Reads groups of ranges, one client per group; its rows are those of `LOG`.
 
-    Options: `bootstrap`, `definitions` (JSON list of kafka-clients jars, newest first, that every worker finds at these
-    paths, or of what `wire.messages.carried` makes of them, for workers that have none), `run`, `ranges` (see
-    `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of librdkafka's settings; see `access`), and optionally
-    `split_offsets`: how many offsets are read in one piece at most (default `ranges.SPLIT_OFFSETS`), 0 for any number.
+    Options: `bootstrap`, `definitions`, `run`, `ranges` (see `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of
+    librdkafka's settings; see `access`), and optionally `split_offsets`. `definitions` is a JSON list of kafka-clients
+    jars, newest first, that every worker has at these paths; for workers without jars, of the result of
+    `wire.messages.carried`. `split_offsets` is the most offsets in one piece (default `ranges.SPLIT_OFFSETS`), 0 for any
+    number.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -70,8 +71,8 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of `LOG`.
 
-        Raises ReaderTimeoutError when a range stands still for `timeout_s`, CaptureError for settings that give no way
-        in and for whatever else the cluster answers instead of its log.
+        Raises ReaderTimeoutError when a range makes no progress for `timeout_s`, CaptureError for settings that do not
+        connect and for errors of the cluster.
         """
         assert isinstance(partition, RangeGroup)
         if not partition.ranges:
@@ -115,17 +116,17 @@ def together(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
 def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatch:
     """The records of some batches that lie in a range, in the columns of `LOG`.
 
-    Raises CodecError, ChecksumError or BatchError of `wire.errors` for batches that do not hold what they say.
+    Raises CodecError, ChecksumError or BatchError of `wire.errors` for damaged batches.
     """
     decoded = columns(batches)
     within = (decoded.offset >= wanted.start) & (decoded.offset < wanted.end)
-    # Only where a range is cut through a batch are there others, and a slice of everything copies nothing.
+    # Other records exist only where a range cuts a batch; a slice of everything copies nothing.
     rows = slice(None) if within.all() else np.flatnonzero(within)
     owner = decoded.batch[rows]
     size = len(owner)
     decisions = _decisions(batches)
     control = np.array([each is not None for each in decisions], dtype=np.bool_)[owner]
-    # A control record has no content of ours, so nothing is said about it.
+    # A control record has no content of ours, so these columns are null.
     values = identity_spans(
         decoded.buffer, decoded.value_start[rows], np.where(control, -1, decoded.value_length[rows])
     )
@@ -149,7 +150,7 @@ def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatc
 
 
 def _decisions(batches: Sequence[Batch]) -> list[str | None]:
-    """What each batch decides: None for data, and for batches that compaction emptied."""
+    """The decision of each batch: None for data, and for batches that compaction emptied."""
     return [
         (DECISIONS[marker] if (marker := batch.marker()) is not None else OTHER)
         if batch.control and batch.count
@@ -159,7 +160,7 @@ def _decisions(batches: Sequence[Batch]) -> list[str | None]:
 
 
 def _producers(decoded: Columns, batches: Sequence[Batch], rows: Numbers | slice) -> dict[str, pa.Array]:
-    """Producer, sequence and leader epoch of every row; a record's sequence goes on from its batch's, wrapping at 2^31."""
+    """Producer, sequence and leader epoch of every row; sequences count on from the batch's and wrap at 2^31."""
     counts = [batch.count for batch in batches]
 
     def of(name: str, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:

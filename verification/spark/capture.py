@@ -1,13 +1,12 @@
-"""The three captures at quiescence: what the log holds, and what clients of both isolation levels are given.
+"""Writes the three captures at quiescence: the log, and the records that consumers of both isolation levels receive.
 
-Ends are pinned by whoever quiesced the cluster (`captures.json`): the high watermark for `log/` and `uncommitted/`, the
-last stable offset for `committed/`. The ends differ on purpose: a reader that is pinned beyond what its isolation
-level can reach waits for ever. `log/` is read by `wire`, the other two by librdkafka, so that no single reader can
-hide a record from all three.
+The ends were pinned at quiescence (`captures.json`): the high watermark for `log/` and `uncommitted/`, the last stable
+offset for `committed/`. They differ on purpose: a reader whose end is beyond the reach of its isolation level would wait
+for ever. `wire` reads `log/`, librdkafka the other two, so that no single reader can hide a record from all three.
 
-Reader code goes to the workers (`shipping`). The message definitions that the log's reader speaks by go along in its
-options, so that no worker needs a kafka-clients jar. What workers do have to share with this process is the directory that
-is written to.
+The code of the readers goes to the workers (`worker_code`). The message definitions for the log's reader go in its
+options, so that no worker needs a kafka-clients jar. Workers must share with this process the directory that they write
+to.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ if TYPE_CHECKING:
 #: Spark partitions per capture: as many as a small machine has cores. The log's reader makes more where there is more
 #: to read than `ranges.SPLIT_OFFSETS` for each.
 TASKS = 2
-#: Rows of a row group: what is in doubt stands around a fault, and row groups that cannot hold it by their footers are not
-#: read again (`fingerprints.spans`). Spark's own have 128 MB, which is all that a reader's task writes.
+#: Rows of a row group. Suspect rows lie around faults, and row groups without them, by their footers, are not read again
+#: (`fingerprints.workers.row_group_pruning`). Spark's default is 128 MB, which is all that a reader's task writes.
 ROW_GROUP_ROWS = 250_000
-#: How long a reader may stand still. Leaders are known and the data is there: this only bounds a broken cluster.
+#: How long a reader may make no progress. Leaders are known and the data is there: this only bounds a broken cluster.
 STALL_S = 20.0
 
 
 def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: IsolationLevel) -> list[Range]:
     """The pinned range of every partition of the experiment.
 
-    Raises CaptureError for a partition whose end was not recorded: a capture with a hole would hide what is in it.
+    Raises CaptureError for a partition whose end was not recorded: the capture would hide its records.
     """
     from verification.sources.ranges import Range
 
@@ -69,8 +68,11 @@ def _write(spark: SparkSession, source: SourceName, folder: Path, options: Mappi
     rows.write.mode("overwrite").option("parquet.block.row.count.limit", ROW_GROUP_ROWS).parquet(str(folder))
 
 
-def spoken(jars: Sequence[Path | str]) -> str:
-    """What the log's reader speaks, as its option; raises CaptureError for a jar that cannot be read, and without one."""
+def definition_texts(jars: Sequence[Path | str]) -> str:
+    """The message definitions for the log's reader, as its option.
+
+    Raises CaptureError for a jar that cannot be read, and without a jar.
+    """
     from verification.sources.wire_log import SPOKEN
     from wire.errors import WireError
     from wire.messages import Definitions, carried
@@ -79,7 +81,7 @@ def spoken(jars: Sequence[Path | str]) -> str:
         texts = carried(*jars, apis=SPOKEN)
         Definitions.load(*texts)
     except WireError as error:
-        raise CaptureError(f"the log's reader cannot be told the protocol: {error}") from error
+        raise CaptureError(f"the log's reader has no message definitions: {error}") from error
     return json.dumps(texts)
 
 
@@ -97,11 +99,11 @@ def capture(
     """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`, and then `captures.json`.
 
     `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars
-    of this machine, newest first; `settings` go to librdkafka as they are, and those about security open the log's
-    reader the same door. A run whose subject writes no control records (`has_log` false) has only `committed/`.
+    of this machine, newest first; `settings` go to librdkafka unchanged, and the log's
+    reader uses those about security. A run whose subject writes no control records (`has_log` false) has only `committed/`.
 
-    Raises CaptureError when a partition has no end, cannot be read, or stands still for `stall_s`, for settings that the
-    log's reader cannot honour, and for a jar without definitions.
+    Raises CaptureError when a partition has no end, cannot be read, or makes no progress for `stall_s`. Also for settings
+    that the log's reader does not support, and for a jar without definitions.
     """
     from verification.sources.access import access
     from verification.sources.ranges import encode
@@ -109,7 +111,7 @@ def capture(
     from verification.spark.worker_code import ship
 
     if experiment.has_log:
-        # Before anything is read: the reader would say it too, page-deep in a worker's traceback.
+        # Before reading: the reader would refuse too, but deep in a worker's traceback.
         access(settings or {})
     ship(spark)
     common = {"bootstrap": bootstrap, "run": experiment.run, "tasks": str(TASKS), "timeout_s": str(stall_s)}
@@ -120,10 +122,10 @@ def capture(
     uncommitted = {**witness, "ranges": everything, "isolation": str(IsolationLevel.UNCOMMITTED)}
     jobs = [(SourceName.CLIENT, directory.committed, committed)]
     if experiment.has_log:
-        told = spoken(definitions)
-        jobs.append((SourceName.WIRE, directory.log, {**witness, "ranges": everything, "definitions": told}))
+        texts = definition_texts(definitions)
+        jobs.append((SourceName.WIRE, directory.log, {**witness, "ranges": everything, "definitions": texts}))
         jobs.append((SourceName.CLIENT, directory.uncommitted, uncommitted))
-    # Readers mostly wait for brokers, so the three go at once.
+    # Readers mostly wait for brokers, so the three run at once.
     with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="capture") as pool:
         futures = [pool.submit(_write, spark, *job) for job in jobs]
     for (_, folder, _), future in zip(jobs, futures, strict=True):
@@ -134,7 +136,7 @@ def capture(
 
 
 def _sentence(error: BaseException) -> str:
-    """The line of a worker's traceback that says what happened; Spark wraps it in pages."""
+    """The line of a worker's traceback that has the error; Spark wraps it in pages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("verification.vocabulary.errors.")]
     return ours[-1].split(": ", 1)[-1] if ours else (lines[0] if lines else repr(error))

@@ -1,8 +1,8 @@
-"""Plans over little data, executed without compiling classes for them.
+"""Runs plans over few rows without code generation.
 
-Spark generates Java for every stage of every plan and compiles it, and the JVM compiles what comes of it once more. Over
-millions of rows that is what makes it fast. The plan of all checks over a few thousand rows spends nearly all of its
-time on it instead. Spark can evaluate every expression and operator without (its own SQL tests run both ways).
+Spark generates Java for every stage of every plan and compiles it, and the JVM compiles the result once more. This makes
+millions of rows fast. The plan of all checks over a few thousand rows spends nearly all of its time on it instead. Spark
+can interpret every expression and operator (its own SQL tests run both ways).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 
 @contextmanager
 def interpreted(spark: SparkSession, rows: int | None) -> Iterator[None]:
-    """What is executed meanwhile is interpreted, if it is known to be about so few rows of the log that this is quicker."""
+    """Interpret the plans that run meanwhile, if the log is known to have at most `ROWS_MAX` rows."""
     if rows is None or rows > ROWS_MAX:
         yield
         return

@@ -1,7 +1,7 @@
-"""Jobs of one Spark session side by side.
+"""Runs jobs of one Spark session concurrently.
 
-A small job is planned and compiled by one thread of the driver for longer than it runs on any core, and the next one, that
-has nothing to do with it, would wait. Spark runs whatever jobs there are at once.
+One thread of the driver plans and compiles a small job for longer than the job runs on any core. Without threads the next
+job would wait, although it is independent. Spark runs all submitted jobs at once.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: As many as have ever something to do at once here.
+#: As many jobs as are ever independent here.
 THREADS = 3
-#: How often those who were told to stop are told again: a job is not to be found before it is planned.
+#: The interval of repeated interrupts: Spark does not find a job before it is planned.
 AGAIN_S = 0.3
 
 
 @contextmanager
 def side_by_side(spark: SparkSession) -> Iterator[ThreadPoolExecutor]:
-    """Threads for jobs, all of which have ended afterwards; an interruption ends what runs in the session."""
+    """Threads for jobs. All jobs have ended afterwards; an interruption ends all jobs of the session."""
     with ThreadPoolExecutor(THREADS, thread_name_prefix="spark-jobs") as pool:
         try:
             yield pool
@@ -35,7 +35,7 @@ def side_by_side(spark: SparkSession) -> Iterator[ThreadPoolExecutor]:
 
 @contextmanager
 def _stopping(interrupt: Callable[[], object]) -> Iterator[None]:
-    """Meanwhile jobs are interrupted, by another thread: this one's connection to the JVM broke off within an answer."""
+    """Interrupt jobs meanwhile, in another thread: the connection of this thread to the JVM broke within an answer."""
     ended = threading.Event()
 
     def tell() -> None:

@@ -1,8 +1,8 @@
-"""Evidence → DataFrames: one frame per kind of evidence, every frame with a `run` column, schemas in `sources.schema`.
+"""Evidence → DataFrames: one per kind of evidence, each with a `run` column, schemas in `sources.schema`.
 
-What the history holds is small and becomes local relations, which Spark broadcasts; the bulk (acks, observations,
-captures) is read by Spark from all runs' files at once, so that many runs cost one job and a run that is larger than
-one machine's memory can be judged on a cluster that sees the files.
+The entries of the history are few and become local relations, which Spark broadcasts. Spark reads the bulk (acks,
+observations, captures) from the files of all runs at once. So many runs cost one job, and a cluster that sees the files
+can judge a run that is larger than the memory of one machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name under which everybody knows this module
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
@@ -23,7 +23,7 @@ from verification.evidence.rows import operation_columns, rows_without_operation
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence
 from verification.sources import schema as schemas
-from verification.spark.remote_evidence import as_read, spelled_alike
+from verification.spark.remote_evidence import escaped, without_scheme
 from verification.vocabulary.history import Operation
 from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 
@@ -47,7 +47,7 @@ class Dataframes:
     group_offsets: DataFrame
 
 
-#: Frame → its schema; the order is that of `Dataframes`.
+#: Dataframe → its schema, in the order of `Dataframes`.
 FRAME_SCHEMAS: dict[str, StructType] = {
     "runs": schemas.RUNS,
     "observers": schemas.OBSERVERS,
@@ -66,7 +66,7 @@ FRAME_SCHEMAS: dict[str, StructType] = {
 
 
 def local(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: StructType) -> DataFrame:
-    """A frame of rows held here; columns that a row lacks are null."""
+    """A dataframe of rows of this process; columns that a row lacks are null."""
     table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
     return spark.createDataFrame(table, schema)
 
@@ -81,49 +81,48 @@ def _operations(spark: SparkSession, runs: Sequence[RunEvidence]) -> DataFrame:
 def _captured(spark: SparkSession, folders: Sequence[str], schema: StructType) -> DataFrame:
     if not folders:
         return local(spark, [], schema)
-    return spark.read.schema(schema).parquet(*map(as_read, folders))
+    return spark.read.schema(schema).parquet(*map(escaped, folders))
 
 
-#: What a file's lines are labelled with: the run, and the process or the observer's index.
+#: The labels of the lines of a file: the run, and the process or the observer's index.
 _LABELS = StructType(
     [StructField("file", StringType()), StructField("run", StringType()), StructField("owner", IntegerType())]
 )
 
 
-#: Spark spells a local file `file:///a` in one place and `file:/a` in another.
+#: Spark writes a local file as `file:///a` in one place and as `file:/a` in another.
 _LOCAL = "^file:/+"
 
 
-#: A line that is no JSON must end the judgement: Spark's own way is to read it as nulls, which accuse nobody.
+#: A line that is no JSON must end the judgement. By default Spark reads it as nulls, which no check would find.
 _STRICT = {"mode": "FAILFAST"}
 
 
 def _labelled(lines: DataFrame, files: Mapping[str, tuple[str, int]]) -> DataFrame:
-    """Lines read from files with the labels (run, owner) of the file that each stands in."""
+    """Lines read from files, with the labels (run, owner) of their file."""
     labels = []
-    # Spark's own spelling of a file's name is the key, whatever it escapes; only the slashes differ between the two
-    # places where it says it.
+    # The key is the name of a file as Spark writes it, with its escapes; only the slashes differ between the two places.
     for spelled in lines.inputFiles():
-        run, owner = files[spelled_alike(unquote(spelled))]
+        run, owner = files[without_scheme(unquote(spelled))]
         labels.append({"file": spelled, "run": run, "owner": owner})
     named = F.regexp_replace("_metadata.file_path", _LOCAL, "file:///")
     labelled = lines.withColumn("file", named).join(
         F.broadcast(local(lines.sparkSession, labels, _LABELS)), "file", "left"
     )
-    # Evidence that belongs to nobody must never be dropped in silence.
+    # Evidence of an unknown run must never be dropped in silence.
     unknown = F.raise_error(F.concat(F.lit("evidence of no run: "), F.col("file"))).cast("string")
     return labelled.withColumn("run", F.coalesce("run", unknown)).drop("file")
 
 
 def _lines_of(lines: DataFrame, operations: DataFrame) -> DataFrame:
-    """Labelled lines of acknowledgements, parsed if they are of one of these operations, or do not begin by saying which."""
+    """Labelled lines of acknowledgements of these operations, parsed; also lines that do not begin with their operation."""
     head = F.substring("value", 1, 64)
     said = F.regexp_extract(head, r'^\s*\{\s*"operation"\s*:\s*(\d{1,18})\s*,', 1)
     named = F.broadcast(
         operations.select("run", "process", "operation").distinct().withColumn("is_sought", F.lit(True))
     )
-    # What follows from a parsed line (that it has acknowledgements, and an operation that something is joined with) Spark
-    # asks as early as it can, which would be of every line: what is parsed has to depend on the join.
+    # Spark moves filters on parsed columns before the join, and would then parse every line. So the parsed text has to
+    # depend on the join.
     sought = "is_sought or operation is null"
     body = F.from_json(F.expr(f"case when {sought} then value end"), schemas.ACKS_LINE, _STRICT)
     return (
@@ -142,19 +141,20 @@ def acks(
     processes: Collection[tuple[str, int]] | None = None,
     operations: DataFrame | None = None,
 ) -> DataFrame:
-    """What clients were told about their records; where `processes` (run, process) are named, only that of these.
+    """The acknowledgements of records; with `processes` (run, process) only theirs.
 
-    `operations` (run, process, operation) spares the parsing of most other operations' lines.
+    With `operations` (run, process, operation) most lines of other operations are not parsed, which takes a quarter of the
+    time for lines of ten acknowledgements.
     """
     files = {
-        spelled_alike(run.directory.location(path)): (run.run, process)
+        without_scheme(run.directory.location(path)): (run.run, process)
         for run in runs
         for process, path in run.acks.items()
         if processes is None or (run.run, process) in processes
     }
     if not files:
         return local(spark, [], schemas.ACKS)
-    paths = [as_read(path) for path in files]
+    paths = [escaped(path) for path in files]
     if operations is None:
         lines = _labelled(spark.read.schema(schemas.ACKS_LINE).json(paths, **_STRICT), files)
     else:
@@ -173,7 +173,7 @@ def acks(
 
 
 def _identity(text: Column) -> dict[str, Column]:
-    """Identity columns sliced out of a value's text, by the same layout as everything else; null where not valid."""
+    """Identity columns from a value's text, by `identity.LAYOUT`; null where not valid."""
     parts = {name: F.substring(text, start + 1, width) for name, start, width in LAYOUT}
     body = F.substring(text, 1, IDENTITY_LENGTH - 8)
     valid = F.startswith(text, F.lit(MAGIC)) & (F.length(text) == IDENTITY_LENGTH)
@@ -191,14 +191,14 @@ def _identity(text: Column) -> dict[str, Column]:
 
 def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: DataFrame) -> DataFrame:
     files = {
-        spelled_alike(run.directory.location(run.observations[observer.name])): (run.run, index)
+        without_scheme(run.directory.location(run.observations[observer.name])): (run.run, index)
         for run in runs
         for index, observer in enumerate(run.experiment.observers)
     }
     if not files:
         return local(spark, [], schemas.OBSERVATIONS)
     record = F.col("record")
-    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json([as_read(path) for path in files], **_STRICT)
+    lines = spark.read.schema(schemas.OBSERVATIONS_LINE).json([escaped(path) for path in files], **_STRICT)
     rows = _labelled(lines, files).select(
         "run",
         F.col("owner").alias("observer_index"),
@@ -211,21 +211,21 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
         "partition": record[1].cast("int"),
         "offset": record[2].cast("long"),
         **_identity(record[3]),
-        # A foreign value has no text here, and nothing to compare.
+        # A foreign value has no text here, so nothing to compare.
         "identity_digest": F.when(F.length(record[3]) > 0, F.crc32(record[3])),
     }
     declared = F.broadcast(observers.drop("observer"))
     return rows.join(declared, ["run", "observer_index"]).withColumns(columns).select(*schemas.OBSERVATIONS.names)
 
 
-#: Frames with a row per record.
+#: Dataframes with a row per record.
 BULK = frozenset({"acks", "observations", "log", "uncommitted", "committed"})
 
 
 def load(spark: SparkSession, runs: Sequence[RunEvidence], *, bulk: Collection[str] = BULK) -> Dataframes:
-    """The frames of all runs; the runs' ids must be distinct (`evidence.check_distinct`).
+    """The dataframes of all runs; the ids of the runs must be distinct (`run_evidence.check_distinct`).
 
-    Of `BULK` those that are not asked for are empty: they are for who reads some of their rows, or none.
+    Dataframes of `BULK` that are not in `bulk` are empty: for callers that read some of their rows themselves, or none.
     """
     small: Rows = {}
     for run in runs:

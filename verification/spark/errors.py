@@ -1,34 +1,34 @@
-"""What went wrong in Spark, in one line. Its errors are pages: calls, traces, and the reason at their end.
+"""Shortens an error of Spark to one line. Its errors are pages: calls, traces, and the reason at their end.
 
-Free of pyspark until an error of its own is at hand.
+Imports nothing of pyspark before there is an error.
 """
 
 from __future__ import annotations
 
 import re
 
-#: py4j's first line says which call it was, the next one what happened; of a job that failed in a thread of its own Spark
-#: says no more than that it was waited for.
+#: py4j's first line names the call, the next one the error. For a job that failed in another thread, Spark's message only
+#: says that the result was awaited.
 _NOTHING = re.compile(r"An error occurred while calling |.*Exception thrown in awaitResult")
 _CAUSE = "Caused by: "
-#: Packages of exceptions, and what services add for their operators.
+#: Packages of exceptions, and details that services add for their operators.
 _LEFT_OUT = re.compile(
     r"\b(?:[a-z][\w$]*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)|\s*\(SDK Attempt Count: \d+\)|\s*SQLSTATE: \w+"
 )
 _STATUS = re.compile(r"\(Service: [^()]*Status Code: (\d+)[^()]*\)")
-#: Between an error, what it was made of, and the code of a service, which stands close.
+#: Separators between an error, its cause, and the code of a service, which has no blank before it.
 _PARTS = re.compile(r":\s+|:(?=[A-Z]\w+: )|:(?=null\b)")
 
 
 def jvm_ended(error: BaseException) -> bool:
-    """Whether nobody answers any more in the JVM of this session: then all that is raised is about a socket."""
+    """Whether the JVM of this session no longer answers; errors are then only about a socket."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
 
 
 def in_a_line(error: BaseException) -> str:
-    """What happened, and its first cause where another is named; nothing is said twice."""
+    """The error, and its first cause where it names one, without repetition."""
     if jvm_ended(error):
         return "Spark's JVM has ended, most likely for want of memory (--spark spark.driver.memory=4g gives it more)"
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]

@@ -1,12 +1,12 @@
-"""Evidence on a file system that Spark reads and this process does not: `hdfs://`, `s3a://`, whatever Hadoop knows.
+"""Reads evidence on a file system that only Spark reads: `hdfs://`, `s3a://`, every one that Hadoop supports.
 
-What is small, and what is read line by line here anyway, is copied (`COPIED`). The captures stay where they are:
-executors read them in place, and questions about them are jobs. Nothing is asked but through Spark's own readers, which
-a session on a cluster and a Connect server have alike, with the settings and the credentials that the session has.
+Small files, and files that this process reads line by line, are copied (`COPIED`). The captures stay in place: executors
+read them, and every query about them is a job. All access goes through Spark's own readers, with the settings and the
+credentials of the session. So it works the same with a session on a cluster and with a Connect server.
 
-`binaryFile` gives a file as one value, of which the JVM holds several copies: one of 70 MB takes a heap of 1 GB, and one of
-2 GB or more cannot be copied at all. Of Parquet files only the footers come here. For that executors read the whole of
-each small file, all of them in one job; what is in the footers of large ones Spark's Parquet reader says, in two jobs each.
+`binaryFile` returns a file as one value, of which the JVM holds several copies: a file of 70 MB takes a heap of 1 GB, and
+one of 2 GB or more cannot be copied. Of Parquet files only the footers come here. Executors read small files whole for
+them, all in one job. Spark's Parquet reader reads the footers of large ones, in two jobs each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: `file:/a` is one too; a drive of Windows has one letter before its colon.
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:/")
-#: What of a scenario, a case or a whole run is copied: what the judge reads itself, and what the report needs besides.
+#: The files of a scenario, a case or a whole run that are copied: those that the judge reads itself, or the report needs.
 COPIED = frozenset(
     {
         "run.json",
@@ -46,14 +46,14 @@ COPIED = frozenset(
         "observations",
     }
 )
-#: What a Parquet file begins and ends with.
+#: The first and the last bytes of a Parquet file.
 _MAGIC = b"PAR1"
-#: Parquet files from this size on are not read whole for their footers.
+#: From this size on Parquet files are not read whole for their footers.
 LARGE_BYTES = 16 << 20
 
 
 def is_uri(text: str) -> bool:
-    """Whether a place is named by a URI."""
+    """Whether a location is a URI."""
     return _URI.match(text) is not None
 
 
@@ -65,40 +65,40 @@ def local_path(text: str) -> Path | None:
     return Path(unquote(parts.path)) if parts.scheme.lower() == "file" else None
 
 
-def spelled_alike(location: str) -> str:
-    """A file's name as Spark spells it in one place or another: local ones as `/a`, others as their URI."""
+def without_scheme(location: str) -> str:
+    """A location with local files as `/a`, which Spark writes in two ways, and others as their URI."""
     return re.sub(r"^file:/+", "/", location)
 
 
-def as_read(location: str) -> str:
-    """A location as Spark's readers are told it: in what they read Hadoop takes `{}[]*?` for patterns."""
+def escaped(location: str) -> str:
+    """A location escaped for Spark's readers, where Hadoop treats `{}[]*?` as patterns."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedRun:
-    """What was copied: the directory here, and the URI of what it is a copy of, as Spark spells it."""
+    """A copy of the small files of a run: its directory here, and the URI of the original, as Spark writes it."""
 
     root: Path
     source: str
 
     def source_of(self, path: Path) -> str:
-        """Where a directory of the copy comes from."""
+        """The URI of the original of a directory of the copy."""
         return f"{self.source}/{path.relative_to(self.root).as_posix()}" if path != self.root else self.source
 
 
 def copy_small_files(spark: SparkSession, uri: str, into: Path) -> CopiedRun:
-    """Copy what is not captures of the run at `uri` into a directory of its name below `into`.
+    """Copy the run at `uri`, without its captures, into a directory of its name below `into`.
 
     Raises UnfitEvidenceError when nothing is there, when it cannot be read or written, when a file arrives with another
-    length, and when the directory exists: what lies in it would be taken for evidence of this run. Raises SessionError when
-    Spark ends meanwhile.
+    length, and when the directory exists: its files would count as evidence of this run. Raises SessionError when Spark
+    ends meanwhile.
     """
     base = _as_hadoop_reads(uri)
     target = into / PurePosixPath(base).name
     if target.exists():
         raise UnfitEvidenceError(f"{target} exists already; name another directory with --output")
-    with _told(uri):
+    with _one_sentence(uri):
         listed = _files(spark, base).select("path", "length").toArrow().to_pylist()
     names = {row["path"]: _below(base, row["path"]) for row in listed}
     wanted = {row["path"]: row["length"] for row in listed if _is_copied(names[row["path"]])}
@@ -107,16 +107,16 @@ def copy_small_files(spark: SparkSession, uri: str, into: Path) -> CopiedRun:
     some = next(iter(wanted))
     try:
         into.mkdir(parents=True, exist_ok=True)
-        # Under its name when it is whole: of a part of a run the report would say nothing about the scenarios that lack.
+        # Renamed when it is whole: a report on a part of a run would not mention the missing scenarios.
         with TemporaryDirectory(prefix=".copy-", dir=into) as place:
             copied = Path(place, target.name)
             for path, content in _contents(spark, uri, wanted):
-                if len(content) != wanted.pop(path):
-                    raise UnfitEvidenceError(f"{path} came with {len(content)} bytes and not with those that it has")
+                if len(content) != (expected := wanted.pop(path)):
+                    raise UnfitEvidenceError(f"{path} arrived with {len(content)} bytes instead of its {expected}")
                 (copied / names[path]).parent.mkdir(parents=True, exist_ok=True)
                 (copied / names[path]).write_bytes(content)
             if wanted:
-                raise UnfitEvidenceError(f"{min(wanted)} was there and did not come")
+                raise UnfitEvidenceError(f"{min(wanted)} was listed but did not arrive")
             copied.rename(target)
     except OSError as error:
         raise UnfitEvidenceError(
@@ -126,24 +126,24 @@ def copy_small_files(spark: SparkSession, uri: str, into: Path) -> CopiedRun:
 
 
 def _contents(spark: SparkSession, uri: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    with _told(uri):
+    with _one_sentence(uri):
         for row in _files(spark, *paths).select("path", "content").toLocalIterator():
             yield row["path"], bytes(row["content"])
 
 
 def _as_hadoop_reads(uri: str) -> str:
-    """Hadoop knows no escapes in names; the URIs of local files have them."""
+    """The location with names as Hadoop reads them: without escapes, which URIs of local files have."""
     bare = uri.rstrip("/")
     return unquote(bare) if bare.lower().startswith("file:") else bare
 
 
 def _files(spark: SparkSession, *paths: str) -> DataFrame:
-    """Every file below some paths, hidden ones (`_` and `.`) left out; path, length, content."""
-    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load([as_read(path) for path in paths])
+    """Every file below some paths without hidden ones (`_` and `.`): path, length, content."""
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load([escaped(path) for path in paths])
 
 
 def _below(base: str, path: str) -> str:
-    """The part of a file's name below its run; authorities may be spelled out in one and not in the other."""
+    """The part of a file's name below its run; only one of the two may have its authority."""
     root, full = (re.sub(r"^[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?", "", each) for each in (base, path))
     return full.removeprefix(root.rstrip("/")).lstrip("/")
 
@@ -155,8 +155,8 @@ def _is_copied(name: str) -> bool:
 
 
 @contextmanager
-def _told(place: str) -> Iterator[None]:
-    """Turn what Spark raises about a place into the one sentence that says it."""
+def _one_sentence(place: str) -> Iterator[None]:
+    """Turn an error of Spark about a location into one sentence."""
     try:
         yield
     except UnfitEvidenceError:
@@ -168,7 +168,7 @@ def _told(place: str) -> Iterator[None]:
 
 
 def _advice(said: str) -> str:
-    """What there is to do when a session has no, or half a, connector to a file system."""
+    """Advice for a session whose connector to a file system is missing or incomplete."""
     if 'for scheme "s3"' in said:
         return "; Hadoop calls it s3a://"
     if re.search(r"ClassNotFoundException|NoClassDefFoundError|No FileSystem for scheme", said):
@@ -180,7 +180,7 @@ def _advice(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Footer:
-    """What is asked of a Parquet file's."""
+    """The used parts of a Parquet file's footer."""
 
     schema: pa.Schema
     rows: int
@@ -188,7 +188,7 @@ class _Footer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteCaptures:
-    """The captures of the scenario at `source`; what it answers is kept, because every question is a job."""
+    """The captures of the scenario at `source`; results are cached, because every query is a job."""
 
     spark: SparkSession
     source: str
@@ -197,19 +197,19 @@ class RemoteCaptures:
     _rows: dict[tuple[int, int], tuple[LogRow, ...]] = field(default_factory=dict)
 
     def present(self, name: str) -> bool:
-        """Whether the marker is there."""
+        """Whether the folder has the marker."""
         if name not in self._present:
             self._present[name] = self._ask_present(name)
         return self._present[name]
 
     def _ask_present(self, name: str) -> bool:
-        """Spark refuses paths that do not exist, and reads hidden files as nothing."""
+        """Spark raises for paths that do not exist, and returns no rows for hidden files."""
         from pyspark.errors import AnalysisException
 
         folder = f"{self.source}/{name}"
-        with _told(folder):
+        with _one_sentence(folder):
             try:
-                # A remote session looks when it is asked for the columns.
+                # A remote session looks for the path when the columns are accessed.
                 return bool(_files(self.spark, f"{folder}/{MARKER}").columns)
             except AnalysisException as error:
                 if error.getCondition() == "PATH_NOT_FOUND":
@@ -244,7 +244,7 @@ class RemoteCaptures:
         return self._rows[key]
 
     def _read(self, name: str) -> DataFrame:
-        return self.spark.read.parquet(as_read(f"{self.source}/{name}"))
+        return self.spark.read.parquet(escaped(f"{self.source}/{name}"))
 
     def _footers_of(self, name: str) -> dict[str, _Footer]:
         if name not in self._footers:
@@ -259,9 +259,9 @@ class RemoteCaptures:
         first = f"length(content) - cast(conv(concat({digits}), 16, 10) as bigint) - 7"
         tail = F.expr(f"substring(content, cast(greatest(1, {first}) as int))").alias("tail")
         none = F.lit(None).cast("binary").alias("tail")
-        with _told(folder):
+        with _one_sentence(folder):
             files = _files(self.spark, folder).where(F.col("path").endswith(".parquet"))
-            # The reader of files is told of this bound, and leaves alone what lies above it.
+            # Spark pushes this bound down to the reader, which leaves larger files unread.
             small = files.where(F.col("length") < LARGE_BYTES).select("path", tail)
             large = files.where(F.col("length") >= LARGE_BYTES).select("path", none)
             found = _rows_of(small.unionByName(large))
@@ -271,9 +271,9 @@ class RemoteCaptures:
     def _footer_by_spark(self, path: str) -> _Footer:
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        with _told(path):
+        with _one_sentence(path):
             try:
-                frame = self.spark.read.parquet(as_read(path))
+                frame = self.spark.read.parquet(escaped(path))
                 return _Footer(to_arrow_schema(frame.schema), frame.count())
             except Exception as error:
                 if "is not a Parquet file" in str(error):

@@ -1,19 +1,18 @@
 """The one Spark session of a process.
 
-A small judgement is mostly start-up, so everything that makes start-up quick is set here, and everything that a user
-may have an opinion on is left to the user: `spark.master`, `spark.remote`, memory, shuffle partitions and any other
-key is taken from `options`, `SPARK_REMOTE`, `MASTER`, `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`, in this order,
-and a default of ours is used only for a key that none of them names. The same jobs therefore run on a Spark cluster
-when one machine is not enough.
+Most of the time of a small judgement is start-up, so the defaults here make start-up quick. Users can change every key:
+`spark.master`, `spark.remote`, memory, shuffle partitions and all others. A key is taken from `options`, `SPARK_REMOTE`,
+`MASTER`, `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`, in this order; our default applies when none of them has it. So
+the same jobs run on a Spark cluster when one machine is not enough.
 
 Defaults, each measured on two cores: C1 only and the serial collector (session and first job 5.4 s instead of
-7–8 s), no UI, two shuffle partitions (200 make a small job 2.5 times slower), no adaptive execution (it turns every
-exchange into a job of its own, which costs more than it saves). They serve large evidence as well: what is looked at
-record by record there is looked at in Python workers (`verification.fingerprints`), and the JVM sees little of it.
+7–8 s), no UI, two shuffle partitions (200 make a small job 2.5 times slower), no adaptive execution (it makes a job of
+every exchange, which costs more than it saves). They suit large evidence too: Python workers read its records
+(`verification.fingerprints`), and the JVM sees few of them.
 
-What the JVM prints goes to a file of its own, which is kept where the caller wants it: its start-up warnings are not
-about the run, but an error that Spark itself does not report is nowhere else. The JVM ends when this process does,
-because it watches the pipe of its standard input.
+The output of the JVM goes to a file, which is kept where the caller wants it. Its start-up warnings are not about the
+run, but an error that Spark itself does not report is nowhere else. The JVM ends with this process, because it watches
+the pipe of its standard input.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 #: Lines of the JVM's output that go into an error message.
 TAIL_LINES = 12
 
-#: A JVM that writes a class archive takes 7 s for it on a quiet machine; on one under load several times that.
+#: A JVM takes 7 s to write a class archive on a quiet machine, and several times that under load.
 END_WITHIN_S = 120.0
 
 #: Settings of the SQL engine, which a remote session accepts as well.
@@ -51,16 +50,16 @@ SQL_DEFAULTS: dict[str, str] = {
     "spark.sql.files.openCostInBytes": "65536",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Frames that are partitioned by some of a join's keys are joined as they are, without another exchange.
+    # Dataframes that are partitioned by some keys of a join are joined without another exchange.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 
-#: Arrow, unless told otherwise, holds every value that it gives against the bounds of its buffer and against its null bit.
-#: Spark has asked for the null bit before, and asks for the rows that a batch has: without, our own sources are read in
-#: four fifths of the time.
+#: By default Arrow checks every access to a value against the bounds of its buffer and against its null bit. Spark checks
+#: the null bit itself, and reads only rows that a batch has. Without Arrow's checks our sources are read in four fifths of
+#: the time.
 ARROW_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
-#: Where executors find the driver if they are on its machine; those of another one would look for it on theirs.
+#: The driver's address for executors on its machine. Executors elsewhere would look for it on their own machine.
 LOOPBACK: dict[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 #: Settings of the application, which a remote session already has.
@@ -70,12 +69,12 @@ APPLICATION_DEFAULTS: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    # One judgement generates more classes than the default cache of 100 holds: each would compile all of them anew.
+    # One judgement generates more classes than the default cache of 100 holds: each would compile all of them again.
     "spark.sql.codegen.cache.maxEntries": "2000",
     **LOOPBACK,
     "spark.shuffle.compress": "false",
     # One compiler tier has 48 MB for code by default. Spark compiles classes for every query: a session of twenty
-    # judgements filled it, which ends compilation, then a thread that serves results, and then nobody answers.
+    # judgements filled it: compilation ended, then a thread that serves results, and then the session hung.
     "spark.driver.extraJavaOptions": (
         f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=256m {ARROW_OPTIONS}"
     ),
@@ -88,7 +87,7 @@ _HERE = re.compile(r"local($|[\[-])|spark://(127\.|localhost:)")
 
 
 def _submit_arguments() -> Iterator[str]:
-    """Keys that PYSPARK_SUBMIT_ARGS sets, as `--conf key=value` or by an option of spark-submit's own."""
+    """Keys that PYSPARK_SUBMIT_ARGS sets, as `--conf key=value` or by another option of spark-submit."""
     own = {"--master": "spark.master", "--driver-memory": "spark.driver.memory", "--name": "spark.app.name"}
     own["--driver-java-options"] = "spark.driver.extraJavaOptions"
     words = os.environ.get("PYSPARK_SUBMIT_ARGS", "").replace("=", " ").split()
@@ -114,7 +113,7 @@ def _defaults_file() -> Iterator[str]:
 
 
 def settings(options: Mapping[str, str]) -> dict[str, str]:
-    """What the session is built with: the user's `options`, and our default for every key that the user left open."""
+    """The settings of the session: the user's `options`, and our default for every key that the user did not set."""
     remote = "spark.remote" in options or bool(os.environ.get("SPARK_REMOTE"))
     theirs = {*options, *_submit_arguments(), *_defaults_file()}
     if os.environ.get("MASTER"):
@@ -129,13 +128,13 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
         chosen[_JVM_OPTIONS] = " ".join([chosen[_JVM_OPTIONS], *class_archive.sharing_options()])
     chosen |= options
     if not remote and _JVM_OPTIONS in chosen:
-        # Where the user's are in a file of Spark's, one more here would take the place of all of them.
+        # Options of the user in Spark's defaults file would be replaced by ours, so none is added to those.
         chosen[_JVM_OPTIONS] = f"{chosen[_JVM_OPTIONS]} {_logging()}".strip()
     return chosen
 
 
 def _logging() -> str:
-    """The JVM option that keeps log4j to errors; the file lies beside this module."""
+    """The JVM option that keeps log4j to errors; the file is next to this module."""
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
@@ -148,7 +147,7 @@ def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSes
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with _output(log) as output:
         try:
-            # A child inherits the niceness of the thread that starts it; only a thread that then ends can be made nicer.
+            # A child inherits the niceness of the thread that starts it, which cannot be undone: the thread ends afterwards.
             with ThreadPoolExecutor(1, initializer=_give_way, initargs=(niceness,)) as starter:
                 gateway = starter.submit(launch_gateway, conf, {"stdout": output, "stderr": output}).result()
             return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
@@ -166,7 +165,7 @@ def _output(log: Path | None) -> IO[str]:
 
 
 def kill(session: SparkSession) -> None:
-    """End the JVM of a session that no longer answers; whoever waits for it then gets an error. Not for remote ones."""
+    """Kill the JVM of a session that no longer answers; callers that wait for it get an error. Not for remote sessions."""
     gateway = getattr(session.sparkContext, "_gateway", None)
     process = getattr(gateway, "proc", None)
     if process is not None:
@@ -175,7 +174,7 @@ def kill(session: SparkSession) -> None:
 
 
 def end(session: SparkSession) -> None:
-    """Stop a session and wait until its JVM has ended, by itself: only then has it written what it was told to keep.
+    """Stop a session and wait until its JVM has ended by itself: only then is its class archive written.
 
     Raises subprocess.TimeoutExpired after `END_WITHIN_S`. Not for remote sessions.
     """
@@ -183,13 +182,13 @@ def end(session: SparkSession) -> None:
     assert gateway is not None, "a session of this process has one"
     session.stop()
     gateway.shutdown()
-    # It reads until the end of its input, which is how it learns that nobody needs it any more.
+    # The JVM ends at the end of its input.
     gateway.proc.stdin.close()
     gateway.proc.wait(END_WITHIN_S)
 
 
 def _give_way(niceness: int) -> None:
-    """Lower the priority of this thread, where threads have one of their own."""
+    """Lower the priority of this thread, on systems where threads have their own."""
     if niceness and sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
@@ -204,12 +203,11 @@ def start(
     """The session of this process, started when there is none.
 
     `java_home` is the Java of the driver's JVM; without it `spark_java` looks for one;
-    `options` are the user's own Spark settings and win over every default. `niceness` (0 to 19) is how far the JVM
-    and its workers give way to other processes, which Linux alone can do for one child. `log` is the file for what the
-    JVM prints, by default one that nobody finds. Thread-safe, so that it can be started in the background while
-    something else is waited for.
+    `options` are the user's Spark settings and win over every default. `niceness` (0 to 19) lowers the priority of the
+    JVM and its workers; only Linux can do this for one child. `log` is the file for the output of the JVM, by default a
+    temporary one. Thread-safe, so that it can start in the background.
 
-    Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not come up.
+    Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not start.
     """
     from pyspark.sql import SparkSession
 
@@ -219,8 +217,8 @@ def start(
             return active
         chosen = settings(options or {})
         if _HERE.match(chosen.get("spark.master", "local")):
-            # Workers must be this interpreter: the default is `python3` on PATH, which may lack pyarrow. On other
-            # machines nothing need lie where it lies here.
+            # Workers must be this interpreter: the default is `python3` on PATH, which may lack pyarrow. Other machines
+            # may have it elsewhere.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         hush()
@@ -233,6 +231,6 @@ def start(
         if home is not None:
             os.environ["JAVA_HOME"] = str(home)
         else:
-            # The launcher would prefer it to PATH, and it did not fit.
+            # The launcher would prefer it to PATH, and it is unfit.
             os.environ.pop("JAVA_HOME", None)
         return _launch(chosen, niceness, log)

@@ -1,4 +1,4 @@
-"""Our own code in Spark's workers.
+"""Sends our code to Spark's workers.
 
 It goes there as an archive (`addArtifacts`), the one way that works in a local session, on a cluster and through Spark
 Connect.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Rooms whose code runs in workers.
+#: Packages whose code runs in workers.
 SHIPPED = ("verification", "wire")
 
 _shipped: set[int] = set()
@@ -26,9 +26,9 @@ _LOCK = threading.Lock()
 
 
 def _archive() -> Path:
-    """The rooms as a zip, named by its content: an artifact of one name cannot be replaced within a session."""
+    """The packages as a zip, named by its content: a session cannot replace an artifact of the same name."""
     root = Path(__file__).resolve().parents[2]
-    files = [path for room in SHIPPED for path in sorted((root / room).rglob("*.py"))]
+    files = [path for package in SHIPPED for path in sorted((root / package).rglob("*.py"))]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
     target = Path(tempfile.mkdtemp(prefix="onceproof-")) / f"onceproof_{digest}.zip"
     with zipfile.ZipFile(target, "w") as archive:

@@ -43,10 +43,10 @@ def planted() -> list[Plant]:
 
 def test_the_facts_of_nothing_have_the_columns_of_facts(spark: SparkSession, planted: list[Plant]) -> None:
     """Name by name and type by type, so that every check can run on them."""
-    from verification.checks.facts import beside, derive
+    from verification.checks.facts import derive, without_records
 
     evidence = frames(spark, planted[:1])
-    whole, nothing = derive(evidence), beside(evidence)
+    whole, nothing = derive(evidence), without_records(evidence)
     for name in ("places", "records", "ordered", "sequenced", "copied"):
         columns = [[(field.name, field.dataType) for field in getattr(each, name).schema] for each in (whole, nothing)]
         assert columns[0] == columns[1], name
@@ -55,12 +55,12 @@ def test_the_facts_of_nothing_have_the_columns_of_facts(spark: SparkSession, pla
 def test_only_the_named_checks_find_anything_without_records(spark: SparkSession, planted: list[Plant]) -> None:
     """Each of them finds its planted history; all others find nothing without places."""
     from verification.checks import CHECKS
-    from verification.checks.facts import beside
+    from verification.checks.facts import without_records
     from verification.judge.run_checks import collect
 
-    facts = beside(frames(spark, planted))
-    assert collect(facts, [check for check in CHECKS if not check.beside]) == {}
-    for check in (check for check in CHECKS if check.beside):
+    facts = without_records(frames(spark, planted))
+    assert collect(facts, [check for check in CHECKS if not check.without_records]) == {}
+    for check in (check for check in CHECKS if check.without_records):
         assert {each.anomaly for found in collect(facts, [check]).values() for each in found} == {check.anomaly}
 
 

@@ -138,7 +138,7 @@ def test_a_piece_is_one_that_its_size_says(broker: LogBroker) -> None:
 def test_a_worker_needs_no_jar(broker: LogBroker) -> None:
     """With the definitions in its options the reader reads the same log, and there is no path among its options."""
     from verification.sources.wire_log import SPOKEN, LogReader
-    from verification.spark.capture import spoken as definitions_of
+    from verification.spark.capture import definition_texts as definitions_of
     from wire.messages import Definitions
 
     spoken = definitions_of(definition_jars())

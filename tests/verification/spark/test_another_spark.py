@@ -31,7 +31,7 @@ from verification.evidence.run_evidence import read_run
 from verification.fingerprints.strategy import Strategy, fits
 from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
-from verification.spark.capture import spoken
+from verification.spark.capture import definition_texts
 from verification.vocabulary.verdict import ExitCode
 
 pytestmark = pytest.mark.spark
@@ -109,9 +109,9 @@ def test_evidence_is_judged_and_logs_are_read_alike(
     """As much is found of each anomaly as by the reference judge; workers read with what they were sent and no more."""
     directory = log.data_directory(tmp_path, 1)
     log.write_segments(directory / f"{TOPIC}-0", PARTS, each=20)
-    told = spoken(definition_jars())
+    texts = definition_texts(definition_jars())
     asked = json.dumps(
-        options(broker.bootstrap, [whole()], directory=str(directory), split_offsets="100", definitions=told)
+        options(broker.bootstrap, [whole()], directory=str(directory), split_offsets="100", definitions=texts)
     )
     runs = judged = mixed(tmp_path)
     places = [str(run.root) for run in runs]

@@ -16,7 +16,7 @@ from verification.judge.assemble import conclude
 from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.spark.errors import in_a_line
-from verification.spark.remote_evidence import _told
+from verification.spark.remote_evidence import _one_sentence
 from verification.vocabulary.errors import SessionError, UnfitEvidenceError
 from verification.vocabulary.verdict import ExitCode, Verdict
 
@@ -85,7 +85,10 @@ def test_pages_become_a_line(raised: str, said: str) -> None:
 )
 def test_who_lacks_a_connector_is_told_how_to_bring_it(raised: str, advice: str) -> None:
     """Jars, or the name that Hadoop has for the file system."""
-    with pytest.raises(UnfitEvidenceError, match=f"^{PLACE} cannot be read: .*; .*{advice}") as refused, _told(PLACE):
+    with (
+        pytest.raises(UnfitEvidenceError, match=f"^{PLACE} cannot be read: .*; .*{advice}") as refused,
+        _one_sentence(PLACE),
+    ):
         raise RuntimeError(raised)
     assert "\n" not in str(refused.value)
 
@@ -95,11 +98,11 @@ def test_who_lacks_a_connector_is_told_how_to_bring_it(raised: str, advice: str)
 )
 def test_a_jvm_that_has_ended_is_no_matter_of_the_evidence(error: Exception) -> None:
     """Memory is what ends one, and what its user can change."""
-    with pytest.raises(SessionError, match=r"JVM has ended.*spark\.driver\.memory"), _told(PLACE):
+    with pytest.raises(SessionError, match=r"JVM has ended.*spark\.driver\.memory"), _one_sentence(PLACE):
         raise error
 
 
-def test_what_was_found_stays_found_when_its_known_bug_cannot_be_told(
+def test_what_was_found_stays_found_when_its_known_bug_cannot_be_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Evidence that vanishes while it is judged hides nothing, and is not silent."""

@@ -23,7 +23,7 @@ from tests.support.servers.hdfs_server import hdfs
 from verification.__main__ import main
 from verification.evidence.run_directory import RunDirectory, scenario_directories
 from verification.spark import remote_evidence
-from verification.spark.remote_evidence import is_uri, local_path, spelled_alike
+from verification.spark.remote_evidence import is_uri, local_path, without_scheme
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.verdict import ExitCode
 
@@ -188,7 +188,7 @@ def test_half_a_copy_has_no_name(spark: SparkSession, tmp_path: Path, monkeypatc
     uri = mounted(spark, tmp_path, "half") + "/run"
     whole = remote_evidence._contents
     monkeypatch.setattr(remote_evidence, "_contents", lambda *asked: islice(whole(*asked), 2))
-    with pytest.raises(UnfitEvidenceError, match="was there and did not come"):
+    with pytest.raises(UnfitEvidenceError, match="was listed but did not arrive"):
         remote_evidence.copy_small_files(spark, uri, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
     monkeypatch.undo()
@@ -227,8 +227,8 @@ def test_places_have_names() -> None:
     assert local_path("runs/a b") == Path("runs/a b")
     assert local_path("file:///runs/a%20b") == Path("/runs/a b") == local_path("file:/runs/a%20b")
     assert local_path("hdfs:///runs") is None
-    assert spelled_alike("file:///a") == spelled_alike("file:/a") == spelled_alike("/a") == "/a"
-    assert spelled_alike("hdfs://n/a") == "hdfs://n/a"
+    assert without_scheme("file:///a") == without_scheme("file:/a") == without_scheme("/a") == "/a"
+    assert without_scheme("hdfs://n/a") == "hdfs://n/a"
 
 
 @pytest.mark.parametrize(
