@@ -1,8 +1,8 @@
-"""The checks: pure functions from evidence to violations, and `CHECKS`, the one list of them.
+"""The checks: pure functions from evidence to violations, and `CHECKS`, the list of them.
 
-A check finds and never judges: what a subject is allowed is decided by requirements. Every check reads the two shared
-frames (`facts.derive`) and adds no exchange of its own where it can: places are partitioned by (run, topic,
-partition), records by (run, process, operation). All checks' violations are united and collected by one job.
+A check finds and never judges: requirements decide what a subject may do. Every check reads the two shared dataframes
+(`facts.derive`) and avoids further exchanges: places are partitioned by (run, topic, partition), records by (run, process,
+operation). One job collects the violations of all checks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _copies(experiment: Experiment) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check, the anomaly that it finds, and whether an experiment can show it at all (else its plan is left out).
+    """A check, the anomaly that it finds, and whether an experiment can show it; if not, its plan is left out.
 
     `without_records` marks a check that can find something although no record is suspect (`facts.without_records`).
     """
@@ -110,7 +110,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
-    # By halves: every union is analysed with all that is below it, which for a chain grows with its square.
+    # By halves: Spark analyses every union with all plans below it, so a chain would cost the square of its length.
     if len(frames) == 1:
         return frames[0]
     middle = len(frames) // 2
@@ -118,5 +118,5 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def united(facts: EvidenceFacts, checks: Sequence[Check]) -> DataFrame:
-    """The violations of several checks in one frame."""
+    """The violations of several checks in one dataframe."""
     return _together([check.find(facts) for check in checks])

@@ -1,4 +1,4 @@
-"""One offset holds one content, whoever is asked and whenever."""
+"""One offset holds one content, for every reader and at all times."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ def inconsistent_offset(facts: EvidenceFacts) -> DataFrame:
     """Two contents at one (topic, partition, offset) among log, captures and observations. One violation per place.
 
     Contents are compared by digest of the whole value, those of observations by digest of the identity. A control
-    record that was delivered as data counts as well, and so does a place where the log holds nothing: what somebody
-    was given there is gone. The record that is named is the one that is *not* what the
-    place's log holds, because it is the one that somebody was given and that is gone.
+    record that was delivered as data counts too. So does a record from a place where the log holds nothing: it is gone.
+    The violation names the record that is *not* in the log, because a reader received it and it is gone.
     """
     return violations(
         facts.places.where("has_log and inconsistent"),

@@ -1,4 +1,4 @@
-"""A copier's committed input offsets and its committed outputs agree, and each input is copied once.
+"""Checks that a copier's committed input offsets and outputs agree, and that each input is copied once.
 
 A copy's identity names its input (source partition and offset) and its intended output topic. There is one input
 topic per run: the one whose offsets the copiers' group commits.
@@ -16,7 +16,7 @@ from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.identity import NO_SOURCE
 from verification.vocabulary.violations import LSO
 
-#: The input that a row is about.
+#: The input of a row.
 INPUT = ("run", "source_partition", "source_offset")
 
 
@@ -42,7 +42,7 @@ def committed_offsets(frames: Dataframes) -> DataFrame:
 def duplicate_copy(facts: EvidenceFacts) -> DataFrame:
     """One input copied twice into the same output topic with outcome commit. One violation per (input, topic).
 
-    The record that is named is the second copy, in the order (topic, partition, offset).
+    The violation names the second copy, in the order (topic, partition, offset).
     """
     identity = (*INPUT, "intended_topic_index")
     order = Window.partitionBy(*identity).orderBy("topic_index", "partition", "offset")
@@ -55,8 +55,8 @@ def duplicate_copy(facts: EvidenceFacts) -> DataFrame:
 def offset_without_output(facts: EvidenceFacts) -> DataFrame:
     """A visible input below the group's committed offset that lacks outputs with outcome commit. One per input.
 
-    Each input must have an output in `fan_out` different topics. The record that is named is the input. When outputs
-    that are still open would make it complete, the standing LSO explains it (`cause` is `lso`).
+    Each input must have an output in `fan_out` different topics. The violation names the input. When outputs that are
+    still open would complete it, the LSO that stands still explains it (`cause` is `lso`).
     """
     record = ("process", "operation", "index", "topic_index", "partition", "offset", "fan_out")
     inputs = (

@@ -1,4 +1,4 @@
-"""The violations of a finding that a verdict shows: the first of them, in one order for all."""
+"""The examples of a finding: its first violations, in an order that is the same for all findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:
     return tuple(sorted(violations, key=order)[:EXAMPLES_MAX])
 
 
-def _wanted(folded: Mapping[str, Attributed]) -> list[dict[str, Any]]:
+def _wanted(attributed: Mapping[str, Attributed]) -> list[dict[str, Any]]:
     return [
         {
             "run": run,
@@ -38,13 +38,13 @@ def _wanted(folded: Mapping[str, Attributed]) -> list[dict[str, Any]]:
             "process": each.process,
             "operation": each.operation,
         }
-        for run, found in folded.items()
+        for run, found in attributed.items()
         for anomaly, violations in found.primary.items()
         for each in examples(violations)
     ]
 
 
-def wanted(spark: SparkSession, folded: Mapping[str, Attributed]) -> DataFrame:
+def wanted(spark: SparkSession, attributed: Mapping[str, Attributed]) -> DataFrame:
     """The examples of all findings: run, anomaly, topic_index, partition, at (offset), process, operation."""
     from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -53,4 +53,4 @@ def wanted(spark: SparkSession, folded: Mapping[str, Attributed]) -> DataFrame:
     types = {"run": StringType(), "anomaly": StringType(), "at": LongType(), "operation": LongType()}
     names = ("run", "anomaly", "topic_index", "partition", "at", "process", "operation")
     schema = StructType([StructField(name, types.get(name, IntegerType())) for name in names])
-    return local(spark, _wanted(folded), schema)
+    return local(spark, _wanted(attributed), schema)

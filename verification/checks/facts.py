@@ -1,4 +1,4 @@
-"""What checks are given: the frames of the evidence, and the derived frames that all checks share."""
+"""The input of checks: the dataframes of the evidence, and the derived dataframes that all checks share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class EvidenceFacts:
     """Evidence, one row per place (`checks.places`), one row per record (`checks.records`).
 
     `ordered`, `sequenced` and `copied` are the places for the checks of order, of producers' numbering and of copies, which
-    hold places against each other: the same ones here, those that are in question where fingerprints came first
-    (`verification.fingerprints`). `rows` is how many rows of the log all this was taken from, where that was counted.
+    compare places of different operations. Here they are the same as `places`; after fingerprints they are the suspect
+    places (`verification.fingerprints`). `rows` counts the rows of the log behind all this, where it was counted.
     """
 
     frames: Dataframes
@@ -32,10 +32,10 @@ class EvidenceFacts:
 
 
 def derive(frames: Dataframes) -> EvidenceFacts:
-    """The shared frames, computed once and cut off from how they were computed.
+    """The shared dataframes, computed once, without their plans.
 
-    A checkpoint and not a cache: a plan that still shows its whole past is analysed anew with every step that is put on
-    top of it, which for two dozen checks costs more than their execution.
+    A checkpoint and not a cache: Spark analyses a whole plan again with every step on top of it. For two dozen checks
+    that costs more than their execution.
     """
     by_operation = operations(frames)
     by_place = places(frames, by_operation).localCheckpoint()
@@ -46,7 +46,7 @@ def derive(frames: Dataframes) -> EvidenceFacts:
 
 
 def without_records(frames: Dataframes) -> EvidenceFacts:
-    """The facts where no place and no record is in question: what the other frames show remains."""
+    """The facts without places and records, for checks that need only the other dataframes."""
     spark = frames.runs.sparkSession
     none = local(spark, [], PLACES)
     return EvidenceFacts(

@@ -1,18 +1,17 @@
-"""Which number a producer's next record has to have in a partition (KIP-98), by the rule of the leaders that number it.
+"""The sequence number that a producer's next record must have in a partition (KIP-98), by the rule of leaders.
 
-Read in `ProducerAppendInfo.checkSequence` and `ProducerStateManager` of 2.8.2, 3.9.0 and 4.3.1, which agree in this:
+The rule is from `ProducerAppendInfo.checkSequence` and `ProducerStateManager` of 2.8.2, 3.9.0 and 4.3.1, which agree:
 
 * after a record of the same epoch: the next number, and 0 after 2147483647, also within one batch;
-* of a new epoch: 0. What a leader knows of a producer is its highest epoch, told by records and by control records
-  (transaction.version 2 raises the epoch with them); a record of a lower epoch is a `zombie-write`, and neither judged nor
-  followed here;
-* of a producer that the leader does not know: any number. So nothing is said of the first record of a producer in a log. A
-  control record of the same epoch before it makes it known and begins the epoch, but only in a log that begins at
-  offset 0: else the records before that control record may have been deleted;
-* of a producer whose state expired, any number again; see `broken_sequence`.
+* of a new epoch: 0. A leader knows a producer's highest epoch, from records and from control records (transaction.version
+  2 raises the epoch with them). A record of a lower epoch is a `zombie-write`, which is ignored here;
+* of a producer that the leader does not know: any number. So the first record of a producer in a log is not judged. A
+  control record of the same epoch before it makes the producer known and begins the epoch, but only in a log that begins
+  at offset 0: otherwise the records before that control record may have been deleted;
+* of a producer whose state expired: any number again; see `broken_sequence`.
 
-Followers and recovering brokers take numbers as they stand and learn the producer's state from them, so that a new leader
-goes on where the log ends.
+Followers and recovering brokers accept any number and learn the producer's state from it. So a new leader continues where
+the log ends.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-#: The highest number, after which comes 0; as a mask it makes numbers go round.
+#: The highest number, followed by 0; also the mask with which numbers wrap.
 NUMBER_MAX = (1 << 31) - 1
-#: What `numbered` adds.
+#: The columns that `numbered` adds, and their input.
 NUMBERING = ("sequence", "sequence_due", "sequence_known")
 _TELLS = "(control is null or control in ('commit', 'abort'))"
 _NEXT = f"cast((cast(latest.sequence as bigint) + 1) & {NUMBER_MAX} as int)"
@@ -39,8 +38,8 @@ end"""
 def numbered(rows: DataFrame, producer: Sequence[str]) -> DataFrame:
     """Rows of a log with two more columns; `producer` are the columns that name a producer in a partition.
 
-    `sequence_due` is the number that a record should have, null where it has it and where nothing can be said;
-    `sequence_known` whether that stands whatever was deleted before. All earlier rows of the producer have to be there.
+    `sequence_due` is the number that a record should have; null where it has that number, and where the rule does not
+    say. `sequence_known`: it holds even if earlier records were deleted. All earlier rows of the producer must be there.
     """
     earlier = Window.partitionBy(*producer).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     around = {

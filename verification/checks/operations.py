@@ -1,8 +1,8 @@
-"""Operations as checks need them: what was told, and whether the instance was a zombie by then.
+"""Operations for the checks: the answer to each, and whether its instance was a zombie by then.
 
-`superseded_ns` is null, or when another instance of the transactional id completed its `init` before this operation
-decided. The instance that last completed `init` before that moment owns the id; when it is another process, the
-operation's own instance is a zombie. Equal times count for the operation.
+`superseded_ns` is the time at which another instance of the transactional id completed its `init` before this operation
+decided, otherwise null. The instance that last completed `init` before that decision owns the id. When it is another
+process, the operation's own instance is a zombie. Equal times count in favour of the operation.
 """
 
 from __future__ import annotations

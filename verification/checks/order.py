@@ -1,4 +1,4 @@
-"""Order within a partition, where the subject claims it."""
+"""Checks the order within a partition, where the subject claims it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from verification.vocabulary.anomalies import Anomaly
 def reordered_write(facts: EvidenceFacts) -> DataFrame:
     """First copies of one process's records in one partition that do not stand in send order. One per record.
 
-    Only records with outcome commit that stand where they were sent, and only where order is a claim
-    (`Experiment.order_claimed`). The record that is named is the one that comes too late: a record with a higher send
-    order stands before it. Second copies are duplicates and out of order by nature, therefore left out.
+    Only records with outcome commit in the partition they were sent to, and only where order is a claim
+    (`Experiment.order_claimed`). The violation names the record that comes too late, after one with a higher send order.
+    Second copies are duplicates and out of order by nature, and therefore left out.
     """
     writer = (*PARTITION, "process")
     kept = facts.ordered.where(

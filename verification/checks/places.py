@@ -1,36 +1,35 @@
-"""One row per place (run, topic, partition, offset): what the log holds there, who was given it, what its client was told.
+"""One row per place (run, topic, partition, offset): its record in the log, its readers, and the answer to its client.
 
-Everything that is known about offsets is brought together here, exchanged by partition: the log on one side, and on
-the other what the captures and the live observers were given. Two facts are derived from the log alone:
+All evidence about offsets is joined here, by partition: the log on one side, and on the other the records that the
+captures and the live observers received. These facts are derived from the log alone:
 
 * the **outcome** of a data record: `commit` when it is not transactional; otherwise the type of the next control
   record with the same (topic, partition, producer id) at a higher offset; `open` when there is none. Where a run has
-  no log (an external subject that writes no control records) what its committed capture was given counts as `commit`;
+  no log (an external subject that writes no control records) the records of its committed capture count as `commit`;
 * the **epoch before**: the highest producer epoch, of data or control records, at a lower offset of the same
   (partition, producer id);
 * whether a transaction was **adopted**: its last record there is followed by data of another operation of the same
-  producer id, without a control record in between. Its own decision never arrived; the next one decided it. Which
-  operation the next one is of (`next_process`, `next_operation`) is only a fact when that operation is known.
-
-* which **number was due** where a record's is not the producer's next (`checks.numbering`).
+  producer id, without a control record in between. Its own decision never arrived; the next one decided it. The
+  operation of the next record (`next_process`, `next_operation`) is only a fact when that operation is known;
+* the **number that was due** where a record's is not the producer's next (`checks.numbering`).
 
 Columns, besides the place and the identity of the record there (the log's; where the log has nothing, one that
-somebody was given):
+a reader received):
 
     in_log, control, transactional, producer_id, producer_epoch, outcome, epoch_before, adopted, next_*
-    sequence, sequence_due, sequence_known    see `checks.numbering`; not to be read where the log is not whole
+    sequence, sequence_due, sequence_known    see `checks.numbering`; meaningless where the log is not whole
     genuine              the identity is valid and of this run
-    committed, uncommitted   how often that capture holds the place
-    received, returned   observers (bit n: observer n) that were given it, and given it after it or a later one
+    committed, uncommitted   how often that capture has the place
+    received, returned   observers (bit n: observer n) that received it; that received it after it or a later one
     previous_offset      the highest offset before such a return
     first_received_ns, first_observer    the earliest observer that declares read_committed
-    inconsistent         two contents were seen, or one where the log has none; `gone_*` is the identity that is not
-                         the log's
+    inconsistent         readers received two contents, or one where the log has none; `gone_*` is the identity
+                         that is not the log's
     high_watermark, last_stable_offset   of the partition
     has_log, order_claimed, fan_out      of the run
     known, told, plain, size, decided_ns, superseded_ns   of the operation (`checks.operations`)
 
-All aggregates are over fixed-width values, because only those are aggregated by hash in place.
+All aggregates are over fixed-width values, because Spark aggregates only those by hash in place.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ PLACE = (*PARTITION, "offset")
 #: Whether the transaction of a record was adopted, and by which one.
 ADOPTION = ("adopted", "next_process", "next_operation")
 _SPINE = (*PLACE, "control", "transactional", "producer_id", "producer_epoch", "sequence", *IDENTITY, "valid")
-#: What is read of the log, and of what readers were given.
+#: The columns that are read of the log, and of the captures.
 LOGGED = (*_SPINE, "digest", "identity_digest")
 GIVEN = (*PLACE, "identity_run", "process", "operation", "index", "valid", "digest", "identity_digest")
 _SEEN = """
@@ -84,7 +83,7 @@ def _spine(frames: Dataframes) -> DataFrame:
     """The log with outcome and epoch before; for runs without a log, their committed capture."""
     log = frames.log.select(*LOGGED).repartition(*PARTITION)
     producer = Window.partitionBy(*PARTITION, "producer_id")
-    # Both frames grow from their start: a frame that shrinks towards the end would be computed anew for every row.
+    # Both windows grow from their start: Spark would compute a window that shrinks towards its end anew for every row.
     later = producer.orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
     in_order = producer.orderBy("offset")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -106,7 +105,7 @@ def _spine(frames: Dataframes) -> DataFrame:
         .withColumns({"outcome": F.expr(outcome), "epoch_before": F.expr(epoch_before), "adopted": F.expr(adopted)})
     )
     without_log = frames.committed.join(frames.runs.where("not has_log").select("run"), "run", "left_semi")
-    # What was given twice stands there once.
+    # A record that was received twice stands in the log once.
     once = without_log.repartition(*PARTITION).dropDuplicates(list(PLACE))
     delivered = once.withColumns({"transactional": F.lit(False), "outcome": F.lit("commit")})
     columns = (*LOGGED, *NUMBERING[1:], "epoch_before", "outcome", *ADOPTION)
@@ -116,7 +115,7 @@ def _spine(frames: Dataframes) -> DataFrame:
 
 
 def _seen(frames: Dataframes) -> DataFrame:
-    """Who was given each place: one row per place that anybody was given."""
+    """The readers of each place: one row per place that any reader received."""
     polls = Window.partitionBy(*PARTITION, "observer_index").orderBy("poll", "position")
     observed = frames.observations.repartition(*PARTITION).withColumn("previous", F.lag("offset").over(polls))
     captured = _selected(frames.committed, _SEEN, committed="1", uncommitted="0", **_CAPTURED).unionByName(
@@ -182,7 +181,7 @@ def _joined(frames: Dataframes) -> DataFrame:
 
 
 def places(frames: Dataframes, operations: DataFrame) -> DataFrame:
-    """The frame that the module's docstring describes, partitioned by (run, topic_index, partition)."""
+    """The dataframe that the module's docstring describes, partitioned by (run, topic_index, partition)."""
     return (
         _joined(frames)
         .join(F.broadcast(frames.ends.drop("start")), list(PARTITION), "left")

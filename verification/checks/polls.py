@@ -1,4 +1,4 @@
-"""Live observers move forward and leave nothing out."""
+"""Checks that live observers move forward and skip nothing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from verification.checks.places import PARTITION
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
 
-#: The clients at quiescence, by the captures that hold what they were given.
+#: The consumers at quiescence, by their captures.
 CAPTURES = ("committed", "uncommitted")
-#: Observer of what the uncommitted capture was not given: it read everything below the high watermark.
+#: The observer of records that the uncommitted capture lacks: it read everything below the high watermark.
 CAPTURE = "uncommitted"
 
 
 def nonmonotonic_poll(facts: EvidenceFacts) -> DataFrame:
-    """An observer is given an offset at or below the one before it in that partition. One per observer and place.
+    """An observer received an offset at or below the one before it in that partition. One per observer and place.
 
-    So is a client at quiescence that is given one offset twice; in which order it was given the others is not known.
+    A consumer at quiescence that received one offset twice counts too; the order of the others is not known.
     """
     back = (
         facts.places.where("has_log and returned != 0")
@@ -36,10 +36,10 @@ def nonmonotonic_poll(facts: EvidenceFacts) -> DataFrame:
 
 
 def poll_skip(facts: EvidenceFacts) -> DataFrame:
-    """An observer was never given a record that it must see, though it was given a later one of that partition.
+    """An observer never received a record that it must see, although it received a later one of that partition.
 
     A read_committed observer must see records with outcome commit, a read_uncommitted one every data record; both
-    start at offset 0. The uncommitted capture is held to the same: it read to the high watermark. One violation per
+    start at offset 0. The same holds for the uncommitted capture: it read to the high watermark. One violation per
     observer and place.
     """
     observers = F.broadcast(facts.frames.observers)
@@ -51,7 +51,7 @@ def poll_skip(facts: EvidenceFacts) -> DataFrame:
         .agg(F.max("offset").alias("last"))
     )
     data = facts.places.where("in_log and control is null")
-    # One row per partition and observer: small whatever the size of the log.
+    # One row per partition and observer: small for a log of any size.
     skipped = data.join(F.broadcast(last), list(PARTITION)).where(
         "offset < last and (outcome = 'commit' or not committed_reader) and getbit(received, observer_index) = 0"
     )

@@ -1,4 +1,4 @@
-"""What read_committed clients were given and must not have been given, or not yet."""
+"""Checks for records that read_committed consumers must not have received, or not yet."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from verification.checks.violation import named_observer, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
 
-#: Observer of what only the committed capture was given.
+#: The observer of records that only the committed capture received.
 CAPTURE = "committed"
 
-#: Decided against: by the log's own control records, or by what its client was told.
+#: Aborted by the log's own control records, or by the answer to its client.
 _ABORTED = f"(coalesce(outcome = 'abort', false) or coalesce(told = '{Told.ABORTED}', false))"
 
 
 def aborted_read(facts: EvidenceFacts) -> DataFrame:
     """Delivered under read_committed, by the committed capture or to an observer, although aborted (Adya's G1a).
 
-    Aborted is what the log's control records decided so, and what its client was told so. One violation per place; the
+    A record is aborted if the log's control records say so, or the answer to its client. One violation per place; the
     observer is the first that received it, or `committed` for the capture.
     """
     read = facts.places.where(f"genuine and (committed > 0 or first_received_ns is not null) and {_ABORTED}")
@@ -33,7 +33,7 @@ def aborted_read(facts: EvidenceFacts) -> DataFrame:
 
 
 def early_read(facts: EvidenceFacts) -> DataFrame:
-    """Received by a read_committed observer before commit was even invoked. One violation per place.
+    """Received by a read_committed observer before commit was invoked. One violation per place.
 
     Aborted records are aborted-read and not reported again.
     """

@@ -4,7 +4,7 @@ Expected are the records of transactions that were told committed or unknown, `s
 expected when they were acknowledged. Columns besides the key:
 
     expected, acked      by its transaction; it was acknowledged ok
-    at_topic_index, at_partition, at_offset    the place that was told, null when none was
+    at_topic_index, at_partition, at_offset    the acknowledged place, null when there is none
     copies               how many copies with outcome commit are in the log (without a log: were delivered)
     visible              such a copy is in the committed capture
     waiting              a copy with outcome commit or open lies at or above its partition's LSO
@@ -40,7 +40,7 @@ _COPIES = "copies"
 
 
 def _facts(frame: DataFrame, **values: str) -> DataFrame:
-    """Rows in the columns that all kinds of facts share."""
+    """Rows with the columns that all kinds of facts share."""
     types = {"at_topic_index": "int", "at_partition": "int", "at_offset": "bigint", "size": "int"}
     defaults = {name: f"cast(null as {types[name]})" if name in types else "false" for name in _FACTS}
     defaults[_COPIES] = "0"
@@ -48,7 +48,7 @@ def _facts(frame: DataFrame, **values: str) -> DataFrame:
 
 
 def records(frames: Dataframes, places: DataFrame, operations: DataFrame) -> DataFrame:
-    """The frame that the module's docstring describes, partitioned by (run, process, operation)."""
+    """The dataframe that the module's docstring describes, partitioned by (run, process, operation)."""
     above = "offset >= last_stable_offset"
     of_places = _facts(
         places.where("genuine and control is null"),

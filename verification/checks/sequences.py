@@ -1,4 +1,4 @@
-"""A leader accepts of an idempotent producer only the number that comes next."""
+"""Checks that an idempotent producer's sequence numbers in the log have no gap and no repeat."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from verification.checks.places import PARTITION
 from verification.checks.violation import violations
 from verification.vocabulary.anomalies import Anomaly
 
-#: Numbers go round: whatever is less than half a turn ahead is a gap, the rest a step back.
+#: Numbers wrap: less than half of all numbers ahead is a gap, more is a step back.
 _HALF = 1 << 30
 
 
 def broken_sequence(facts: EvidenceFacts) -> DataFrame:
     """A record whose sequence does not follow that of its producer's record before it in the partition. One per record.
 
-    Which number was due is said in `checks.numbering`, with the cases in which leaders accept any. Nothing is said of
-    records without a number (evidence of other sources, producers without idempotence), of the first record of a
-    producer, and of runs that lasted so long that brokers may have forgotten producers (`rows.FORGOTTEN_NS`): a state that
-    expired lets any number pass, by design (IDEMP-24).
+    `checks.numbering` defines the number that was due, and the cases in which leaders accept any. Not judged are records
+    without a number (evidence of other sources, producers without idempotence) and the first record of a producer. Nor
+    are runs that lasted so long that brokers may have forgotten producers (`rows.FORGOTTEN_NS`): after a producer's state
+    expired, a leader accepts any number, by design (IDEMP-24).
     """
     starts = F.broadcast(facts.frames.ends.select(*PARTITION, "start"))
     remembering = F.broadcast(facts.frames.runs.where("not coalesce(forgetful, false)").select("run"))

@@ -1,4 +1,4 @@
-"""The last stable offset moves again."""
+"""Checks that no transaction hangs and that the last stable offset moves on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNNING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def _with_log(facts: EvidenceFacts, frame: DataFrame) -> DataFrame:
-    """Rows of runs that have a log; the others are judged by delivered against told alone."""
+    """Rows of runs that have a log; for others only delivered and told are compared."""
     return frame.join(F.broadcast(facts.frames.runs.where("has_log").select("run")), "run", "left_semi")
 
 
@@ -44,11 +44,11 @@ def hung_transaction(facts: EvidenceFacts) -> DataFrame:
 
     (b) By the log: data followed by data of the producer id's next transaction without a control record in between. A
     coordinator begins the next transaction only when the last one is over on every partition, so the marker was never
-    written; that a later marker released the partition by chance makes it no better. One violation per transaction
+    written. A later marker that released the partition by chance does not excuse it. One violation per transaction
     and partition, unless it is open as in (a); the place is its last record there.
     """
     own = "concat('producer ', producer_id, '; open at no coordinator')"
-    # Next to a record of nobody's operation nothing was adopted: that record is what is wrong.
+    # Next to a record of an unknown operation nothing was adopted: that record is the violation.
     operations = facts.frames.operations.selectExpr("run", "process as next_process", "operation as next_operation")
     adopted = facts.places.where("adopted and genuine and known and outcome != 'open'").join(
         operations, ["run", "next_process", "next_operation"], "left_semi"
@@ -60,10 +60,10 @@ def hung_transaction(facts: EvidenceFacts) -> DataFrame:
 
 
 def stuck_lso(facts: EvidenceFacts) -> DataFrame:
-    """LSO below the high watermark at quiescence or when the bound ran out, while nothing hangs there.
+    """LSO below the high watermark at quiescence or when the bound ran out, while no transaction hangs there.
 
-    Also when only fencing the producers released it: nobody fences for users; and when it moved by itself, but later
-    than an abandoned transaction may be open (`verification.evidence.lso_samples`). One violation per (topic,
+    Also when only fencing the producers released it, because users have no harness that fences. And when it moved by
+    itself, but after an abandoned transaction may be open (`verification.evidence.lso_samples`). One violation per (topic,
     partition); the offset is the LSO.
     """
     columns = (*PARTITION, "last_stable_offset", "high_watermark")

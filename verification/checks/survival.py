@@ -1,4 +1,4 @@
-"""Producers go on, where the subject claims it."""
+"""Checks that transactional producers can go on, where the subject claims it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verification.vocabulary.history import Action, Outcome
 
 
 def stranded_producer(facts: EvidenceFacts) -> DataFrame:
-    """Operations of a transactional producer that ended with a fatal error although nobody had superseded it.
+    """Operations of a transactional producer that ended with a fatal error although no instance had superseded it.
 
     Superseded means that a later instance (a higher process) of the transactional id had completed its initialisation
     before. Only where survival is a claim (`Experiment.survival_claimed`). One violation per operation.

@@ -1,8 +1,8 @@
-"""`illegal-transition`: the transaction log of a run, held against the coordinator's state machine.
+"""`illegal-transition`: checks the transaction log of a run against the coordinator's state machine.
 
-The one check that is no dataframe operation: a history is walked step by step, and a run's log has some thousand records,
-so it is judged where the verdicts are made and costs no Spark job. `verification.checks.transaction_states` has the
-rules, the reference judge has them once more.
+It is the only check without dataframes. It walks a history step by step, and the log of a run has some thousand records.
+So it runs in Spark's driver and costs no job. `verification.checks.transaction_states` has the rules; the reference judge
+has its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verification.evidence.run_evidence import RunEvidence
     from verification.evidence.transaction_log_rows import Window
 
-#: Offsets before and after a violation that are shown, of its own transactional id.
+#: So many records before and after a violation are shown, of its own transactional id.
 AROUND = 4
 
 

@@ -1,12 +1,12 @@
-"""Which records of the transaction log cannot stand where they do: COORD-01, and the anomaly `illegal-transition`.
+"""Finds records of the transaction log that cannot follow the ones before: COORD-01, anomaly `illegal-transition`.
 
-A history is legal when each step is one that the state machine has, when producer ids and epochs only go forward, and
-when a transaction keeps its partitions and its start until it is decided. What the rules say is in the coordinator's own
+A history is legal when the state machine has each of its steps. Producer ids and epochs must only go forward, and a
+transaction must keep its partitions and its start until it is decided. The rules are those of the coordinator's own
 code since 0.11 (`TransactionMetadata.prepareTransitionTo` and `completeTransitionTo`), with KIP-890's additions: in TV2 a
-decision raises the epoch (`prepareAbortOrCommit`), and its completion alone may begin a new producer id
+decision raises the epoch (`prepareAbortOrCommit`), and only its completion may begin a new producer id
 (`prepareComplete`).
 
-Two things make a lawful log look otherwise:
+Two things make a legal log look illegal:
 
 * **Compaction** removes records of ids that have newer ones. Where an offset is missing between two records of an id, a
   step may be missing, and only what holds across missing steps is judged: that epochs do not go back and replaced
@@ -14,12 +14,12 @@ Two things make a lawful log look otherwise:
 * **An append can fail after it was done.** When too few replicas have a record in time, the coordinator goes back to the
   state before it, answers COORDINATOR_NOT_AVAILABLE (15), and writes its next step from there (COORD-09); the record
   stays. So where appends may have failed, several states are possible at once, and a step is illegal when it can follow
-  none of them. A new leadership of the partition ends this: its coordinator loads what stands in the log.
+  none of them. A new leadership of the partition ends this: its coordinator loads the state from the log.
 
-What is doubtful: within the time in which appends may have failed, a step back to an earlier state passes for such a
-failure, unless the partition changed its leader in between. Before and after faults nothing is forgiven. With ZooKeeper
-a leader whose follower dies has a new epoch and loads nothing (`Partition.makeLeader` says that it leads already): what
-failed before that looks illegal there. Clusters with KRaft load at every new epoch (`LocalReplicaChanges`).
+Limit: within the time in which appends may have failed, a step back to an earlier state counts as such a failure, unless
+the partition changed its leader in between. Before and after faults nothing is excused. With ZooKeeper a leader whose
+follower dies has a new epoch and loads nothing (`Partition.makeLeader` finds that it leads already). An append that failed
+before that looks illegal there. Clusters with KRaft load at every new epoch (`LocalReplicaChanges`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 from verification.vocabulary.transaction_log import Entry, State
 
 _TV2 = 2
-#: The highest epoch that there is (a signed number of 16 bits).
+#: The highest epoch (a signed number of 16 bits).
 _EPOCH_MAX = 32767
-#: A coordinator waits for replicas for seconds before an append fails: more failures in a row than this do not happen.
+#: A coordinator waits for replicas for seconds before an append fails, so more failures in a row do not happen.
 MEMORIES_MAX = 64
 IDLE = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 #: From which states a state may be entered. A history begins with Empty, and so does one after a tombstone.
@@ -52,7 +52,7 @@ PREDECESSORS: Mapping[State, frozenset[State]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IllegalStep:
-    """A record that cannot follow what stands before it in its history, and why not."""
+    """A record that cannot follow the record before it in its history, and the reason."""
 
     entry: Entry
     why: str
@@ -63,7 +63,7 @@ class IllegalStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLogResult:
-    """What came of a log. `compacted` are the partitions with holes, in which missing steps are not held against it."""
+    """The result for a log. `compacted` are the partitions with holes, in which missing steps are no violation."""
 
     histories: int
     entries: int
@@ -73,9 +73,9 @@ class TransactionLogResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
-    """What a coordinator may know of an id: its last record, the last that is no tombstone, the ids used up by then.
+    """The possible memory of a coordinator about an id: its last record, the last that is no tombstone, replaced ids.
 
-    `vague`: its last record may be one that is missing, so that these only say what was before it.
+    `vague`: the true last record may be missing, so that these are only from before it.
     """
 
     entry: Entry | None = None
@@ -103,11 +103,11 @@ def judge(
     new_ids: Container[str] | None = None,
     may_fail: Callable[[Entry], bool] = _never,
 ) -> TransactionLogResult:
-    """Hold every history against the state machine.
+    """Check every history against the state machine.
 
     `starts` is the first offset that was read of each partition, 0 where it is not named. `new_ids` were not used before
-    that, so that their histories must begin with Empty; without it all ids are new. `may_fail` tells whether the append
-    of a record may have failed although the record stands.
+    that, so that their histories must begin with Empty; without it all ids are new. `may_fail` says whether the append
+    of a record may have failed although the record is in the log.
     """
     by_partition: dict[int, list[Entry]] = defaultdict(list)
     for each in entries:
@@ -136,7 +136,7 @@ def judge(
 
 
 def _unbroken(log: list[Entry], start: int) -> dict[int, int]:
-    """Offset → the lowest offset from which on to it none is missing."""
+    """Offset → the lowest offset from which no offset up to it is missing."""
     since, following, found = start, start, {}
     for entry in log:
         if entry.offset != following:
@@ -154,15 +154,15 @@ def _illegal_steps(
     before: Entry | None = None
     for entry in history:
         if before is not None and entry.leader_epoch != before.leader_epoch:
-            memories = memories[-1:]  # the next coordinator has loaded what stands in the log
+            memories = memories[-1:]  # the next coordinator has loaded the log
         reached = begun_at if before is None else before.offset
         whole = reached is not None and unbroken[entry.offset] <= reached
         reasons = [tuple(_reasons(memory, entry, seen=whole and not memory.vague)) for memory in memories]
-        lawful = [memory for memory, why in zip(memories, reasons, strict=True) if not why]
-        if not lawful:
+        legal = [memory for memory, why in zip(memories, reasons, strict=True) if not why]
+        if not legal:
             yield IllegalStep(entry=entry, why="; ".join(reasons[-1]))
-        after = (lawful or memories)[-1].after(entry)
-        earlier = [replace(memory, vague=memory.vague or not whole) for memory in lawful] if may_fail(entry) else []
+        after = (legal or memories)[-1].after(entry)
+        earlier = [replace(memory, vague=memory.vague or not whole) for memory in legal] if may_fail(entry) else []
         memories = [*earlier, after][-MEMORIES_MAX:]
         before = entry
 
@@ -177,7 +177,7 @@ def _reasons(memory: _Memory, entry: Entry, *, seen: bool) -> Iterator[str]:
 
 
 def _itself(entry: Entry) -> Iterator[str]:
-    """What is wrong with a record whatever stands before it."""
+    """Reasons why a record is illegal after any other record."""
     if entry.state is State.PREPARE_EPOCH_FENCE:
         yield "this state is never written"
     elif entry.state in IDLE and entry.places:
@@ -185,7 +185,7 @@ def _itself(entry: Entry) -> Iterator[str]:
 
 
 def _steps(before: Entry | None, entry: Entry) -> Iterator[str]:
-    """What is wrong with this record right after that one."""
+    """Reasons why a record is illegal directly after another one."""
     allowed = PREDECESSORS[entry.state]
     if entry.state is State.PREPARE_ABORT and entry.client_version >= _TV2:
         allowed |= IDLE  # KIP-890: an abort with nothing in it burns an epoch
@@ -203,9 +203,9 @@ def _steps(before: Entry | None, entry: Entry) -> Iterator[str]:
 
 
 def _of_its_protocol(before: Entry, entry: Entry) -> Iterator[str]:
-    """What is wrong with a decision or a completion after what was there, by the rules of TV1 or TV2."""
+    """Reasons why a decision or a completion is illegal after the record before, by the rules of TV1 or TV2."""
     if entry.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
-        # Of an abort with nothing in it none is open: what is over has no partitions.
+        # An abort of an empty transaction has no partitions, like the completed transaction before it.
         if entry.places != before.places:
             yield f"it is decided for {sorted(entry.places)}, but open are {sorted(before.places)}"
         if entry.client_version >= _TV2 and not _raised(before, entry):
@@ -219,8 +219,8 @@ def _of_its_protocol(before: Entry, entry: Entry) -> Iterator[str]:
 def _raised(before: Entry, entry: Entry) -> bool:
     """Whether the end of a transaction has a higher epoch than the one before it.
 
-    At the highest one there is nothing to raise: an abort goes through with it, and its completion has a new id. Another
-    producer id is no question of epochs.
+    The highest epoch cannot be raised: an abort keeps it, and its completion has a new producer id. With another producer
+    id, epochs are not compared.
     """
     if entry.producer_id != before.producer_id:
         return True
@@ -229,7 +229,7 @@ def _raised(before: Entry, entry: Entry) -> bool:
 
 
 def _identity(memory: _Memory, entry: Entry, *, seen: bool) -> Iterator[str]:
-    """What is wrong with its producer id and epoch after those that were used before.
+    """Reasons why its producer id or epoch is illegal after those that were used before.
 
     A missing step may have been an Empty, with which a new producer id began.
     """

@@ -1,4 +1,4 @@
-"""A transaction is visible as a whole or not at all."""
+"""Checks that a transaction is visible as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAMED = 5
 def torn_transaction(facts: EvidenceFacts) -> DataFrame:
     """At quiescence some but not all records of a transaction are visible. One violation per transaction.
 
-    Judged are transactions that were told committed or unknown: an unknown outcome must turn out all or nothing.
-    A record is visible when a copy with outcome commit is in the committed capture; without a log, when any is. When
-    every missing record has a copy at or above its partition's LSO, the standing LSO explains it (`cause` is `lso`).
+    Transactions that were told committed or unknown are judged: an unknown outcome must turn out all or nothing. A record
+    is visible when a copy with outcome commit is in the committed capture; without a log, when any copy is. When every
+    missing record has a copy at or above its partition's LSO, the LSO that stands still explains it (`cause` is `lso`).
     """
     judged = f"told in ('{Told.COMMITTED}', '{Told.UNKNOWN}') and seen > 0 and seen < size"
     missing = "case when not visible then {} end"
@@ -31,7 +31,7 @@ def torn_transaction(facts: EvidenceFacts) -> DataFrame:
         .groupBy(*OPERATION, "told", "seen", "waits", "size")
         .agg(
             F.expr(f"array_sort(collect_list({missing.format('index')}))").alias("missing"),
-            # One entry per missing record, empty where no place was told: the count says whether all are known.
+            # One entry per missing record, empty where its place is unknown: the count says whether all are known.
             F.expr(f"collect_list(case when not visible then {acked} end)").alias("places"),
         )
     )
@@ -44,10 +44,10 @@ def torn_transaction(facts: EvidenceFacts) -> DataFrame:
 
 
 def hidden_committed(facts: EvidenceFacts) -> DataFrame:
-    """A record that is in the log with outcome commit and that no read_committed client is given. One per place.
+    """A record in the log with outcome commit that no read_committed consumer receives. One per place.
 
-    The missing records of a transaction of which others are visible are not reported again (torn-transaction). At or
-    above a standing LSO it is explained by that (`cause` is `lso`).
+    The missing records of a transaction of which others are visible are not reported again (torn-transaction). An LSO
+    below the record that stands still explains it (`cause` is `lso`).
     """
     hidden = facts.places.where("in_log and genuine and outcome = 'commit' and committed = 0")
     seen = facts.records.where("told is not null and seen > 0").select(*OPERATION).distinct()

@@ -1,4 +1,4 @@
-"""What every check returns: rows of `verification.sources.schema.VIOLATIONS`."""
+"""Makes the result of a check: rows of `verification.sources.schema.VIOLATIONS`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from verification.sources.schema import VIOLATIONS
 from verification.vocabulary.anomalies import Anomaly
 
-#: Columns that a violation takes from the frame it was found in, unless the check says otherwise.
+#: Columns that a violation takes from its dataframe, unless the check gives others.
 WHERE = ("process", "operation", "index", "topic_index", "partition", "offset")
 
 
 def violations(frame: DataFrame, anomaly: Anomaly, *, detail: str, **columns: str) -> DataFrame:
     """Rows of `frame` as violations of one kind; `detail` and `columns` are SQL expressions over its columns.
 
-    Each of `WHERE` that the frame has is taken from it unless `columns` says otherwise.
+    Columns of `WHERE` are taken from the dataframe if it has them, unless `columns` gives others.
     """
     chosen = {"run": "run", "anomaly": f"'{anomaly}'", "detail": detail}
     chosen |= {name: name for name in WHERE if name in frame.columns}
@@ -29,7 +29,7 @@ def violations(frame: DataFrame, anomaly: Anomaly, *, detail: str, **columns: st
 
 
 def named_observer(frame: DataFrame, observers: DataFrame, number: str) -> DataFrame:
-    """The frame with the name `observer` of the observer whose number the expression gives; null where there is none."""
+    """The dataframe with a column `observer`: the name of the observer whose number the expression gives, or null."""
     names = observers.selectExpr("run", "observer_index as number", "observer")
     numbered = frame.withColumn("number", F.expr(f"cast({number} as int)"))
     return numbered.join(F.broadcast(names), ["run", "number"], "left")

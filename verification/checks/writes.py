@@ -1,4 +1,4 @@
-"""Writes that are gone, that are there twice, or that nobody made."""
+"""Checks for lost writes, duplicates, and records that no client wrote."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def lost_write(facts: EvidenceFacts) -> DataFrame:
     """A record that was promised and has no copy with outcome commit in the log. One violation per record.
 
     Promised: every record of a transaction that was told committed, and every plain record that was acknowledged.
-    Not lost but something else: records of a transaction of which another record is visible (torn-transaction) and
-    records of a transaction that is open in the log (hung-transaction, stuck-lso). Without a log, delivered takes the
-    place of in the log. The place is the acknowledged one.
+    Other anomalies cover records of a transaction of which another record is visible (torn-transaction), and records of a
+    transaction that is open in the log (hung-transaction, stuck-lso). Without a log, delivered records are taken
+    instead. The place is the acknowledged one.
     """
     promised = f"(told = '{Told.COMMITTED}' and expected and not (seen > 0 or any_open))"
     lost = facts.records.where(f"copies = 0 and ({promised} or (plain and acked))")
@@ -45,7 +45,7 @@ def duplicate(facts: EvidenceFacts) -> DataFrame:
     placed = facts.places.where(f"genuine and outcome = 'commit' and source_offset = {NO_SOURCE}")
     twice = facts.records.where("copies > 1").select(*RECORD, "copies")
     order = Window.partitionBy(*RECORD).orderBy("topic_index", "partition", "offset")
-    # Nearly nothing is there twice: order only what is.
+    # Hardly any record is there twice, so only those are ordered.
     second = (
         placed.join(F.broadcast(twice), list(RECORD))
         .withColumns({"copy": F.row_number().over(order), "first": F.lag("offset").over(order)})
@@ -55,9 +55,9 @@ def duplicate(facts: EvidenceFacts) -> DataFrame:
 
 
 def phantom_record(facts: EvidenceFacts) -> DataFrame:
-    """A data record in the log that nobody wrote there like that. One violation per place.
+    """A data record in the log that no client wrote there with this content. One violation per place.
 
-    Foreign or with a checksum that does not hold; of another run; of an operation that the history does not have;
+    Foreign or with a wrong checksum; of another run; of an operation that the history does not have;
     with an index beyond its operation's records; or in another topic or partition than the one it was written to.
     """
     why = """case

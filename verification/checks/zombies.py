@@ -1,4 +1,4 @@
-"""Writes of an instance that was already superseded."""
+"""Checks for committed writes of an instance that was already superseded."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_a_jvm_that_has_ended_is_no_matter_of_the_evidence(error: Exception) -> 
         raise error
 
 
-def test_what_was_found_stays_found_when_its_known_bug_cannot_be_one_sentence(
+def test_what_was_found_stays_found_when_its_known_bug_cannot_be_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Evidence that vanishes while it is judged hides nothing, and is not silent."""
