@@ -1,4 +1,4 @@
-"""Lines of acknowledgements: known as whole by their shape or by parsing them, and refused alike."""
+"""Reading files of acknowledgements: lines as we write them and other valid JSON; broken lines are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _file(folder: Path, *lines: str) -> Path:
 
 @pytest.mark.parametrize("start", [0, 1])
 def test_every_line_says_its_operation(tmp_path: Path, start: int) -> None:
-    """In whatever order and with whatever blanks it is written, many of them or none."""
+    """Fields in any order, blanks anywhere, many acknowledgements or none."""
     path = _file(tmp_path, *WHOLE)
     assert operations(path, _starts(start)).tolist() == [7] * len(WHOLE)
     assert not len(operations(_file(tmp_path), _starts(start)))
@@ -64,7 +64,7 @@ def test_every_line_says_its_operation(tmp_path: Path, start: int) -> None:
 
 @pytest.mark.parametrize("line", BROKEN)
 def test_a_broken_line_is_refused_by_its_number(tmp_path: Path, line: str) -> None:
-    """Nothing that is no JSON, or has no acknowledgements of five entries, passes for a line that is whole."""
+    """Invalid JSON, and acknowledgements without exactly five entries."""
     with pytest.raises(UnfitEvidenceError, match=r"3\.jsonl\.gz: line 3 holds no acknowledgements"):
         operations(_file(tmp_path, WHOLE[0], WHOLE[1], line, WHOLE[0]), _starts(0))
 
@@ -76,7 +76,7 @@ def test_what_was_deleted_is_refused_in_usual_lines_too(tmp_path: Path) -> None:
 
 
 def test_lines_are_counted_across_what_is_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few bytes are looked at together, with an end of the last line and without, and the broken one is named."""
+    """For pieces of any size, with and without a newline at the end; the error names the broken line."""
     lines = [json.dumps({"operation": each, "acks": ACKS}, separators=(",", ":")) for each in range(-2, 1_000)]
     lines[3] = json.dumps({"acks": [], "operation": 10**18 + 1})
     wanted = [*range(-2, 1), 10**18 + 1, *range(2, 1_000)]
@@ -103,7 +103,7 @@ def _rows(lines: list[str]) -> list[dict[str, object]]:
 def test_every_acknowledgement_is_what_a_parser_of_json_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """Of lines as we write them and of others, of all operations and of some, whatever their number of records."""
+    """For lines as we write them and others, for all operations and for some, with any number of records."""
     monkeypatch.setattr(acks_file, "PIECE_BYTES", size)
     odd = ["null", "nan", "true", "x"]
     lines = [*WHOLE, json.dumps({"operation": 8, "acks": [[0, 0, 0, -1, each] for each in odd]}), WHOLE[2]]
@@ -125,7 +125,7 @@ def test_every_acknowledgement_is_what_a_parser_of_json_says(
 
 
 def test_a_file_that_is_cut_is_no_shorter_file(tmp_path: Path) -> None:
-    """The end of the stream is missed, wherever it is cut."""
+    """A missing end of the gzip stream is an error."""
     path = _file(tmp_path, *WHOLE * 100)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(EOFError):

@@ -30,7 +30,7 @@ def _written(folder: Path, *entries: str) -> Path:
 
 
 def test_what_a_later_version_says_beside_is_passed_over(tmp_path: Path) -> None:
-    """In an entry and in what an entry holds; null is what is not said."""
+    """In an entry and in its parts; null stands for a missing value."""
     (inputs,) = COPY["inputs"]  # type: ignore[misc]
     body = COPY | {"mood": {"good": [1.5, None]}, "decided_ns": None, "inputs": [{**inputs, "lag": 3}]}  # type: ignore[dict-item]
     (copied,) = read(_written(tmp_path, json.dumps(body))).of(Operation)
@@ -49,7 +49,7 @@ def test_what_a_later_version_says_beside_is_passed_over(tmp_path: Path) -> None
     ],
 )
 def test_a_line_that_does_not_fit_is_named(tmp_path: Path, changed: dict[str, object], said: str) -> None:
-    """By its number, and by what does not fit; Spark would only know that some line is null."""
+    """By its number and by the field that does not fit; Spark would only see a line of nulls."""
     path = _written(tmp_path, json.dumps(COPY), json.dumps(COPY | changed))
     with pytest.raises(UnfitHistoryError, match=rf"history\.jsonl: line 3 does not fit its type: .*{said}"):
         read(path)

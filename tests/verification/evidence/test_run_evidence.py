@@ -68,14 +68,14 @@ def test_only_the_offsets_of_the_copiers_own_group_count(tmp_path: Path) -> None
     """What the cluster has for the experiment's group decides; another group's offsets say nothing about these copies."""
     run = write(CASES["clean_copies"]("copies")[0], tmp_path / "copies")
     (own,) = json.loads(run.captures.read_text())["group_offsets"]
-    change_captures(run, group_offsets=[own, {**own, "group": "somebody else's", "offset": 10}])
+    change_captures(run, group_offsets=[own, {**own, "group": "another", "offset": 10}])
     assert judge_rows(all_rows(read_run(run))) == []
     change_captures(run, group_offsets=[{**own, "offset": 5}])
     assert {str(each.anomaly) for each in judge_rows(all_rows(read_run(run)))} == {"output-without-offset"}
 
 
 def test_the_order_of_fields_in_a_poll_does_not_matter(directory: RunDirectory) -> None:
-    """A harness may write a poll's records first; its number and time are found all the same."""
+    """A harness may write a poll's records first; its number and time are found anyway."""
 
     def records_first(lines: list[bytes]) -> list[bytes]:
         return [json.dumps(dict(reversed(json.loads(line).items()))).encode() + b"\n" for line in lines]
@@ -178,7 +178,7 @@ def test_a_cut_directory_is_an_environment_error(directory: RunDirectory, capsys
 
 
 def test_the_readme_says_what_was_claimed_and_how_to_go_on(directory: RunDirectory) -> None:
-    """Whoever finds a directory without its report learns what it is, from the file alone."""
+    """README.txt alone explains a directory without its report."""
     experiment = read_run(directory).experiment
     readme_file.write(directory, experiment)
     text = directory.readme.read_text(encoding="utf-8")
@@ -188,13 +188,13 @@ def test_the_readme_says_what_was_claimed_and_how_to_go_on(directory: RunDirecto
 
 
 def _judged_log(run: RunDirectory, *entries: dict[str, object], **header: object) -> str:
-    """What the reference says of a clean run with this transaction log."""
+    """The reference's verdict on a clean run with this transaction log."""
     write_log(run, *log_bodies(*entries, **header))
     return summary(judge_rows(all_rows(read_run(run))))
 
 
 def test_a_transaction_log_is_judged_from_the_file(directory: RunDirectory) -> None:
-    """A file of another harness needs only what is not optional, and its histories are judged by both judges."""
+    """A file of another harness needs only the required fields, and both judges judge its histories."""
     ongoing = {**ENTRY, "offset": 4, "state": "Ongoing", "places": ["a-0"]}
     assert _judged_log(directory, ENTRY, ongoing) == "nothing"
     assert _judged_log(directory, ENTRY, {**ongoing, "state": "CompleteAbort", "places": []}) == "1 illegal-transition"
@@ -203,7 +203,7 @@ def test_a_transaction_log_is_judged_from_the_file(directory: RunDirectory) -> N
 
 
 def test_a_log_that_could_not_be_read_is_not_judged(directory: RunDirectory) -> None:
-    """Evidence without a transaction log, or with a reason for that, is judged, and nobody takes it for a pass."""
+    """Evidence without a transaction log, or with a reason for that, is judged, but its log does not pass."""
     assert unjudged(read_run(directory)) == "this evidence has no transaction log"
     assert _judged_log(directory, unavailable="not allowed", ranges=[]) == "nothing"
     assert unjudged(read_run(directory)) == "not allowed"

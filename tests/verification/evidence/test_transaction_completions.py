@@ -1,4 +1,4 @@
-"""A dropped marker that nobody saw being dropped: the coordinator's log says that it was done before anybody led."""
+"""A dropped marker without a witness: by its log the coordinator completed before the partition had a leader."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ AFTER: tuple[Look, ...] = ((9.0, 3, False), (9.6, 3, True))
 class Story:
     """How a coordinator ended a transaction while all brokers came back; the defaults are the known bug.
 
-    Times are seconds after the asking, of which `later_s` is added to what the log says. A coordinator draws up Complete
-    at `sent_s`, when it begins to send markers, and writes it at `done_s`.
+    Times are seconds after the request; `later_s` is added to those of the log. A coordinator makes Complete at `sent_s`,
+    when it begins to send markers, and writes it at `done_s`.
     """
 
     looks: tuple[Look, ...] = (BEFORE, *STARTING, *AFTER)
@@ -168,7 +168,7 @@ def test_who_is_done_before_anybody_led_has_dropped_the_marker(story: Story, tmp
         "another partition",
         "not done",
         "decided otherwise",
-        "somebody else's",
+        "another",
         "release",
         "another clock",
     ],

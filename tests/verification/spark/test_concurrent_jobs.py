@@ -1,4 +1,4 @@
-"""Jobs that go side by side in one session, and what an interruption leaves of them."""
+"""Concurrent jobs in one session, and their end after an interruption."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _interrupted(spark: SparkSession) -> list[Future[int]]:
 
 
 def test_an_interruption_ends_what_runs(spark: SparkSession) -> None:
-    """It would run for minutes; what has not begun never does, and the session answers afterwards."""
+    """The job would run for minutes. Jobs that have not begun never begin, and the session works afterwards."""
     *running, waiting = _interrupted(spark)
     assert all(each.exception() is not None for each in running)
     assert waiting.cancelled()
@@ -56,7 +56,7 @@ def test_an_interruption_ends_what_runs(spark: SparkSession) -> None:
 
 
 def test_a_failure_is_its_own_and_leaves_the_others(spark: SparkSession) -> None:
-    """Whoever asks for the result gets the error."""
+    """The caller that takes the result gets the error."""
     with side_by_side(spark) as others:
         failing = others.submit(lambda: spark.sql("select raise_error('so it is')").collect())
         counting = others.submit(_counted, spark, 3)

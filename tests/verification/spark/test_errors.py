@@ -1,4 +1,4 @@
-"""What went wrong in Spark is said in one line, and whatever breaks ends as the table of exit codes says."""
+"""Errors of Spark become one line, and every failure ends with the exit code of the table."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SAID = {
 
 @pytest.mark.parametrize(("raised", "said"), SAID.items())
 def test_pages_become_a_line(raised: str, said: str) -> None:
-    """What happened and why, without packages, numbers of requests and repetitions."""
+    """The error and its cause, without packages, numbers of requests and repetitions."""
     assert in_a_line(Exception(raised)) == said
 
 
@@ -97,7 +97,7 @@ def test_who_lacks_a_connector_is_told_how_to_bring_it(raised: str, advice: str)
     "error", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("Answer is empty"), Py4JError("no")]
 )
 def test_a_jvm_that_has_ended_is_no_matter_of_the_evidence(error: Exception) -> None:
-    """Memory is what ends one, and what its user can change."""
+    """A JVM mostly ends for lack of memory, and the user can give it more."""
     with pytest.raises(SessionError, match=r"JVM has ended.*spark\.driver\.memory"), _one_sentence(PLACE):
         raise error
 

@@ -36,7 +36,7 @@ def test_only_traces_of_an_interruption_are_kept_back(name: str, caplog: pytest.
 
 
 def test_a_logger_of_ours_says_what_it_likes(caplog: pytest.LogCaptureFixture) -> None:
-    """What is logged by its own name passes."""
+    """Messages of other loggers pass."""
     hush()
     _log_while_handling(logging.getLogger("verification.judge.judge"), KeyboardInterrupt())
     assert caplog.messages == ["while it was raised", "while it was handled"]

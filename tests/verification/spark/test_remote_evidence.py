@@ -39,13 +39,13 @@ THREE = ("lost_append", "skipped", "without_log")
 
 
 def kept(run: Path) -> dict[str, bytes]:
-    """What a judgement leaves of a run, but for how long it took."""
+    """The files of findings of a run."""
     return {str(path.relative_to(run)): path.read_bytes() for path in (run / "findings").rglob("*") if path.is_file()}
 
 
 def mounted(spark: SparkSession, place: Path, name: str) -> str:
-    """A URI under which Spark finds a directory, and nobody else: a mount of Hadoop's own view of file systems."""
-    # Hadoop keeps what it once mounted under a name, so no name is used twice.
+    """A URI under which only Spark finds a directory: a mount of Hadoop's viewfs."""
+    # Hadoop caches mounts by name, so no name is used twice.
     name = f"{name}-{uuid.uuid4().hex}"
     spark.conf.set(f"fs.viewfs.mounttable.{name}.link./evidence", place.as_uri())
     return f"viewfs://{name}/evidence"
@@ -62,7 +62,7 @@ def judged(spark: SparkSession, uri: str, into: Path) -> list[ScenarioVerdict]:
 
 @pytest.mark.spark
 def test_a_whole_run_is_judged_where_only_spark_sees_it(spark: SparkSession, tmp_path: Path) -> None:
-    """The same verdicts, the same bytes of findings; nothing is written beside the evidence, no capture is copied."""
+    """The same verdicts and bytes of findings; nothing is written next to the evidence, no capture is copied."""
     from dataclasses import replace
 
     from verification.judge.judge import judge
@@ -138,7 +138,7 @@ def no_marker(run: RunDirectory) -> None:
 
 
 def half_copied(run: RunDirectory) -> None:
-    """Whoever copied the directory began with the marker and stopped before the last file."""
+    """A copy of the directory that began with the marker and stopped before the last file."""
     (part,) = run.log.glob("*.parquet")
     table = pq.read_table(part)
     pq.write_table(table.slice(0, table.num_rows // 2), part)
@@ -202,7 +202,7 @@ def test_half_a_copy_has_no_name(spark: SparkSession, tmp_path: Path, monkeypatc
 
 @pytest.mark.spark
 def test_what_cannot_be_read_is_said_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing there, no such file system, nobody answers, and a directory that has something in it."""
+    """Missing files, an unknown file system, no answer, and a target directory with files in it."""
     from verification.spark.remote_evidence import copy_small_files
 
     (tmp_path / "empty").mkdir()

@@ -28,7 +28,7 @@ def test_defaults_are_for_one_small_machine() -> None:
 
 
 def test_options_win_over_defaults() -> None:
-    """What the user gives is taken as it is, also what we have no default for."""
+    """Settings of the user are taken unchanged, also those without a default of ours."""
     chosen = session.settings({"spark.master": "spark://host:7077", "spark.driver.memory": "8g"})
     assert (chosen["spark.master"], chosen["spark.driver.memory"]) == ("spark://host:7077", "8g")
 
@@ -46,7 +46,7 @@ def test_options_win_over_defaults() -> None:
     ],
 )
 def test_executors_of_other_machines_find_the_driver(master: str, *, loopback: bool) -> None:
-    """Only executors of this machine are told that the driver is on theirs; a user's own address is kept."""
+    """Only executors on this machine get the loopback address of the driver; a user's own address is kept."""
     chosen = session.settings({"spark.master": master})
     assert [key for key in session.LOOPBACK if key in chosen] == (list(session.LOOPBACK) if loopback else [])
     assert session.settings({"spark.master": master, "spark.driver.host": "here"})["spark.driver.host"] == "here"
@@ -151,7 +151,7 @@ except Exception as error:
 
 @pytest.mark.spark
 def test_whoever_waits_for_a_killed_session_is_told_so(tmp_path: Path) -> None:
-    """A JVM that answers nobody can be ended, what it printed stays, and the next question is an error."""
+    """A JVM that does not answer can be killed; its output stays, and the next call raises."""
     log = tmp_path / "somewhere" / "spark.log"
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(log)], cwd=ROOT, capture_output=True, text=True, timeout=180, check=False
