@@ -36,7 +36,7 @@ def evidence(*entries: Entry, floors: tuple[Floor, ...] = ()) -> RunEvidence:
     )
     return RunEvidence(
         directory=RunDirectory(Path()),
-        captured=LocalCaptureReader(RunDirectory(Path())),
+        capture_reader=LocalCaptureReader(RunDirectory(Path())),
         experiment=experiment,
         history=History(run="r", wall_clock_anchor="", anchor_ns=0, entries=entries),
         captures=QuiescentState(),

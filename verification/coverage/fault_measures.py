@@ -112,7 +112,7 @@ def lso_stood(evidence: RunEvidence) -> int:
     least_s = evidence.experiment.transaction_timeout_s / 2
     killed = lso_samples.abandoned_ns(evidence)
     return sum(
-        any(lso_samples.stood_s(evidence, place, each) >= least_s for each in killed)
+        any(lso_samples.lso_stood_s(evidence, place, each) >= least_s for each in killed)
         for place in lso_samples.outputs(evidence)
     )
 
@@ -242,7 +242,7 @@ def observers_at_end(evidence: RunEvidence) -> int:
     """Live observers that received the last record of every partition that a reader of their isolation can see."""
     mine = set(lso_samples.outputs(evidence))
     # For remote evidence each call is a Spark job, and there are many observers.
-    ends_of = cache(evidence.captured.last_offsets)
+    ends_of = cache(evidence.capture_reader.last_offsets)
     count = 0
     for observer in evidence.experiment.observers:
         reached: dict[lso_samples.Place, int] = defaultdict(lambda: -1)

@@ -115,7 +115,7 @@ def _looks_from(evidence: RunEvidence, place: Place, at_ns: int) -> list[Sample]
     return looks if looks and looks[0].last_stable_offset < looks[0].high_watermark else []
 
 
-def stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
+def lso_stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
     """How long samples show the LSO below the high watermark of a given moment."""
     looks = _looks_from(evidence, place, since_ns)
     standing = list(takewhile(lambda each: each.last_stable_offset < looks[0].high_watermark, looks))

@@ -49,7 +49,7 @@ class RunEvidence:
     """
 
     directory: RunDirectory
-    captured: CaptureReader
+    capture_reader: CaptureReader
     experiment: Experiment
     history: History
     captures: QuiescentState
@@ -130,7 +130,7 @@ def _observations(folder: Path, experiment: Experiment) -> dict[str, Path]:
     return {observer.name: found[observer.name][0] for observer in experiment.observers}
 
 
-def _check_capture(captured: CaptureReader, folder: Path, rows: int | None) -> None:
+def _check_capture(capture_reader: CaptureReader, folder: Path, rows: int | None) -> None:
     """Check that a capture is complete, by the marker that is written last, and that its columns are ours.
 
     A copy of a directory may have the marker before other files. So its rows are counted again where the run counted
@@ -138,10 +138,10 @@ def _check_capture(captured: CaptureReader, folder: Path, rows: int | None) -> N
     """
     from verification.evidence.columns import CAPTURED, LATER, TYPES
 
-    if not captured.present(folder.name):
+    if not capture_reader.present(folder.name):
         raise UnfitEvidenceError(f"{folder} is missing or was never completed; the evidence is incomplete")
     expected = CAPTURED[folder.name]
-    schemas = list(captured.schemas(folder.name))
+    schemas = list(capture_reader.schemas(folder.name))
     if not schemas:
         raise UnfitEvidenceError(f"{folder} holds no Parquet file, only its marker; the evidence is incomplete")
     for path, schema in schemas:
@@ -154,7 +154,7 @@ def _check_capture(captured: CaptureReader, folder: Path, rows: int | None) -> N
                 f"lacks the columns {wrong}" if wrong else f"has the columns {sorted(found)} and not those of a capture"
             )
             raise UnfitEvidenceError(f"{path} {fault}; it was not captured by this version")
-    if rows is not None and (held := captured.count(folder.name)) != rows:
+    if rows is not None and (held := capture_reader.count(folder.name)) != rows:
         raise UnfitEvidenceError(
             f"{folder} has {held} rows and not the {rows} that were captured; files of it were not copied, or copied twice"
         )
@@ -176,8 +176,8 @@ def _check_ends(experiment: Experiment, captures: QuiescentState, path: Path) ->
                 raise UnfitEvidenceError(f"{path} has no end of {topic.name}-{partition}; the evidence is incomplete")
 
 
-def read_run(directory: RunDirectory, captured: CaptureReader | None = None) -> RunEvidence:
-    """Read and check one scenario's directory; `captured` reads its captures where they are elsewhere.
+def read_run(directory: RunDirectory, capture_reader: CaptureReader | None = None) -> RunEvidence:
+    """Read and check one scenario's directory; `capture_reader` reads its captures where they are elsewhere.
 
     Raises UnfitEvidenceError naming the first file that is missing, cut or foreign.
     """
@@ -203,13 +203,13 @@ def read_run(directory: RunDirectory, captured: CaptureReader | None = None) -> 
         raise UnfitEvidenceError(
             f"{directory.experiment} has {len(experiment.observers)} observers; at most {OBSERVERS_MAX} can be judged"
         )
-    held = captured or LocalCaptureReader(directory)
+    held = capture_reader or LocalCaptureReader(directory)
     for folder in (directory.log, directory.uncommitted, directory.committed):
         if experiment.has_log or folder == directory.committed:
             _check_capture(held, folder, captures.rows.get(folder.name))
     return RunEvidence(
         directory=directory,
-        captured=held,
+        capture_reader=held,
         experiment=experiment,
         history=history,
         captures=captures,

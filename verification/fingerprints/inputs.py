@@ -82,7 +82,7 @@ def fingerprint_inputs(spark: SparkSession, runs: Sequence[RunEvidence], frames:
         plain=frozenset(
             (run.run, each.process) for run in runs for each in run.history.of(Operation) if is_plain(each)
         ),
-        rows=sum(run.captured.count("log") for run in runs),
+        rows=sum(run.capture_reader.count("log") for run in runs),
         files=files(runs),
     )
 
@@ -106,6 +106,6 @@ def files(runs: Sequence[RunEvidence]) -> dict[str, tuple[str, ...]]:
         return found
     for name in ("log", "uncommitted", "committed"):
         paths = parquet_files(run.directory.root / name for run in runs)
-        if rows_of(paths) == sum(run.captured.count(name) for run in runs):
+        if rows_of(paths) == sum(run.capture_reader.count(name) for run in runs):
             found[name] = paths
     return found

@@ -32,14 +32,14 @@ def fits(run: RunEvidence, strategy: Strategy = Strategy.BY_SIZE) -> bool:
     """
     fitting = _decided_by_log(run) and not run.experiment.observers
     return fitting and (
-        strategy is Strategy.FINGERPRINTS or (strategy is Strategy.BY_SIZE and run.captured.count("log") >= ROWS_MIN)
+        strategy is Strategy.FINGERPRINTS or (strategy is Strategy.BY_SIZE and run.capture_reader.count("log") >= ROWS_MIN)
     )
 
 
 def is_small(run: RunEvidence) -> bool:
     """Whether a worker can hold the whole run in memory and decide whether everything in it agrees."""
     readers = 1 + len(run.experiment.observers)
-    return _decided_by_log(run) and run.captured.count("log") * readers < ROWS_MIN
+    return _decided_by_log(run) and run.capture_reader.count("log") * readers < ROWS_MIN
 
 
 def _decided_by_log(run: RunEvidence) -> bool:

@@ -63,7 +63,9 @@ def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
     from verification.vocabulary.history import Operation
 
     counted = [("operations", len(evidence.history.of(Operation)))]
-    counted += [(name, evidence.captured.count(name)) for name in CAPTURES if evidence.captured.present(name)]
+    counted += [
+        (name, evidence.capture_reader.count(name)) for name in CAPTURES if evidence.capture_reader.present(name)
+    ]
     if evidence.transaction_log is not None:
         counted.append(("transaction log", len(evidence.transaction_log.entries)))
     return tuple(counted)

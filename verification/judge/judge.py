@@ -192,7 +192,7 @@ def _batches(runs: Iterable[RunEvidence]) -> Iterator[list[RunEvidence]]:
     some: list[RunEvidence] = []
     rows = 0
     for run in runs:
-        held = sum(run.captured.count(name) for name in CAPTURES if run.captured.present(name))
+        held = sum(run.capture_reader.count(name) for name in CAPTURES if run.capture_reader.present(name))
         if some and rows + held > ROWS_TOGETHER:
             yield some
             some, rows = [], 0

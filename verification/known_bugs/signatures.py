@@ -54,7 +54,7 @@ def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partiti
     transaction which had the partition but wrote nothing there.
     """
     process, operation = ended.process, ended.operation
-    rows = evidence.captured.producer_rows(process, operation)
+    rows = evidence.capture_reader.producer_rows(process, operation)
     pending: set[Partition] = set()
     missing: set[Partition] = set()
     for topic_index, partition, _, control, writer, number in rows:

@@ -41,7 +41,7 @@ BATCH = 20_000
 OTHER = "other"
 DECISIONS = {Marker.COMMIT: "commit", Marker.ABORT: "abort"}
 #: The APIs that a reader uses, whose definitions it needs (`wire.messages.carried`).
-SPOKEN = ("ApiVersions", "Metadata", "Fetch", "SaslHandshake", "SaslAuthenticate")
+READER_APIS = ("ApiVersions", "Metadata", "Fetch", "SaslHandshake", "SaslAuthenticate")
 
 
 class LogReader(DataSourceReader):

@@ -73,12 +73,12 @@ def definition_texts(jars: Sequence[Path | str]) -> str:
 
     Raises CaptureError for a jar that cannot be read, and without a jar.
     """
-    from verification.sources.wire_log import SPOKEN
+    from verification.sources.wire_log import READER_APIS
     from wire.errors import WireError
     from wire.messages import Definitions, carried
 
     try:
-        texts = carried(*jars, apis=SPOKEN)
+        texts = carried(*jars, apis=READER_APIS)
         Definitions.load(*texts)
     except WireError as error:
         raise CaptureError(f"the log's reader has no message definitions: {error}") from error

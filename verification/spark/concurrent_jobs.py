@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: As many jobs as are ever independent here.
 THREADS = 3
 #: The interval of repeated interrupts: Spark does not find a job before it is planned.
-AGAIN_S = 0.3
+INTERRUPT_EVERY_S = 0.3
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def _stopping(interrupt: Callable[[], object]) -> Iterator[None]:
     ended = threading.Event()
 
     def tell() -> None:
-        while not ended.wait(AGAIN_S):
+        while not ended.wait(INTERRUPT_EVERY_S):
             with suppress(Exception):
                 interrupt()
 

@@ -25,7 +25,7 @@ def of_interest(record: logging.LogRecord) -> bool:
     return not (record.exc_info and _interrupted(record.exc_info[1]))
 
 
-def hush() -> None:
+def filter_repeated_errors() -> None:
     """Keep repeated errors out of the log of this process; calling it again does no harm."""
     for name in _SAID_TWICE:
         logging.getLogger(name).setLevel(logging.CRITICAL)

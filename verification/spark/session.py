@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING
 
 from verification.spark import class_archive
 from verification.spark.java import spark_java
-from verification.spark.log_filters import hush
+from verification.spark.log_filters import filter_repeated_errors
 from verification.vocabulary.errors import SessionError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSes
     with _output(log) as output:
         try:
             # A child inherits the niceness of the thread that starts it, which cannot be undone: the thread ends afterwards.
-            with ThreadPoolExecutor(1, initializer=_give_way, initargs=(niceness,)) as starter:
+            with ThreadPoolExecutor(1, initializer=_lower_priority, initargs=(niceness,)) as starter:
                 gateway = starter.submit(launch_gateway, conf, {"stdout": output, "stderr": output}).result()
             return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
         except Exception as error:
@@ -187,7 +187,7 @@ def end(session: SparkSession) -> None:
     gateway.proc.wait(END_WITHIN_S)
 
 
-def _give_way(niceness: int) -> None:
+def _lower_priority(niceness: int) -> None:
     """Lower the priority of this thread, on systems where threads have their own."""
     if niceness and sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
@@ -221,7 +221,7 @@ def start(
             # may have it elsewhere.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        hush()
+        filter_repeated_errors()
         if "spark.remote" in chosen or os.environ.get("SPARK_REMOTE"):
             try:
                 return SparkSession.builder.config(map=dict(chosen)).getOrCreate()

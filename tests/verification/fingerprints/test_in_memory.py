@@ -70,8 +70,8 @@ def test_what_cannot_be_read_is_suspect_and_harms_no_other_run() -> None:
 def test_who_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is held in memory if the records of the log, once per reader, are few enough."""
     run = read_run(RunDirectory(RUNS / REAL[0]))
-    rows = run.captured.count("log") * (1 + len(run.experiment.observers))
-    assert rows > run.captured.count("log")
+    rows = run.capture_reader.count("log") * (1 + len(run.experiment.observers))
+    assert rows > run.capture_reader.count("log")
     monkeypatch.setattr("verification.fingerprints.strategy.ROWS_MIN", rows)
     assert not is_small(run)
     monkeypatch.setattr("verification.fingerprints.strategy.ROWS_MIN", rows + 1)

@@ -137,7 +137,7 @@ def test_a_piece_is_one_that_its_size_says(broker: LogBroker) -> None:
 
 def test_a_worker_needs_no_jar(broker: LogBroker) -> None:
     """With the definitions in its options the reader reads the same log, and there is no path among its options."""
-    from verification.sources.wire_log import SPOKEN, LogReader
+    from verification.sources.wire_log import READER_APIS, LogReader
     from verification.spark.capture import definition_texts as definitions_of
     from wire.messages import Definitions
 
@@ -147,7 +147,7 @@ def test_a_worker_needs_no_jar(broker: LogBroker) -> None:
     # As a session hands it to a worker.
     reader = pickle.loads(pickle.dumps(LogReader(asked)))  # noqa: S301 - our own
     assert rows_of(reader) == wire_rows(broker, [whole()])
-    assert Definitions.load(*json.loads(spoken)).apis() == sorted(SPOKEN)
+    assert Definitions.load(*json.loads(spoken)).apis() == sorted(READER_APIS)
     for jars, said in (
         ((), "no jar was given"),
         (("nowhere.jar",), "cannot read message definitions from nowhere.jar"),
