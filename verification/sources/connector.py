@@ -3,8 +3,7 @@
 It is a fourth source, and nothing depends on it: a release of Spark may have no connector (4.3.0 has none), and then only
 a trial shows which jars fit. Columns are `DELIVERED`, as of `client`: a consumer receives no producer, epoch, sequence or
 control record. Keys and headers, which it receives, are not in the schema. Spark's own functions parse the identity of
-values, so that no Python runs in the workers. It is the fourth parser of the layout, after `identity.decode`, `parse` and
-that of observers' texts (`spark.dataframes`); tests compare them.
+values (`identity_sql`), so that no Python runs in the workers.
 
 Ends are pinned, as for every source. Under `read_committed` they must not be beyond the last stable offset: the
 connector waits `timeout_s` for records that a transaction hides and then reports them as lost (`KafkaDataConsumer`).
@@ -16,13 +15,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from verification.sources.identity_sql import identity_columns
 from verification.sources.ranges import SPLIT_OFFSETS, Range, decode
 from verification.sources.schema import DELIVERED
 from verification.vocabulary.errors import CaptureError
-from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC, RecordKind
 
 ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 #: Releases of Spark without a connector → the connector that tests use with them.
@@ -124,27 +123,3 @@ def _delivered(given: DataFrame, run: str, ranges: Sequence[Range]) -> DataFrame
     }
     types = {field.name: field.dataType for field in DELIVERED.fields}
     return given.select(*[columns[name].cast(types[name]).alias(name) for name in DELIVERED.names])
-
-
-def identity_columns(value: Column) -> dict[str, Column]:
-    """The identity columns, `valid` and the digests of a binary column, as in `parse.identity_columns`."""
-    parts = {name: F.substring(value, start + 1, width).cast("string") for name, start, width in LAYOUT}
-    body, head = F.substring(value, 1, IDENTITY_LENGTH - 8), F.substring(value, 1, IDENTITY_LENGTH)
-    valid = (F.octet_length(value) >= IDENTITY_LENGTH) & (F.substring(value, 1, len(MAGIC)).cast("string") == MAGIC)
-    valid &= parts["checksum"] == F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0"))
-    valid &= parts["kind"].isin([str(kind) for kind in RecordKind])
-    columns: dict[str, Column] = {}
-    for name, part in parts.items():
-        if name in ("checksum", "kind", "run"):
-            continue
-        valid &= part.rlike(r"^-?[0-9]+\z")
-        column = {"topic_index": "intended_topic_index"}.get(name, name)
-        columns[column] = part.try_cast("long")
-    valid = F.coalesce(valid, F.lit(False))
-    columns |= {"identity_run": F.trim(parts["run"]), "kind": parts["kind"]}
-    return {
-        **{name: F.when(valid, column) for name, column in columns.items()},
-        "valid": valid,
-        "digest": F.coalesce(F.crc32(value), F.lit(0)),
-        "identity_digest": F.coalesce(F.crc32(head), F.lit(0)),
-    }

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -23,9 +23,9 @@ from verification.evidence.rows import operation_columns, rows_without_operation
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence
 from verification.sources import schema as schemas
+from verification.sources.identity_sql import identity_columns
 from verification.spark.remote_evidence import escaped, without_scheme
 from verification.vocabulary.history import Operation
-from verification.vocabulary.identity import IDENTITY_LENGTH, LAYOUT, MAGIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,23 +172,6 @@ def acks(
     )
 
 
-def _identity(text: Column) -> dict[str, Column]:
-    """Identity columns from a value's text, by `identity.LAYOUT`; null where not valid."""
-    parts = {name: F.substring(text, start + 1, width) for name, start, width in LAYOUT}
-    body = F.substring(text, 1, IDENTITY_LENGTH - 8)
-    valid = F.startswith(text, F.lit(MAGIC)) & (F.length(text) == IDENTITY_LENGTH)
-    valid &= F.lower(F.lpad(F.hex(F.crc32(body)), 8, "0")) == parts["checksum"]
-    types = {field.name: field.dataType for field in schemas.OBSERVATIONS.fields}
-    columns: dict[str, Column] = {}
-    for name, part in parts.items():
-        if name == "checksum":
-            continue
-        column = {"run": "identity_run", "topic_index": "intended_topic_index"}.get(name, name)
-        columns[column] = F.when(valid, F.trim(part).try_cast(types[column]))
-    columns["valid"] = F.coalesce(valid, F.lit(False))
-    return columns
-
-
 def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: DataFrame) -> DataFrame:
     files = {
         without_scheme(run.directory.location(run.observations[observer.name])): (run.run, index)
@@ -206,11 +189,13 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
         "received_ns",
         F.posexplode("records").alias("position", "record"),
     )
+    types = {field.name: field.dataType for field in schemas.OBSERVATIONS.fields}
+    identity = identity_columns(record[3].cast("binary"))
     columns = {
         "topic_index": record[0].cast("int"),
         "partition": record[1].cast("int"),
         "offset": record[2].cast("long"),
-        **_identity(record[3]),
+        **{name: column.cast(types[name]) for name, column in identity.items() if name in types},
         # A foreign value has no text here, so nothing to compare.
         "identity_digest": F.when(F.length(record[3]) > 0, F.crc32(record[3])),
     }
