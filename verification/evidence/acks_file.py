@@ -56,7 +56,7 @@ class Ack(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     outcome: str
 
 
-class Line(Struct, gc=False):
+class AckLine(Struct, gc=False):
     """One line of a file: the acknowledgements of one operation."""
 
     operation: Int64
@@ -64,7 +64,7 @@ class Line(Struct, gc=False):
 
 
 #: Not strict: a client may write numbers as texts.
-_DECODER = Decoder(Line, strict=False)
+_DECODER = Decoder(AckLine, strict=False)
 
 
 def operations(path: Path, starts: Mapping[tuple[int, int], int]) -> Operations:
@@ -107,9 +107,9 @@ def _pieces(file: BufferedIOBase) -> Iterator[list[bytes]]:
     return iter(partial(BufferedReader(file).readlines, PIECE_BYTES), [])
 
 
-def _checked(texts: Sequence[bytes], path: Path, number: int) -> list[Line]:
+def _checked(texts: Sequence[bytes], path: Path, number: int) -> list[AckLine]:
     """The lines of a file from one of its numbers on."""
-    lines: list[Line] = []
+    lines: list[AckLine] = []
     try:
         for line in texts:
             lines.append(_DECODER.decode(line))
@@ -118,7 +118,7 @@ def _checked(texts: Sequence[bytes], path: Path, number: int) -> list[Line]:
     return lines
 
 
-def _check_starts(lines: Sequence[Line], starts: Mapping[tuple[int, int], int], path: Path) -> None:
+def _check_starts(lines: Sequence[AckLine], starts: Mapping[tuple[int, int], int], path: Path) -> None:
     for ack in (each for line in lines for each in line.acks):
         start = starts.get((ack.topic_index, ack.partition), 0)
         if ack.outcome == Outcome.OK and 0 <= ack.offset < start:
@@ -128,11 +128,11 @@ def _check_starts(lines: Sequence[Line], starts: Mapping[tuple[int, int], int], 
             )
 
 
-def _operations(lines: Sequence[Line]) -> Operations:
+def _operations(lines: Sequence[AckLine]) -> Operations:
     return np.array([line.operation for line in lines], np.int64)
 
 
-def _batch(lines: Sequence[Line], wanted: Collection[int] | None) -> pa.RecordBatch:
+def _batch(lines: Sequence[AckLine], wanted: Collection[int] | None) -> pa.RecordBatch:
     kept = lines if wanted is None else [line for line in lines if line.operation in wanted]
     rows = [ack for line in kept for ack in line.acks]
     columns: list[object] = [np.repeat(_operations(kept), [len(line.acks) for line in kept])]

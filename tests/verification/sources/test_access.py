@@ -37,7 +37,7 @@ def test_each_mechanism_is_spoken_as_it_is_named(mechanism: str, expected: Plain
 
 
 def test_tls_checks_name_and_certificate_unless_told_otherwise() -> None:
-    """The defaults are librdkafka's: the peer must be vouched for and be who it was called."""
+    """The defaults are librdkafka's: the certificate of the peer must be trusted and have its name."""
     strict = access({"security.protocol": "ssl"}).ssl_context
     nameless = access({"security.protocol": "ssl", "ssl.endpoint.identification.algorithm": "none"}).ssl_context
     blind = access({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"}).ssl_context

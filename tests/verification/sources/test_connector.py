@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector as a source: what it gives where the session has it, what is said where it has not."""
+"""Spark's own Kafka connector as a source: its rows where the session has it, and the error where it has not."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def write(bootstrap: str) -> None:
 
 
 def connected(asked: Sequence[dict[str, str]]) -> list[list[Row]]:
-    """What the connector gives of each, in order of place."""
+    """The connector's row for each, in order of place."""
     jars = ",".join(str(jar) for jar in connector_jars())
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, jars, json.dumps(list(asked))],

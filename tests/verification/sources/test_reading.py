@@ -97,7 +97,7 @@ def test_a_log_that_is_read_in_pieces_is_the_log(broker: LogBroker, most: int) -
     reader = LogReader(options(broker.bootstrap, [whole()], split_offsets=str(most)))
     groups = [each for each in reader.partitions() if isinstance(each, RangeGroup)]
     assert len(groups) == -(-END // most)
-    # One connection for all pieces: how many there are is not what this is about.
+    # One connection for all pieces: their number does not matter here.
     together = RangeGroup([each for group in groups for each in group.ranges])
     split = sorted((row for batch in reader.read(together) for row in batch.to_pylist()), key=place)
     assert [row["offset"] for row in unsplit] == list(range(END))
@@ -171,7 +171,7 @@ def test_segments_hold_what_fetch_gives(broker: LogBroker, tmp_path: Path) -> No
 
 
 def test_a_client_is_given_the_records_that_count(broker: LogBroker) -> None:
-    """A librdkafka consumer gets all data under read_uncommitted, under read_committed what the markers commit."""
+    """A librdkafka consumer gets all data under read_uncommitted, and committed data under read_committed."""
     from verification.evidence.columns import DELIVERED
     from verification.sources.client import ClientReader
 

@@ -153,7 +153,7 @@ def test_the_log_reader_keeps_markers_and_cuts_at_the_range() -> None:
 
 @pytest.fixture
 def cluster() -> Iterator[tuple[str, dict[tuple[str, int], list[bytes]]]]:
-    """A mock cluster with plain records in it: bootstrap, and what is where."""
+    """A mock cluster with plain records in it: bootstrap, and the records by place."""
     from confluent_kafka import Producer
 
     producer = Producer({"test.mock.num.brokers": 2, "log_level": 0, "queue.buffering.max.ms": 1})

@@ -70,7 +70,7 @@ def quiet_end(asking: Client, at: TopicPartition) -> int:
 
 
 def delivered(rows: Sequence[Row]) -> list[Row]:
-    """What a consumer is told of the data among the log's rows."""
+    """The columns that a consumer receives, of the data among the log's rows."""
     return [{name: row[name] for name in DELIVERED.names} for row in rows if row["control"] is None]
 
 

@@ -37,7 +37,7 @@ from verification.vocabulary.verdict import ExitCode
 pytestmark = pytest.mark.spark
 #: A session and one judgement take half a minute; the rest is for a machine that is busy with clusters.
 WITHIN_S = 300.0
-#: What a session of ours has by itself, for executors, whose workers decide by themselves.
+#: Settings that our session has by default, for executors, which decide for themselves.
 QUICK = ("--spark", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m")
 #: Judges as a user does, then reads as a run's capture does: the readers' code is sent, the source is registered, and the
 #: workers read. One session for both, because starting it takes longer than either.
@@ -132,7 +132,7 @@ def test_evidence_is_judged_and_logs_are_read_alike(
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["code"] == ExitCode.VIOLATION
     assert said["large"] == by_the_reference(large) != {}
-    # What a worker cannot do is told, and then done the other way.
+    # A failure in workers is logged as a crash, and every record is then read without them.
     assert "crashed" not in done.stderr
     assert [(partition, offset) for partition, offset, _ in said["wire"]] == [(0, offset) for offset in range(END)]
     assert any(digest is not None for *_, digest in said["wire"])

@@ -43,7 +43,7 @@ CLOSED = "spark.hadoop.fs.s3a.bucket.closed.secret.key=another"
 
 @pytest.mark.spark
 def test_a_run_in_s3_is_judged_from_there(tmp_path: Path) -> None:
-    """The same bytes of findings; a bucket that is not there and credentials that are not right are told in a line."""
+    """The same bytes of findings; a missing bucket and wrong credentials give an error of one line."""
     here = {run.root.name: run for run in mixed(tmp_path / "night" / "runs")}
     with s3(tmp_path) as store:
         there = store.put(tmp_path / "night", "evidence")
