@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fixtures.workloads import observers
 from verification.evidence import readme_file
-from verification.vocabulary.experiment import FEATURE, Experiment, Topic
+from verification.vocabulary.experiment import FEATURE, Experiment, ExperimentTopic
 from wire.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def experiment_of(
     resources: RunResources,
     *,
     run: str,
-    topics: tuple[Topic, ...],
+    topics: tuple[ExperimentTopic, ...],
     cluster: ClusterSpec,
     versions: Mapping[str, str],
 ) -> Experiment:
@@ -68,7 +68,7 @@ def versions_of(client: str, *, spoken: Mapping[str, str], features: Mapping[str
     return {name: value for name, value in found.items() if value}
 
 
-def partitions_of(topics: Iterable[Topic]) -> tuple[TopicPartition, ...]:
+def partitions_of(topics: Iterable[ExperimentTopic]) -> tuple[TopicPartition, ...]:
     """Every partition of these topics."""
     return tuple(
         TopicPartition(topic=topic.name, partition=partition)

@@ -32,7 +32,8 @@ def fits(run: RunEvidence, strategy: Strategy = Strategy.BY_SIZE) -> bool:
     """
     fitting = _decided_by_log(run) and not run.experiment.observers
     return fitting and (
-        strategy is Strategy.FINGERPRINTS or (strategy is Strategy.BY_SIZE and run.capture_reader.count("log") >= ROWS_MIN)
+        strategy is Strategy.FINGERPRINTS
+        or (strategy is Strategy.BY_SIZE and run.capture_reader.count("log") >= ROWS_MIN)
     )
 
 

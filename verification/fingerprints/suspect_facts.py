@@ -213,7 +213,9 @@ def derive(
     )
 
 
-def _facts(evidence: FingerprintInputs, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked) -> EvidenceFacts:
+def _facts(
+    evidence: FingerprintInputs, known: DataFrame, found: Narrowed, every: Steps, looked: _Looked
+) -> EvidenceFacts:
     with side_by_side(evidence.spark) as others:
         held = others.submit(_held, evidence, known, found, looked.blocks)
         numbers = None if looked.numbers.isEmpty() else unsequenced(found.frames.log, every, looked.numbers)
