@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
-import subprocess
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.checkout import tracked, written
 from tests.support.paths import ROOT
 
 PACKAGES = ("suites", "benchmarks", "runner", "fixtures", "reports", "chaos", "verification", "wire")
@@ -20,15 +21,10 @@ _NAMED = re.compile(r"`((?:%s|tests|docs)(?:[./][\w*<>{}-]+)+/?)`" % "|".join(PA
 _EXAMPLES = frozenset(
     {"verification/checks/offsets.py", "chaos/faults/followers.py", "suites/recovery/test_clean_stop.py"}
 )
+#: The same part in the driver of each client library, next to its kin in a folder of that library.
+_TWINS = {"Observing", "Sender", "Source"}
 #: Names of files that a run makes, and patterns.
 _MADE = re.compile(r"[*<>{}]|^reports/out|^docs/.*\.html$")
-
-
-def tracked(*patterns: str) -> list[Path]:
-    """The files of the checkout that git tracks or would track."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    return [path for path in map(ROOT.joinpath, listed) if path.is_file()]
 
 
 def test_every_package_has_its_place_in_the_import_contract() -> None:
@@ -51,10 +47,20 @@ def test_no_folder_has_too_many_modules() -> None:
     assert not large, large
 
 
+def test_no_class_name_stands_for_two_things() -> None:
+    """A class name of the product is defined once, except for the parts that each client library has."""
+    places = defaultdict(list)
+    for path in tracked("*.py"):
+        if path.relative_to(ROOT).parts[0] != "tests":
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    places[node.name].append(str(path.relative_to(ROOT)))
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert twice.keys() == _TWINS, twice
+
+
 def _named() -> Iterator[tuple[Path, str]]:
-    for path in tracked("*.py", "*.md", "*.j2", "*.toml", "*.ini", "*.sql"):
-        if "golden" in path.parts or "generated" in path.parts or "sample_runs" in path.parts:
-            continue
+    for path in written("*.py", "*.md", "*.j2", "*.toml", "*.ini", "*.sql"):
         for name in _NAMED.findall(path.read_text(encoding="utf-8")):
             if not _MADE.search(name) and name not in _EXAMPLES:
                 yield path.relative_to(ROOT), name

@@ -45,7 +45,7 @@ def test_judging_again_says_what_was_said_first(tmp_path: Path) -> None:
     ],
 )
 def test_the_exit_code_is_that_of_the_table(tmp_path: Path, scripts: tuple[object, ...], code: ExitCode) -> None:
-    """A violation wins, what could not be decided is inconclusive, and so is a sweep in which nothing applied."""
+    """A violation wins; an undecided case is inconclusive, and so is a protocol run in which no case applied."""
     assert main([str(make_protocol_run(tmp_path / "run", scripts))]) == code  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ def test_a_sweep_is_judged_again_without_spark(tmp_path: Path) -> None:
 def test_an_unfit_script_is_named_and_the_others_are_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    """One sentence with the file, exit code 5, and a line for every other case; a violation beside it is still 1."""
+    """One sentence with the file, exit code 5, and a line for every other case; with a violation the code is still 1."""
     sweep = make_protocol_run(tmp_path / "run", (PASSED, UNDECIDED))
     path = sweep / "runs" / UNDECIDED.case / "script.json"
     path.write_text(text, encoding="utf-8")

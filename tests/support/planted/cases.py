@@ -71,7 +71,7 @@ def planted_all() -> dict[str, tuple[Plant, set[Found]]]:
     return {f"case-{number:02d}": case(f"case-{number:02d}") for number, case in enumerate(CASES.values())}
 
 
-#: Writes, reads, transactions, copies and whoever waits: something is wrong in each but the first.
+#: Writes, reads, transactions, copies and a reader that waits: something is wrong in each but the first.
 MIXED = ("clean", "lost_append", "skipped", "hung", "without_log", "copied_twice", "early_read")
 
 

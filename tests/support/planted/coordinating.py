@@ -1,4 +1,4 @@
-"""Planted histories whose coordinators wrote a log, lawful or with a step that the state machine does not have."""
+"""Planted histories whose coordinators wrote a log, correct or with a step that the state machine does not have."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def _coordinator(plant: Plant, numbers: Numbers) -> None:
 
 
 def _swap(plant: Plant, numbers: Numbers) -> None:
-    """Two records of one process change places within their partition, for everybody."""
+    """Two records of one process change places within their partition, in all sources."""
     data = [row for row in plant.rows["log"] if row["control"] is None]
     row = data[numbers[1] % len(data)] if data else None
     writer = ("topic_index", "partition", "process")

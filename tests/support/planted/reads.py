@@ -81,14 +81,14 @@ def given_twice_at_last(run: str) -> tuple[Plant, set[Found]]:
 
 
 def gone(run: str) -> tuple[Plant, set[Found]]:
-    """An observer has a record that nobody promised and the log does not hold, another one a foreign value for ours."""
+    """One observer has a record that is not in the log and was never sent; another has a foreign value for one of them."""
     planted = busy(run)
     client = planted.client()
     _, rows = planted.plain(client, (A0, B0, B0), outcome=Outcome.INFO)
     plant = planted.finish()
     for frame in ("log", "committed", "uncommitted"):
         plant.drop(frame, 0, 0, rows[0]["offset"])
-    foreign = {**valued(b"somebody else's"), "identity_digest": None}
+    foreign = {**valued(b"another program's"), "identity_digest": None}
     plant.at("observations", 1, 0, rows[1]["offset"]).update(foreign)
     return plant, {found("inconsistent-offset", row) for row in rows[:2]}
 

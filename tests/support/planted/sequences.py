@@ -21,7 +21,7 @@ def _renumber(rows: Iterable[Row], first: int) -> None:
 
 
 def _aborted(planted: Planted, name: str) -> list[Row]:
-    """Six records of one producer in one partition, of which nobody was promised any, and one more elsewhere."""
+    """Six records of one producer in one partition, none of them acknowledged, and one more elsewhere."""
     client = planted.client(name)
     places = (A0, A0, A0, B1)
     written = [planted.transaction(client, places, intent=Intent.ABORT, decision="abort")[1] for _ in range(2)]

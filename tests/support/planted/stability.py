@@ -8,7 +8,7 @@ from verification.vocabulary.history import Action, Operation, Outcome
 
 
 def zombie_by_time(run: str) -> tuple[Plant, set[Found]]:
-    """Decided after the successor was initialised, and committed all the same."""
+    """Decided after the successor was initialised, and committed anyway."""
     planted = busy(run)
     old = planted.client("tx-9")
     planted.transaction(old, (A0,))
@@ -110,5 +110,5 @@ def stranded(run: str, *, claimed: bool = True) -> tuple[Plant, set[Found]]:
 
 
 def stranded_unclaimed(run: str) -> tuple[Plant, set[Found]]:
-    """The same where nobody claims that producers go on."""
+    """The same in a run that does not claim that producers survive."""
     return stranded(run, claimed=False)[0], set()

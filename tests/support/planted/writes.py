@@ -1,4 +1,4 @@
-"""Planted histories of writes that are lost, torn, hidden, doubled, out of order, or nobody's."""
+"""Planted histories of writes that are lost, torn, hidden, doubled, out of order, or of no client."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def reordered(run: str, *, order_claimed: bool = True) -> tuple[Plant, set[Found
 
 
 def reordered_unclaimed(run: str) -> tuple[Plant, set[Found]]:
-    """The same where nobody claims order."""
+    """The same in a run that does not claim order."""
     return reordered(run, order_claimed=False)[0], set()
 
 
@@ -160,7 +160,7 @@ def phantoms(run: str) -> tuple[Plant, set[Found]]:
 
 
 def tombstones(run: str) -> tuple[Plant, set[Found]]:
-    """A record without a value, by itself and in a transaction that commits; in one that aborts nobody is given it."""
+    """A record without a value, by itself and in a transaction that commits; in one that aborts no reader receives it."""
     planted = busy(run)
     client = planted.client("tx-9")
     plain = planted.append(planted.client(), A0, None, transactional=False)

@@ -58,7 +58,7 @@ class LocalServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def put(self, path: str, body: bytes) -> Page:
-        """Serve these bytes, and their SHA-1 beside them as a Maven repository does."""
+        """Serve these bytes, and their SHA-1 next to them, as a Maven repository does."""
         self.pages[path] = Page(body=body)
         self.pages[f"{path}.sha1"] = Page(body=hashlib.sha1(body, usedforsecurity=False).hexdigest().encode())
         return self.pages[path]

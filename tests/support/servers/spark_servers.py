@@ -1,4 +1,4 @@
-"""Spark where it is somebody else's: a standalone master with workers, and a Connect server, on loopback.
+"""Spark that the harness did not start: a standalone master with workers, and a Connect server, on loopback.
 
 Their programs are those of the installed pyspark. Each is a child of a keeper, which ends executors as well, as they are
 in the process groups of their workers.
@@ -22,7 +22,7 @@ from fixtures.waiting import await_until
 HOME = Path(pyspark.__file__).parent
 #: A JVM starts in two seconds, and says so; the rest is for a machine that is busy with clusters.
 WITHIN_S = 90.0
-#: What an executor asks for when nobody says otherwise; with less its worker would let it wait for ever.
+#: What an executor asks for by default; with less memory, its worker would let it wait for ever.
 EXECUTOR_MEMORY = "1g"
 #: As in a session of ours: these live for a minute.
 FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
