@@ -31,11 +31,11 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "semantics.md"
 _JIRA = re.compile(r"KAFKA-[0-9]+")
 
 _WHEN: dict[Verdict, str] = {
-    Verdict.NOT_APPLICABLE: "the requirement does not speak about this subject",
-    Verdict.PASS: "no forbidden anomaly, and enough was really tried",
-    Verdict.INCONCLUSIVE: "no forbidden anomaly, but too little was tried for that to mean anything",
-    Verdict.ERROR: "the evidence is unfit to be judged, or the harness failed",
-    Verdict.FAIL: "a forbidden anomaly is proven; it stays proven when something else broke",
+    Verdict.NOT_APPLICABLE: "the requirement does not apply to this subject",
+    Verdict.PASS: "no forbidden anomaly occurred, and the run really tried enough",
+    Verdict.INCONCLUSIVE: "no forbidden anomaly occurred, but the run tried too little for that to mean anything",
+    Verdict.ERROR: "the evidence cannot be judged, or the harness failed",
+    Verdict.FAIL: "a forbidden anomaly is proven; it stays proven even if something else failed",
 }
 
 

@@ -1,8 +1,8 @@
 """The nineteen anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
-the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong, and
-never says whether it is allowed. The requirements decide that (`verification.requirements`): a subject without
+the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong. It
+never says whether that wrong is allowed. The requirements decide that (`verification.requirements`): a subject without
 idempotence may duplicate, and an observer at read_uncommitted may see aborted records.
 
 One defect has one primary finding. The severity order puts silent and irrevocable wrongs before mere delays. It also
@@ -59,18 +59,20 @@ class AnomalyDefinition:
 # (definition, why it is illegal, exclusions), keyed in the enum's order, which is the severity order.
 _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     Anomaly.LOST_WRITE: (
-        "A record whose write or commit the producer was told is ok is absent from the log.",
+        "A record is missing from the log although its write or commit was acknowledged to its producer.",
         "An acknowledgement with acks=all is Kafka's promise that the record survives every failure that leaves an"
         " in-sync replica.",
         "",
     ),
     Anomaly.PHANTOM_RECORD: (
-        "A record stands in the log that no producer of the run sent, or one whose content was changed.",
-        "A log may hold only what was sent, byte for byte; anything else is corruption or another producer's data.",
+        "The log holds a record that no producer of the run sent, or a record whose content was changed.",
+        "A log may hold only the records that were sent, byte for byte; anything else is corruption or data of another"
+        " producer.",
         "",
     ),
     Anomaly.INCONSISTENT_OFFSET: (
-        "One offset of one partition had two different contents, on two replicas or in two polls, or one that is gone.",
+        "One offset of one partition had two different contents, on two replicas or in two polls, or its content is"
+        " gone.",
         "An offset below the high watermark names one record for ever, and consumers store it as their only position.",
         "",
     ),
@@ -86,9 +88,9 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "",
     ),
     Anomaly.HIDDEN_COMMITTED: (
-        "A record stands in the log, its outcome is commit, and at quiescence read_committed does not deliver it.",
-        "To every reader that relies on transactions a committed record that is never delivered is a lost one.",
-        "Records at or above a last stable offset that stands still are reported as stuck-lso instead.",
+        "The log holds a record whose outcome is commit, but at quiescence read_committed does not deliver it.",
+        "A committed record that is never delivered is lost to every reader that relies on transactions.",
+        "Records at or above a last stable offset that does not move are reported as stuck-lso instead.",
     ),
     Anomaly.ZOMBIE_WRITE: (
         "A committed record was written by a producer epoch or instance that had already been superseded.",
@@ -101,64 +103,68 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "",
     ),
     Anomaly.DUPLICATE: (
-        "One record identity stands at two offsets that both count as committed.",
+        "One record identity is found at two offsets that both count as committed.",
         "An idempotent or transactional producer promises that a retry never adds a second copy.",
         "",
     ),
     Anomaly.OUTPUT_WITHOUT_OFFSET: (
-        "A copier's output is committed but the committed input offset does not cover the input it came from.",
+        "A copier's output is committed, but the committed input offset does not cover the input record of that output.",
         "Offsets and outputs commit in one transaction; an offset that stays behind makes the copier repeat output.",
         "",
     ),
     Anomaly.EARLY_READ: (
         "A record was delivered under read_committed before the commit of its transaction was invoked.",
-        "Until its producer asks for the commit a transaction can still abort, so its records must not be seen.",
-        "An aborted-read of the same record wins.",
+        "A transaction can still abort until its producer asks for the commit, so readers must not see its records.",
+        "A record that is also an aborted-read is reported only as such.",
     ),
     Anomaly.REORDERED_WRITE: (
-        "Records that one process sent to one partition stand there in another than the send order.",
+        "Records that one process sent to one partition are in that partition in an order that is not the send order.",
         "An idempotent producer with at most five requests in flight keeps the send order per partition.",
         "",
     ),
     Anomaly.BROKEN_SEQUENCE: (
-        "A producer's own numbering of its records has a gap or a repeat in the log of a partition.",
+        "The sequence numbers of a producer have a gap or a repetition in the log of a partition.",
         "A leader accepts only the next sequence number: a gap means that it accepted a wrong one, or that earlier"
         " records are lost.",
-        "Not reported again where a record of the producer is found to be missing, doubled or out of its place.",
+        "It is not reported again where another finding shows that a record of the producer is missing, duplicated or"
+        " not in its place.",
     ),
     Anomaly.POLL_SKIP: (
-        "An observer's polls jumped over a record of a partition that it had to be given.",
-        "A consumer is given every visible record of its partitions in turn unless it seeks.",
+        "The polls of an observer skipped a record of a partition that they had to return.",
+        "A consumer receives every visible record of its partitions in order unless it seeks.",
         "",
     ),
     Anomaly.NONMONOTONIC_POLL: (
-        "An observer was given an offset that is not above the one it was given before on the same partition.",
+        "An observer received an offset that is not above the offset that it received before on the same partition.",
         "A consumer that neither seeks nor loses its partition only moves forward.",
         "",
     ),
     Anomaly.ILLEGAL_TRANSITION: (
-        "A record of the transaction log cannot follow what its coordinator had written of the transactional id before.",
-        "Coordinators decide by this log and load it when they change: a step that the state machine does not have is a"
-        " transaction decided twice, or an epoch that lets a fenced producer write.",
+        "A record of the transaction log cannot follow the records that its coordinator wrote before for the same"
+        " transactional id.",
+        "Coordinators decide by this log and load it after a failover: an illegal step is a transaction that is decided"
+        " twice, or an epoch that lets a fenced producer write.",
         "",
     ),
     Anomaly.HUNG_TRANSACTION: (
         "A transaction is open on a partition while its coordinator has no open transaction for that producer there.",
-        "No coordinator will ever decide it, so the last stable offset stands until an operator aborts it by hand.",
+        "No coordinator will ever decide it, so the last stable offset does not move until an operator aborts the"
+        " transaction by hand.",
         "The last stable offset that it holds back is not reported again as stuck-lso.",
     ),
     Anomaly.STUCK_LSO: (
-        "The last stable offset stays below the high watermark beyond its bound although no transaction may be open"
-        " any more.",
-        "Every committed record has to become visible within a bounded time; a standing last stable offset hides all"
-        " later ones.",
+        "The last stable offset stays below the high watermark for longer than its bound, although no transaction may be"
+        " open any more.",
+        "Every committed record has to become visible within a bounded time; a last stable offset that does not move"
+        " hides all later ones.",
         "",
     ),
     Anomaly.STRANDED_PRODUCER: (
-        "A transactional producer that no other producer had superseded was told that it can never go on.",
-        "Networks delay and repeat requests, which is what idempotence and epochs are for: a transaction may have to be"
-        " aborted, but its producer must be able to go on.",
-        "It is looked for only where the subject claims that its producers survive.",
+        "A transactional producer received an error after which it can never go on, although no other producer had"
+        " superseded it.",
+        "Idempotence and epochs exist because networks delay and repeat requests: a transaction may have to be aborted,"
+        " but its producer must be able to go on.",
+        "It is checked only where the subject claims that its producers survive.",
     ),
 }
 
