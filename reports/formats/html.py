@@ -27,7 +27,7 @@ from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.rates import draw
 from reports.formats.page_budget import detailed
 from reports.formats.script_page import held_of, requests_of, steps
-from reports.formats.templating import environment, place, without_blanks
+from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
 from reports.model.findings import FindingReport
@@ -99,15 +99,6 @@ _COUNTED_AS = {
 }
 #: Verdicts in the order of display; None is untested.
 _WORST_FIRST: tuple[Verdict | None, ...] = (*sorted(Verdict, reverse=True), None)
-#: The CSS class of a verdict; None is untested.
-_CLASS = {
-    Verdict.NOT_APPLICABLE: "na",
-    Verdict.PASS: "pass",
-    Verdict.INCONCLUSIVE: "inconclusive",
-    Verdict.ERROR: "error",
-    Verdict.FAIL: "fail",
-    None: "untested",
-}
 
 
 def render(report: Report, directory: Path) -> str:
@@ -174,7 +165,7 @@ def _environment() -> Environment:
         meaning=wording.MEANING,
         decision_sign=wording.DECISION_SIGN,
         exit_meaning=wording.EXIT_MEANING,
-        css_class=_CLASS.__getitem__,
+        css_class=CSS_CLASS.__getitem__,
         columns=_columns,
         change_sign=_CHANGE_SIGN,
         change_class=_change_class,

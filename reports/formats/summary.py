@@ -1,22 +1,20 @@
 """`summary.md`: the report for the page of a CI step, short, without local links, always below 50 kB.
 
-GitHub accepts one megabyte per step, and a reader sees one screen. So the worst comes first, reasons are cut to a line,
-and lines beyond the size limit are only counted. Texts from outside pass `_cell`, which escapes all Markdown and HTML.
+A reader sees one screen, so the worst comes first and reasons are cut to a line.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from reports.deciding.reasons import reasons
 from reports.deciding.scorecards import cards
+from reports.formats.markdown import NAME_MAX, bounded, cell, code
 from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
-    one_line,
     scenario_word,
     seconds,
     shown_verdict,
@@ -25,46 +23,14 @@ from reports.model.wording import (
 )
 from verification.vocabulary.verdict import Verdict
 
-#: Below the limit of 50 kB, with room for the last lines and their encoding.
-BYTES_MAX = 40_000
 #: Reasons below the decision, and places of each.
 REASONS_MAX = 8
 PLACES_MAX = 3
-#: Characters of a reason in a table cell; the page has all of it.
-REASON_MAX = 200
-NAME_MAX = 120
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:-])")
 
 
 def render(report: Report) -> str:
     """The whole file."""
-    lines: list[str] = []
-    used = 0
-    left_out = 0
-    for line in _lines(report):
-        size = len(line.encode("utf-8", "replace")) + 1
-        if used + size > BYTES_MAX:
-            left_out += 1
-            continue
-        lines.append(line)
-        used += size
-    if left_out:
-        lines += ["", f"{left_out} more lines are not shown here; report.html has all of them."]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str, length_max: int = REASON_MAX) -> str:
-    """Text from outside as literal Markdown on one line."""
-    return _SPECIAL.sub(r"\\\1", one_line(text, length_max)).replace("\\<", "&lt;").replace("\\>", "&gt;")
-
-
-def _code(text: str, length_max: int = 0) -> str:
-    """A command as inline code, with a fence longer than any run of backticks in it."""
-    line = one_line(text, length_max)
-    longest = max((len(each) for each in re.findall(r"`+", line)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{fence}{pad}{line}{pad}{fence}"
+    return bounded(_lines(report), page="report.html")
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -74,18 +40,18 @@ def _lines(report: Report) -> Iterator[str]:
         + (", accepted" if judgement.accepted else "")
     )
     yield ""
-    yield _cell(judgement.why, 1_000)
+    yield cell(judgement.why, 1_000)
     yield ""
     yield from _reasons(report)
-    yield f"Subject: {_cell(_subject(report), 500)}  "
+    yield f"Subject: {cell(_subject(report), 500)}  "
     unknown = "" if report.is_protocol_run or report.parts else "seed unknown, "
     seed = unknown if report.seed is None else f"seed {report.seed}, "
-    yield f"Profile {_cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
-        f"started {_cell(moment(report.started))}" if report.started else "start unknown"
+    yield f"Profile {cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
+        f"started {cell(moment(report.started))}" if report.started else "start unknown"
     )
     if report.replay:
         yield ""
-        yield f"Re-run: {_code(report.replay, 2_000)}"
+        yield f"Re-run: {code(report.replay, 2_000)}"
     yield from _runs(report)
     yield from _change(report)
     if not report.is_protocol_run:
@@ -105,8 +71,8 @@ def _reasons(report: Report) -> Iterator[str]:
     all_reasons = reasons(report)
     for each in all_reasons[:REASONS_MAX]:
         accepted = " (accepted)" if each.accepted else ""
-        yield f"- {verdict_sign(each.verdict)} **{_cell(each.name, NAME_MAX)}**{accepted} {_cell(each.text, 400)}"
-        places = [f"{_cell(one.key, NAME_MAX)}: {_cell(one.what)}" for one in each.places[:PLACES_MAX]]
+        yield f"- {verdict_sign(each.verdict)} **{cell(each.name, NAME_MAX)}**{accepted} {cell(each.text, 400)}"
+        places = [f"{cell(one.key, NAME_MAX)}: {cell(one.what)}" for one in each.places[:PLACES_MAX]]
         rest = len(each.places) - PLACES_MAX
         yield "  " + " · ".join([*places, *([f"and {rest} more"] if rest > 0 else [])])
     if (rest := len(all_reasons) - REASONS_MAX) > 0:
@@ -139,22 +105,22 @@ def _runs(report: Report) -> Iterator[str]:
     for part in report.parts:
         name, subject, decision = part.name or "not counted", part.subject or "–", part.decision or "–"
         about = f"{part.directory}: {part.note}" if part.note else part.directory
-        yield f"| {_cell(name, NAME_MAX)} | {_cell(subject)} | {_cell(decision)} | {_cell(about, 300)} |"
+        yield f"| {cell(name, NAME_MAX)} | {cell(subject)} | {cell(decision)} | {cell(about, 300)} |"
 
 
 def _change(report: Report) -> Iterator[str]:
     """The changes since the baseline, or since that of each merged run; unchanged cases are only a number."""
     for run, comparison in report.comparisons:
-        of = f" of {_cell(run, NAME_MAX)}" if run else ""
+        of = f" of {cell(run, NAME_MAX)}" if run else ""
         yield from ("", f"### Change since the baseline{of}", "")
-        yield f"Baseline: {_cell(comparison.baseline.title, 300)}. {_cell(comparison.sentence)}."
+        yield f"Baseline: {cell(comparison.baseline.title, 300)}. {cell(comparison.sentence)}."
         if comparison.changes:
             yield from ("", "| change | case | before | now | why |", "|---|---|---|---|---|")
         for each in comparison.changes:
             cells = (each.kind, each.id, each.before or "absent", each.now or "absent")
             accepted = ", accepted" if each.accepted else ""
-            row = " | ".join(_cell(cell.replace("_", " "), NAME_MAX) for cell in cells)
-            yield f"| {row}{accepted} | {_cell(each.reason)} |"
+            row = " | ".join(cell(each_cell.replace("_", " "), NAME_MAX) for each_cell in cells)
+            yield f"| {row}{accepted} | {cell(each.reason)} |"
 
 
 def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
@@ -164,7 +130,7 @@ def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
     for each in scenarios:
         sign = verdict_sign(shown_verdict(each))
         word = scenario_word(each)
-        yield f"| {sign} {word} | {_cell(each.key, NAME_MAX)} | {seconds(each.actual_s)} | {_cell(each.reason)} |"
+        yield f"| {sign} {word} | {cell(each.key, NAME_MAX)} | {seconds(each.actual_s)} | {cell(each.reason)} |"
 
 
 def _findings(report: Report) -> Iterator[str]:
@@ -174,15 +140,15 @@ def _findings(report: Report) -> Iterator[str]:
     yield from ("", "### Violations", "")
     for scenario in failed:
         for finding in scenario.findings:
-            bug = f", known bug {_cell(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
+            bug = f", known bug {cell(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
             accepted = ", accepted" if finding.accepted else ""
-            name, place = _cell(finding.anomaly, NAME_MAX), _cell(scenario.key, NAME_MAX)
+            name, place = cell(finding.anomaly, NAME_MAX), cell(scenario.key, NAME_MAX)
             yield f"- **{name}** × {finding.count} in {place}{bug}{accepted}"
             for example in finding.witnesses[:1]:
                 facts = (example.place, example.record, example.transaction, example.fault, example.detail)
-                yield f"  {_cell(' · '.join(each for each in facts if each), 400)}"
+                yield f"  {cell(' · '.join(each for each in facts if each), 400)}"
         if scenario.replay and scenario.verdict is Verdict.FAIL:
-            yield f"  re-run: {_code(scenario.replay, 1_000)}"
+            yield f"  re-run: {code(scenario.replay, 1_000)}"
 
 
 def _cases(report: Report) -> Iterator[str]:
@@ -199,11 +165,11 @@ def _cases(report: Report) -> Iterator[str]:
         ids = ", ".join(one.id for one in each.requirements)
         known = "".join(f", known {one.id}" for one in each.known if one.named)
         word = f"{verdict_sign(each.verdict)} {scenario_word(each)}{known}"
-        yield f"| {_cell(word)} | {_cell(each.key, NAME_MAX)} | {_cell(ids)} | {_cell(each.reason)} |"
+        yield f"| {cell(word)} | {cell(each.key, NAME_MAX)} | {cell(ids)} | {cell(each.reason)} |"
 
 
 def _problems(report: Report) -> Iterator[str]:
     if report.problems:
         yield from ("", "### Incomplete evidence", "")
         for each in report.problems:
-            yield f"- {_cell(each.place, NAME_MAX)}: {_cell(each.text, 300)}"
+            yield f"- {cell(each.place, NAME_MAX)}: {cell(each.text, 300)}"

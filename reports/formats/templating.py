@@ -14,8 +14,18 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from reports.model import clock, wording
+from verification.vocabulary.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: The CSS class of a verdict; None is untested.
+CSS_CLASS: dict[Verdict | None, str] = {
+    Verdict.NOT_APPLICABLE: "na",
+    Verdict.PASS: "pass",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.ERROR: "error",
+    Verdict.FAIL: "fail",
+    None: "untested",
+}
 
 
 def environment() -> Environment:

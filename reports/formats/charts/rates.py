@@ -7,7 +7,6 @@ Coordinates are pixels of a fixed box that the page scales.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -21,6 +20,7 @@ from reports.formats.charts.shapes import (
     LineShape,
     PathShape,
     TextShape,
+    nice,
     x_of,
 )
 from reports.model.timeline import Bin, Lag, Timeline, Window
@@ -31,8 +31,6 @@ PLOT_HEIGHT, LAG_HEIGHT, LANE_HEIGHT, AXIS_HEIGHT, PHASE_HEIGHT, GAP = 130, 56, 
 LANES_MAX = 8
 #: Bars end below the top, so that the shade of a fault window is visible above them.
 HEADROOM = 1.08
-#: Round steps of an axis.
-NICE = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
 #: Distances between the marks of the time axis, in seconds.
 STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 TICKS_MAX = 13
@@ -86,8 +84,8 @@ def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
         phases=bool(timeline.phases),
         lag=bool(timeline.lags),
     )
-    rate_max = _nice(HEADROOM * max((_total(each) / timeline.bin_s for each in timeline.bins), default=1.0))
-    lag_max = _nice(max((each.records for each in timeline.lags), default=1))
+    rate_max = nice(HEADROOM * max((_total(each) / timeline.bin_s for each in timeline.bins), default=1.0))
+    lag_max = nice(max((each.records for each in timeline.lags), default=1))
     lag_boxes, lag_lines, lag_texts = _lag_axis(layout, lag_max) if layout.lag else ((), (), ())
     return Drawing(
         height=layout.height,
@@ -106,13 +104,6 @@ def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
 
 def _total(each: Bin) -> int:
     return each.ok + each.fail + each.info
-
-
-def _nice(value: float) -> float:
-    """The next round value at which an axis can end."""
-    value = max(value, 1.0)
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in NICE if step * power >= value * 0.9999)
 
 
 def _bands(layout: _RateLayout, windows: tuple[Window, ...]) -> Iterator[BoxShape]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 #: The box of every chart, with room for labels on the left. Equal widths give all charts the same time axis.
 WIDTH, LEFT, RIGHT = 960, 104, 14
 #: Average width of a character at the chart's font size of 11 px, on the safe side.
 CHARACTER = 6.4
+#: Round steps of an axis.
+NICE = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
+
+
+def nice(value: float) -> float:
+    """The next round value at which an axis can end."""
+    value = max(value, 1.0)
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in NICE if step * power >= value * 0.9999)
 
 
 def x_of(at_s: float, end_s: float) -> float:
