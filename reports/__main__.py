@@ -7,6 +7,9 @@ the baseline is unreadable; 5 that the report cannot be written.
 
 `python -m reports diff A B [--out DIR]` lists the changes from A to B, each a run directory or a `results.json`. The
 exit code is 3 for a regression, else 0, independent of the verdicts. With --out it also writes a page.
+
+`python -m reports trend DIR… --out DIR` writes one page over many runs. The exit code is 0 when it was written, 4 when
+no run can be read.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports import diff
+from reports import diff, trend
 from reports.comparing import baseline
 from reports.comparing.baseline import Outcomes
 from reports.comparing.compare import against
@@ -38,7 +41,10 @@ def _parser() -> Parser:
     parser = Parser(
         prog="python -m reports",
         description="Write the report of saved runs again, without a cluster. Several runs give one merged report.",
-        epilog=f"`python -m reports diff A B` compares two runs. Exit codes, in order of precedence: {codes}.",
+        epilog=(
+            "`python -m reports diff A B` compares two runs, `python -m reports trend DIR…` shows many. "
+            f"Exit codes, in order of precedence: {codes}."
+        ),
     )
     parser.add_argument(
         "runs",
@@ -58,7 +64,7 @@ def _parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> ExitCode:
-    """Render or compare; returns the exit code."""
+    """Render, compare or show a trend; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal without ✓ shows ?, which is better than no decision.
@@ -66,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> ExitCode:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["diff"]:
         return _diff(given[1:])
+    if given[:1] == ["trend"]:
+        return _trend(given[1:])
     options = _parser().parse_args(given)
     runs: list[Path] = options.runs
     several = len(runs) > 1
@@ -109,6 +117,23 @@ def _diff(arguments: Sequence[str]) -> ExitCode:
             print(f"python -m reports diff: cannot write to {options.out}: {error}", file=sys.stderr)
             return ExitCode.ENVIRONMENT
     return ExitCode.REGRESSION if comparison.regressions else ExitCode.CONFORMANT
+
+
+def _trend(arguments: Sequence[str]) -> ExitCode:
+    options = trend.parser().parse_args(arguments)
+    try:
+        made = trend.of_paths(options.runs, options.out)
+    except ReportError as error:
+        print(f"python -m reports trend: {error}", file=sys.stderr)
+        return ExitCode.USAGE
+    try:
+        page = trend.write(made, options.out)
+    except OSError as error:
+        print(f"python -m reports trend: cannot write to {options.out}: {error}", file=sys.stderr)
+        return ExitCode.ENVIRONMENT
+    print("\n".join(trend.lines(made)))
+    print(f"page: {page}")
+    return ExitCode.CONFORMANT
 
 
 if __name__ == "__main__":

@@ -55,13 +55,23 @@ def read(path: Path) -> Outcomes:
     Raises UnfitBaselineError with one sentence when it is missing, truncated, foreign or of another format.
     """
     file = path / RESULTS if path.is_dir() else path
+    body = body_of(file, missing=f"give the {RESULTS} of an earlier run as the baseline")
+    try:
+        return of_results(body)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UnfitBaselineError(f"{file} does not fit format {FORMAT}: {error!r}") from error
+
+
+def body_of(file: Path, *, missing: str) -> Mapping[str, Any]:
+    """The object in a results.json of this format; `missing` says what to do when there is no such file.
+
+    Raises UnfitBaselineError with one sentence when it is missing, truncated, foreign or of another format.
+    """
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UnfitBaselineError(
-            f"{file} does not exist; give the {RESULTS} of an earlier run as the baseline"
-        ) from None
-    except (OSError, ValueError) as error:
+        raise UnfitBaselineError(f"{file} does not exist; {missing}") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise UnfitBaselineError(
             f"{file} is not readable JSON ({error}); it is truncated, or not a {RESULTS}"
         ) from error
@@ -69,10 +79,7 @@ def read(path: Path) -> Outcomes:
         raise UnfitBaselineError(f"{file} is not a {RESULTS} of Onceproof")
     if body["format"] != FORMAT:
         raise UnfitBaselineError(f"{file} has format {body['format']!r}; this version reads format {FORMAT}")
-    try:
-        return of_results(body)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UnfitBaselineError(f"{file} does not fit format {FORMAT}: {error!r}") from error
+    return body
 
 
 def of_results(body: Mapping[str, Any]) -> Outcomes:
@@ -137,7 +144,7 @@ def _script(body: Mapping[str, Any]) -> ComparedCase:
 def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> ComparedCase:
     part = str(body.get("part", ""))
     key = str(body["id"]).removesuffix(f"@{part}" if part else "")
-    stem, seed = _split(key, body.get("seed"), str(body.get("client", "")))
+    stem, seed = stem_and_seed(key, body.get("seed"), str(body.get("client", "")))
     # One known bug can show as different anomalies; that is not a second defect.
     found = (str(each["known_bug"] or each["anomaly"]) for each in body["findings"])
     return ComparedCase(
@@ -153,7 +160,7 @@ def _scenario(body: Mapping[str, Any], kind: CaseKind, word: str) -> ComparedCas
     )
 
 
-def _split(key: str, seed: object, client: str) -> tuple[str, str]:
+def stem_and_seed(key: str, seed: object, client: str) -> tuple[str, str]:
     """Split an id into stem and seed; an id without a seed is its own stem."""
     if seed is not None and key.endswith(f"-{seed}"):
         return key.removesuffix(f"-{seed}"), str(seed)

@@ -4,6 +4,7 @@
     ├── UnfitRunError           the path is no run directory, or nothing in it can be read
     ├── UnfitRunRecordError     `run.json` is missing, truncated, foreign or of another format
     ├── UnfitBaselineError      a baseline is missing, truncated, foreign or of another format
+    ├── UnfitTrendError         of all runs of a trend none can be read
     └── RetentionError          fewer than one run to keep, or `latest` is no symlink
 
 A run directory with damaged files is no error: the report names the damage.
@@ -26,6 +27,10 @@ class UnfitRunRecordError(ReportError):
 
 class UnfitBaselineError(ReportError):
     """The `results.json` to compare with cannot be used; the message says why."""
+
+
+class UnfitTrendError(ReportError):
+    """A trend has no run; the message names the first file and its fault."""
 
 
 class RetentionError(ReportError):
