@@ -76,7 +76,7 @@ def trend(found: Sequence[ReadRun], unread: Sequence[UnreadRun]) -> Trend:
 
 def _run(number: int, given: ReadRun) -> TrendRun:
     outcomes = given.outcomes
-    tried = (*outcomes.scenarios, *outcomes.cases)
+    verdicts = [each.verdict for each in outcomes.scenarios] + [each.verdict for each in outcomes.cases]
     return TrendRun(
         number=number,
         source=given.source,
@@ -90,8 +90,8 @@ def _run(number: int, given: ReadRun) -> TrendRun:
         decision=outcomes.decision,
         partial=bool(outcomes.partial),
         duration_s=outcomes.run.duration_s,
-        tried=sum(each.verdict in _TRIED for each in tried),
-        planned=len(tried),
+        tried=sum(each in _TRIED for each in verdicts),
+        planned=len(verdicts),
         tested=sum(each.verdict != UNTESTED for each in outcomes.requirements),
     )
 

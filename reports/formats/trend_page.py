@@ -50,7 +50,7 @@ _DECISION_CLASS = {Decision.GO: "pass", Decision.NO_GO: "fail", Decision.UNDECID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """The shown verdicts of a requirement; equal neighbours are one cell with their number."""
+    """The shown verdicts of a requirement, the newest first; equal neighbours are one cell with their number."""
 
     id: str
     cells: tuple[tuple[Verdict | None, int], ...]
@@ -63,7 +63,8 @@ def render(trend: Trend) -> str:
     given: dict[str, Any] = {
         "trend": trend,
         "shown": shown,
-        "headers": _headers(shown),
+        "columns": shown[::-1],
+        "headers": _headers(shown[::-1]),
         "changing": changing,
         "steady": steady,
         "violations": trend.violations[:VIOLATIONS_SHOWN],
@@ -104,9 +105,9 @@ def _text(text: str) -> str:
     return wording.one_line(text, TEXT_MAX)
 
 
-def _headers(shown: Sequence[TrendRun]) -> tuple[tuple[str, int], ...]:
+def _headers(columns: Sequence[TrendRun]) -> tuple[tuple[str, int], ...]:
     """The releases above the columns, equal neighbours as one."""
-    return tuple((release, len(list(runs))) for release, runs in groupby(shown, key=lambda each: each.release))
+    return tuple((release, len(list(runs))) for release, runs in groupby(columns, key=lambda each: each.release))
 
 
 def _lines(trend: Trend, shown: int) -> tuple[tuple[VerdictLine, ...], tuple[VerdictLine, ...]]:
@@ -121,5 +122,5 @@ def _worst(row: RequirementTrend, shown: int) -> Verdict:
 
 
 def _line(row: RequirementTrend, shown: int) -> VerdictLine:
-    cells = tuple((verdict, len(list(equal))) for verdict, equal in groupby(row.verdicts[-shown:]))
+    cells = tuple((verdict, len(list(equal))) for verdict, equal in groupby(row.verdicts[-shown:][::-1]))
     return VerdictLine(id=row.id, cells=cells)

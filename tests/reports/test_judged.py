@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from justhtml import JustHTML
 
-from reports import diff
+from reports import diff, trend
 from reports.comparing.results import dumps
 from reports.formats import track_record_page
 from reports.formats.write import write_all
@@ -23,6 +23,7 @@ from reports.loading.run import BASELINE, load_run
 from runner.regressions import matrix
 from runner.regressions.track_record import reproductions
 from tests.reports.test_report_files import hostile_run
+from tests.reports.trend_results import body, finding, plant, scenario
 from tests.support.browser import needs_chromium, told
 from tests.support.page_tools import AXE, faults_of, file_of
 from tests.support.plans import EVERY_VERDICT
@@ -54,11 +55,12 @@ class Pages:
     merged: Path
     diff: Path
     track: Path
+    trend: Path
 
     @property
     def all(self) -> list[Path]:
         """All kinds of pages."""
-        return [self.scenarios, self.hostile, self.protocol_run, self.merged, self.diff, self.track]
+        return [self.scenarios, self.hostile, self.protocol_run, self.merged, self.diff, self.track, self.trend]
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +84,33 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         merged=root / "merged" / "report.html",
         diff=diff.write(diff.of_paths(root / "before", run), root / "diff"),
         track=track,
+        trend=trend_of(root),
     )
+
+
+def trend_of(root: Path) -> Path:
+    """A trend over the runs above, and planted ones with each state of a violation and with texts that are hostile."""
+    bad, good = scenario("crash", "FAIL", finding()), scenario("crash")
+    hostile = scenario("<b>", "FAIL", finding("<img src=x>", "&"))
+    nights = (
+        body(0, scenarios=[bad, hostile], profile="gone"),
+        body(1, scenarios=[good], profile="gone"),
+        body(2, scenarios=[bad], profile="open"),
+        body(3, profile="open", partial="-k", decision="UNDECIDED"),
+        body(4, scenarios=[good], profile="new", requirements={"TXN-25": "FAIL", "<i>": "NOT_APPLICABLE"}),
+        body(5, scenarios=[bad], profile="new", release="<4>", requirements={"TXN-25": "ERROR"}),
+        body(6, scenarios=[bad], profile="new"),
+    )
+    for number, each in enumerate(nights):
+        plant(root / "nights" / f"night {number}", each)
+    made = trend.of_paths([root, root / "nights", root / "missing"], root / "trend")
+    return trend.write(made, root / "trend")
 
 
 @pytest.mark.browser
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
-@pytest.mark.parametrize("kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track"])
+@pytest.mark.parametrize("kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track", "trend"])
 def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
     """axe-core has no objection to a page with everything unfolded, and checked some rules."""
     options = {"runOnly": list(BY_LOOKS)} if dark else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,8 @@ def test_seeds_are_one_case(tmp_path: Path) -> None:
 
 def test_a_protocol_case_violates_requirements_and_a_control_nothing(tmp_path: Path) -> None:
     """A case has no anomaly; findings of a control are expected."""
-    given = {"cases": [case("first-sequence", "FAIL", known="KB-05")], "controls": [control("lossy", convicted=True)]}
-    (found,) = trend_of(tmp_path, body(**given)).violations
+    cases, controls = [case("first-sequence", "FAIL", known="KB-05")], [control("lossy", convicted=True)]
+    (found,) = trend_of(tmp_path, body(cases=cases, controls=controls)).violations
     assert (found.found, found.known_bug, found.case) == ("IDEMP-10", "KB-05", "first-sequence")
 
 
@@ -167,6 +168,24 @@ def test_only_requirements_that_some_run_tested_are_shown(tmp_path: Path) -> Non
         ("A", (Verdict.FAIL, None)),
         ("GONE-1", (Verdict.PASS, None)),
     ]
+
+
+def test_neighbours_with_equal_verdicts_share_a_cell(tmp_path: Path) -> None:
+    """The newest run is on the left; a requirement that every run passed is folded, and a release spans its columns."""
+    verdicts = ("FAIL", "PASS", "PASS", "UNTESTED")
+    for day, verdict in enumerate(verdicts):
+        given = body(day, requirements={"A-1": verdict, "B-1": "PASS"}, release="4.2.1" if day < 1 else "4.3.1")
+        plant(tmp_path / f"night-{day}", given)
+    page = written([tmp_path], tmp_path / "out")["trend.html"]
+    row = re.search(r'<th scope="row">A-1</th>(.*?)</tr>', page)
+    assert row is not None
+    assert re.findall(r'<td class="(\w+)"(?: colspan="(\d+)")?>', row[1]) == [
+        ("untested", ""),
+        ("pass", "2"),
+        ("fail", ""),
+    ]
+    assert '<th scope="colgroup" colspan="3">4.3.1</th><th scope="colgroup" colspan="1">4.2.1</th>' in page
+    assert page.index(">A-1<") < page.index("1 requirement passed wherever tested") < page.index(">B-1<")
 
 
 def written(paths: list[Path], out: Path) -> dict[str, str]:
