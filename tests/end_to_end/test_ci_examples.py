@@ -17,14 +17,17 @@ import pytest
 
 from reports.retention import LATEST
 from runner.config import OUT, add_options
+from tests.reports.trend_results import body, plant, started
 from tests.support.paths import ROOT
+from tests.support.plans import STARTED
 from tests.support.workflows import CLEAN, GITHUB, GITLAB, VIOLATING, Done, body_of, carry_out, job_of
+from verification.vocabulary.verdict import ExitCode
 
 EXAMPLES = sorted((ROOT / "docs" / "ci").glob("*.yml"))
 SYSTEMS = (GITHUB, GITLAB)
 GUIDE = ROOT / "docs" / "ci.md"
 #: The files that a run leaves; the examples keep some of them.
-FILES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json"}
+FILES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json", "trend"}
 #: The schemas by which editors check such files, published by SchemaStore and GitLab and kept in a package.
 SCHEMAS = files("check_jsonschema.builtin_schemas") / "vendor"
 COMMAND = re.compile(r"tox -e (\S+)((?: --(?=\s))?(?:[^\n|&`]|\\\n)*)")
@@ -36,7 +39,7 @@ def scripts(value: Any) -> Iterator[str]:
         for name, inner in value.items():
             if name == "run":
                 yield inner
-            elif name == "script":
+            elif name in ("script", "after_script"):
                 yield "\n".join(inner)
             else:
                 yield from scripts(inner)
@@ -174,7 +177,32 @@ def test_a_night_ends_with_its_exit_code_and_keeps_its_report(
     assert done.code == code
     latest = done.checkout / "reports" / "out" / LATEST
     assert json.loads((latest / "results.json").read_text(encoding="utf-8"))["run"]["profile"] == "nightly"
+    trend = (latest / "trend" / "trend.md").read_text(encoding="utf-8")
+    assert "Trend over 1 run" in trend
     if system == GITHUB:
-        assert done.summary == (latest / "summary.md").read_text(encoding="utf-8")
+        assert done.summary == (latest / "summary.md").read_text(encoding="utf-8") + trend
     else:
         assert cases_of(done, job_of(ROOT / "docs" / "ci" / f"{system}-nightly.yml").junit)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_trend_has_the_last_sixty_nights(tmp_path: Path, system: str) -> None:
+    """The results of earlier nights, which the system has kept, and of this one; older ones are removed."""
+    for number in range(70):
+        plant(tmp_path / "checkout" / "nights" / f"202610{number:02}T021700Z", body(number))
+    done = performed(
+        "nightly", system, tmp_path, {"4.3.1": CLEAN}, **{"kafka" if system == GITHUB else "KAFKA": "4.3.1"}
+    )
+    made = json.loads((done.checkout / "reports/out/latest/trend/trend.json").read_text(encoding="utf-8"))
+    assert done.code == 0
+    assert [each["started"] for each in made["runs"]] == [*(started(number) for number in range(11, 70)), STARTED]
+    assert len(list((done.checkout / "nights").iterdir())) == 60
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_night_without_results_is_not_in_the_trend(tmp_path: Path, system: str) -> None:
+    """A run that could not start leaves nothing; the exit code stays that of the run."""
+    done = performed("nightly", system, tmp_path, {}, **{"kafka" if system == GITHUB else "KAFKA": "4.3.1"})
+    assert done.code == ExitCode.ENVIRONMENT
+    assert not list(done.checkout.rglob("trend.json"))
+    assert not (done.checkout / "nights").exists()

@@ -86,7 +86,10 @@ def job_of(path: Path) -> Job:
     artifacts = job["artifacts"]
     return Job(
         system=GITLAB,
-        steps=(Step(script="\n".join(job["script"]), always=False),),
+        steps=(
+            Step(script="\n".join(job["script"]), always=False),
+            *(Step(script="\n".join(job[name]), always=True) for name in ("after_script",) if name in job),
+        ),
         variables=job["variables"],
         kept=tuple(artifacts["paths"]),
         junit=artifacts["reports"]["junit"],
@@ -113,7 +116,7 @@ def carry_out(job: Job, place: Path, *, given: Mapping[str, str], planted: Mappi
     VIOLATING; the release of a run that names none is the empty name.
     """
     checkout, tools, summary = place / "checkout", place / "tools", place / "summary.md"
-    checkout.mkdir()
+    checkout.mkdir(exist_ok=True)
     tools.mkdir()
     (tools / "python3").write_text(_PYTHON, encoding="utf-8")
     (tools / "python3").chmod(0o755)

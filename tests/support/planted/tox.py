@@ -1,6 +1,6 @@
-"""`python -m tests.support.planted.tox -e conformance -- OPTIONS`: what tox would do.
+"""`python -m tests.support.planted.tox -e conformance|trend -- OPTIONS`: what tox would do.
 
-A planted run stands in place of a cluster's.
+A planted run stands in place of a cluster's. The trend is a real one.
 
 PLANTED says as a JSON object what each release does (`tests.support.workflows`); one that it does not name leaves nothing.
 """
@@ -31,6 +31,8 @@ SUBJECTS = {CLEAN: (SMOKE, _PASSED, CONTROL), VIOLATING: (SMOKE, FAILED, CONTROL
 
 def main(arguments: list[str]) -> int:
     """Leave a run and its report where the options say; the exit code is that of the decision."""
+    if arguments[:3] == ["-e", "trend", "--"]:
+        return int(command.main(["trend", *arguments[3:]]))
     assert arguments[:3] == ["-e", "conformance", "--"], arguments
     parser = pytest.Parser(_ispytest=True)
     add_options(parser)
