@@ -18,7 +18,8 @@ from verification.command_line import Parser
 from verification.evidence.atomic_write import atomic_write
 
 PAGE = "trend.html"
-#: Lines per list in the terminal; the page has more.
+#: Characters of a text from outside, and lines per list; the page has more.
+TEXT_MAX = 300
 LINES_MAX = 20
 UNREAD_MAX = 50
 
@@ -61,7 +62,7 @@ def _first(unread: Sequence[UnreadRun]) -> str:
 
 def lines(trend: Trend) -> Iterator[str]:
     """The trend for a terminal: counts, violations of the last runs, and runs that cannot be read."""
-    yield f"{counted(len(trend.runs), 'run')}, the last is {one_line(trend.last.title)}: {trend.last.decision}"
+    yield f"{counted(len(trend.runs), 'run')}, the last is {one_line(trend.last.title, TEXT_MAX)}: {trend.last.decision}"
     yield trend.sentence
     shown = [each for each in trend.violations if each.state.is_in_last_run]
     yield from (_line(each) for each in shown[:LINES_MAX])
@@ -70,14 +71,14 @@ def lines(trend: Trend) -> Iterator[str]:
     if trend.flaky:
         yield f"{counted(len(trend.flaky), 'flaky case')}"
     for each in trend.unread[:UNREAD_MAX]:
-        yield f"not in the trend: {one_line(each.source)} {one_line(each.why)}"
+        yield f"not in the trend: {one_line(each.source)} {one_line(each.why, TEXT_MAX)}"
     if len(trend.unread) > UNREAD_MAX:
         yield f"not in the trend: {len(trend.unread) - UNREAD_MAX} more"
 
 
 def _line(each: ViolationTrend) -> str:
     bug = f" ({each.known_bug})" if each.known_bug else ""
-    where = one_line(f"{each.found}{bug} in {each.case}, {each.release}, {each.profile}")
+    where = one_line(f"{each.found}{bug} in {each.case}, {each.release}, {each.profile}", TEXT_MAX)
     return f"  {each.state:<17} {where}: {each.bad} of {each.decided} runs, the first is #{each.first_bad}"
 
 

@@ -82,7 +82,7 @@ def _below(path: Path) -> Iterator[_File]:
 def _is_run(path: Path) -> bool:
     try:
         return (path / RESULTS).exists() or (path / RUN_RECORD).exists()
-    except PermissionError:
+    except OSError:
         # The reader names it.
         return True
 

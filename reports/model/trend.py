@@ -1,4 +1,4 @@
-"""The model of a trend: many runs in the order of their start, and what they show together.
+"""The model of a trend: many runs in the order of their start, with their requirements, violations and flaky cases.
 
 An output format of a trend reads a `Trend` and nothing else. Runs have numbers from 1 on, the oldest first. A run whose
 start time cannot be parsed is before all others.

@@ -21,7 +21,7 @@ RUNS, SCENARIOS, CASES, REQUIREMENTS = 1_000, 30, 300, 200
 PAGE_MAX = 2_000_000
 #: Two quiet cores take three seconds. A busy machine takes several times as long; a quadratic algorithm takes hours.
 WITHIN_S = 60.0
-#: What a real file has in addition, and a trend does not read.
+#: Fields of a real file that a trend does not read.
 IGNORED = {"claim": "Once the cluster has recovered, no transaction is visible in part.", "counts": {"log": 1200}}
 
 
