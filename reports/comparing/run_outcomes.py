@@ -60,7 +60,7 @@ class ResultsFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultsScenario:
-    """A scenario or control; `convicted` is None for a scenario."""
+    """A scenario or control; `convicted` is None for a scenario. `run` names its evidence, empty without evidence."""
 
     id: str
     verdict: VerdictName
@@ -68,6 +68,7 @@ class ResultsScenario:
     client: str
     findings: tuple[ResultsFinding, ...]
     convicted: bool | None = None
+    run: str = ""
     part: str = ""
 
 
@@ -128,6 +129,11 @@ class RunOutcomes:
     requirements: tuple[ResultsRequirement, ...]
     cases: tuple[ResultsCase, ...] = ()
     parts: tuple[ResultsPart, ...] = ()
+
+    @property
+    def evidence(self) -> frozenset[str]:
+        """The names of the evidence of its scenarios: another report of the same evidence has the same names."""
+        return frozenset(each.run for each in self.scenarios if each.run)
 
 
 _DECODER = msgspec.json.Decoder(RunOutcomes)

@@ -1,7 +1,8 @@
 """Find the `results.json` of many runs: files, run directories, and directories that contain run directories.
 
 The search goes one level deep, as in a directory of nightly artifacts. A run that is found twice, by a symlink such as
-`latest` or as an equal copy, counts once.
+`latest`, as an equal copy, or as another report of the same evidence, counts once: such a report may be that of another
+judge, and a difference would look flaky.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def read_all(paths: Iterable[Path], directory: Path) -> tuple[list[ReadRun], lis
     """Read every run below the paths; references to their pages are relative to `directory`."""
     read: list[ReadRun] = []
     unread: list[UnreadRun] = []
-    taken: dict[bytes, str] = {}
+    taken: dict[bytes | frozenset[str], str] = {}
     for file in _once(_files(paths, unread)):
         source = file.path.as_posix()
         try:
@@ -43,13 +44,15 @@ def read_all(paths: Iterable[Path], directory: Path) -> tuple[list[ReadRun], lis
         except UnfitBaselineError as error:
             unread.append(UnreadRun(source=source, why=str(error).removeprefix(f"{file.path} ")))
             continue
-        copied = taken.setdefault(hashlib.sha256(content).digest(), source)
-        if copied != source:
-            unread.append(UnreadRun(source=source, why=f"is a copy of {copied}, which counts once"))
+        digest = hashlib.sha256(content).digest()
+        marks = (digest, outcomes.evidence or digest)
+        if same := [taken[mark] for mark in marks if mark in taken]:
+            unread.append(UnreadRun(source=source, why=f"is a report of the same run as {same[0]}, which counts once"))
         elif file.searched and outcomes.parts:
             why = "is a merged report, whose runs count by themselves; give its own path to add it"
             unread.append(UnreadRun(source=source, why=why))
         else:
+            taken.update(dict.fromkeys(marks, source))
             read.append(
                 ReadRun(source=source, report=_reference(file.path.parent / PAGE, directory), outcomes=outcomes)
             )

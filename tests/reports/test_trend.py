@@ -341,7 +341,13 @@ def test_a_run_counts_once(tmp_path: Path) -> None:
     trend = subject.of_paths([out, first, first / "results.json"], tmp_path / "trend")
     assert [each.source for each in trend.runs] == [f"{first}/results.json"]
     assert {each.source: each.why.split(",")[0] for each in trend.unread} == {
-        f"{out}/copy-of-it/results.json": f"is a copy of {first}/results.json",
+        f"{out}/copy-of-it/results.json": f"is a report of the same run as {first}/results.json",
         f"{merged}/results.json": "is a merged report",
     }
+    judged = [body(2, scenarios=[scenario("crash", verdict, run="5d41402a")]) for verdict in ("PASS", "INCONCLUSIVE")]
+    rejudged = trend_of(
+        tmp_path / "judged", *judged, body(3, scenarios=[scenario("crash", "INCONCLUSIVE", run="7d793037")])
+    )
+    assert len(rejudged.runs) == 2
+    assert not rejudged.flaky
     assert len(subject.of_paths([out, merged], tmp_path / "trend").runs) == 2
