@@ -50,7 +50,16 @@ def dumps(report: Report) -> str:
             },
         },
     }
-    return json.dumps(body, indent=1, ensure_ascii=True) + "\n"
+    return json.dumps(_shown(body), indent=1, ensure_ascii=True) + "\n"
+
+
+def _shown(value: Any) -> Any:
+    """The value with every text in it cleaned, because viewers print the decoded texts."""
+    if isinstance(value, dict):
+        return {plain(name): _shown(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    return plain(value) if type(value) is str else value
 
 
 def _summary(report: Report, all_cases: tuple[TestCase, ...]) -> dict[str, Any]:
@@ -71,11 +80,11 @@ def _summary(report: Report, all_cases: tuple[TestCase, ...]) -> dict[str, Any]:
 def _test(case: TestCase) -> dict[str, Any]:
     return {
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"onceproof:{case.suite}:{plain(case.name)}")),
-        "name": plain(case.name) or "unnamed",
+        "name": case.name or "unnamed",
         "status": _STATUS[case.ending],
         "rawStatus": case.word,
         "duration": round(case.seconds * 1_000),
         "suite": ["onceproof", case.suite],
-        **({"message": plain(case.message)} if case.message else {}),
-        **({"trace": plain(case.body)} if case.body else {}),
+        **({"message": case.message} if case.message else {}),
+        **({"trace": case.body} if case.body else {}),
     }

@@ -1,6 +1,7 @@
 """`summary.md`: the report for the page of a CI step, short, without local links, always below 50 kB.
 
-A reader sees one screen, so the worst comes first and reasons are cut to a line.
+A reader sees one screen, so the worst comes first and reasons are cut to a line. Texts from outside pass the functions
+of `reports.formats.markdown`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 
 from reports.deciding.reasons import reasons
 from reports.deciding.scorecards import cards
-from reports.formats.markdown import NAME_MAX, bounded, cell, code
+from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong
 from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
@@ -40,14 +41,14 @@ def _lines(report: Report) -> Iterator[str]:
         + (", accepted" if judgement.accepted else "")
     )
     yield ""
-    yield cell(judgement.why, 1_000)
+    yield literal(judgement.why, 1_000)
     yield ""
     yield from _reasons(report)
-    yield f"Subject: {cell(_subject(report), 500)}  "
+    yield f"Subject: {literal(_subject(report), 500)}  "
     unknown = "" if report.is_protocol_run or report.parts else "seed unknown, "
     seed = unknown if report.seed is None else f"seed {report.seed}, "
-    yield f"Profile {cell(report.profile or '–')}, {seed}{seconds(report.duration_s)}, " + (
-        f"started {cell(moment(report.started))}" if report.started else "start unknown"
+    yield f"Profile {literal(report.profile or '–', REASON_MAX)}, {seed}{seconds(report.duration_s)}, " + (
+        f"started {literal(moment(report.started))}" if report.started else "start unknown"
     )
     if report.replay:
         yield ""
@@ -71,8 +72,8 @@ def _reasons(report: Report) -> Iterator[str]:
     all_reasons = reasons(report)
     for each in all_reasons[:REASONS_MAX]:
         accepted = " (accepted)" if each.accepted else ""
-        yield f"- {verdict_sign(each.verdict)} **{cell(each.name, NAME_MAX)}**{accepted} {cell(each.text, 400)}"
-        places = [f"{cell(one.key, NAME_MAX)}: {cell(one.what)}" for one in each.places[:PLACES_MAX]]
+        yield f"- {verdict_sign(each.verdict)} {strong(each.name, NAME_MAX)}{accepted} {literal(each.text, 400)}"
+        places = [f"{code(one.key, NAME_MAX)}: {literal(one.what, REASON_MAX)}" for one in each.places[:PLACES_MAX]]
         rest = len(each.places) - PLACES_MAX
         yield "  " + " · ".join([*places, *([f"and {rest} more"] if rest > 0 else [])])
     if (rest := len(all_reasons) - REASONS_MAX) > 0:
@@ -105,22 +106,28 @@ def _runs(report: Report) -> Iterator[str]:
     for part in report.parts:
         name, subject, decision = part.name or "not counted", part.subject or "–", part.decision or "–"
         about = f"{part.directory}: {part.note}" if part.note else part.directory
-        yield f"| {cell(name, NAME_MAX)} | {cell(subject)} | {cell(decision)} | {cell(about, 300)} |"
+        row = (literal(name, NAME_MAX), literal(subject, REASON_MAX), literal(decision), literal(about, 300))
+        yield f"| {' | '.join(row)} |"
 
 
 def _change(report: Report) -> Iterator[str]:
     """The changes since the baseline, or since that of each merged run; unchanged cases are only a number."""
     for run, comparison in report.comparisons:
-        of = f" of {cell(run, NAME_MAX)}" if run else ""
+        of = f" of {literal(run, NAME_MAX)}" if run else ""
         yield from ("", f"### Change since the baseline{of}", "")
-        yield f"Baseline: {cell(comparison.baseline.title, 300)}. {cell(comparison.sentence)}."
+        yield f"Baseline: {literal(comparison.baseline.title, 300)}. {literal(comparison.sentence, REASON_MAX)}."
         if comparison.changes:
             yield from ("", "| change | case | before | now | why |", "|---|---|---|---|---|")
         for each in comparison.changes:
-            cells = (each.kind, each.id, each.before or "absent", each.now or "absent")
+            before, now = (word.replace("_", " ") for word in (each.before or "absent", each.now or "absent"))
             accepted = ", accepted" if each.accepted else ""
-            row = " | ".join(cell(each_cell.replace("_", " "), NAME_MAX) for each_cell in cells)
-            yield f"| {row}{accepted} | {cell(each.reason)} |"
+            row = (
+                each.kind.value,
+                code(each.id, NAME_MAX),
+                literal(before, NAME_MAX),
+                literal(now, NAME_MAX) + accepted,
+            )
+            yield f"| {' | '.join(row)} | {literal(each.reason, REASON_MAX)} |"
 
 
 def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
@@ -130,7 +137,8 @@ def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
     for each in scenarios:
         sign = verdict_sign(shown_verdict(each))
         word = scenario_word(each)
-        yield f"| {sign} {word} | {cell(each.key, NAME_MAX)} | {seconds(each.actual_s)} | {cell(each.reason)} |"
+        key, reason = code(each.key, NAME_MAX), literal(each.reason, REASON_MAX)
+        yield f"| {sign} {word} | {key} | {seconds(each.actual_s)} | {reason} |"
 
 
 def _findings(report: Report) -> Iterator[str]:
@@ -140,13 +148,13 @@ def _findings(report: Report) -> Iterator[str]:
     yield from ("", "### Violations", "")
     for scenario in failed:
         for finding in scenario.findings:
-            bug = f", known bug {cell(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
+            bug = f", known bug {literal(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
             accepted = ", accepted" if finding.accepted else ""
-            name, place = cell(finding.anomaly, NAME_MAX), cell(scenario.key, NAME_MAX)
-            yield f"- **{name}** × {finding.count} in {place}{bug}{accepted}"
+            name, place = strong(finding.anomaly, NAME_MAX), code(scenario.key, NAME_MAX)
+            yield f"- {name} × {finding.count} in {place}{bug}{accepted}"
             for example in finding.witnesses[:1]:
                 facts = (example.place, example.record, example.transaction, example.fault, example.detail)
-                yield f"  {cell(' · '.join(each for each in facts if each), 400)}"
+                yield f"  {literal(' · '.join(each for each in facts if each), 400)}"
         if scenario.replay and scenario.verdict is Verdict.FAIL:
             yield f"  re-run: {code(scenario.replay, 1_000)}"
 
@@ -165,11 +173,12 @@ def _cases(report: Report) -> Iterator[str]:
         ids = ", ".join(one.id for one in each.requirements)
         known = "".join(f", known {one.id}" for one in each.known if one.named)
         word = f"{verdict_sign(each.verdict)} {scenario_word(each)}{known}"
-        yield f"| {cell(word)} | {cell(each.key, NAME_MAX)} | {cell(ids)} | {cell(each.reason)} |"
+        row = (literal(word), code(each.key, NAME_MAX), literal(ids, REASON_MAX), literal(each.reason, REASON_MAX))
+        yield f"| {' | '.join(row)} |"
 
 
 def _problems(report: Report) -> Iterator[str]:
     if report.problems:
         yield from ("", "### Incomplete evidence", "")
         for each in report.problems:
-            yield f"- {cell(each.place, NAME_MAX)}: {cell(each.text, 300)}"
+            yield f"- {code(each.place, NAME_MAX)}: {literal(each.text, 300)}"

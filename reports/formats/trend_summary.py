@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.formats.markdown import NAME_MAX, bounded, cell
+from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, literal, strong
 from reports.model.clock import moment
 from reports.model.trend import Trend, ViolationTrend
 from reports.model.wording import DECISION_SIGN, seconds
@@ -23,14 +23,14 @@ def render(trend: Trend) -> str:
 def _lines(trend: Trend) -> Iterator[str]:
     last = trend.last
     yield f"## Trend over {len(trend.runs)} runs: {DECISION_SIGN[last.decision]} {last.decision} in the last one"
-    yield from ("", f"Last run: {cell(last.title)}. {cell(trend.sentence)}")
+    yield from ("", f"Last run: {literal(last.title, REASON_MAX)}. {literal(trend.sentence, REASON_MAX)}")
     yield from _violations(trend)
     yield from _flaky(trend)
     yield from _runs(trend)
     if trend.unread:
         yield from ("", "### Not in the trend", "")
         for each in trend.unread:
-            yield f"- {cell(each.source)} {cell(each.why, 300)}"
+            yield f"- {literal(each.source, REASON_MAX)} {literal(each.why, 300)}"
 
 
 def _violations(trend: Trend) -> Iterator[str]:
@@ -40,15 +40,15 @@ def _violations(trend: Trend) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for each in trend.violations[:VIOLATIONS_SHOWN]:
         accepted = ", accepted" if each.accepted else ""
-        where = cell(f"{each.release}, {each.profile}", NAME_MAX)
+        where = literal(f"{each.release}, {each.profile}", NAME_MAX)
         bad = f"{each.bad} of {each.decided}"
         yield f"| {each.state}{accepted} | {_name(each)} | {where} | {each.first_bad} | {each.last_bad} | {bad} |"
     yield from _rest(len(trend.violations), VIOLATIONS_SHOWN)
 
 
 def _name(each: ViolationTrend) -> str:
-    bug = f" ({cell(each.known_bug, NAME_MAX)})" if each.known_bug else ""
-    return f"**{cell(each.found or 'violation', NAME_MAX)}**{bug} in {cell(each.case, NAME_MAX)}"
+    bug = f" ({literal(each.known_bug, NAME_MAX)})" if each.known_bug else ""
+    return f"{strong(each.found or 'violation', NAME_MAX)}{bug} in {literal(each.case, NAME_MAX)}"
 
 
 def _flaky(trend: Trend) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _flaky(trend: Trend) -> Iterator[str]:
         seed = "" if each.seed is None else f"seed {each.seed}"
         equal = ", ".join(one for one in (each.release, each.client, seed) if one)
         results = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in each.results)
-        yield f"| {each.rate:.0%} | {cell(each.case, NAME_MAX)} | {cell(equal)} | {results} |"
+        yield f"| {each.rate:.0%} | {literal(each.case, NAME_MAX)} | {literal(equal, REASON_MAX)} | {results} |"
     yield from _rest(len(trend.flaky), FLAKY_SHOWN)
 
 
@@ -72,13 +72,13 @@ def _runs(trend: Trend) -> Iterator[str]:
     )
     yield "|---|---|---|---|---|---|---|---|"
     for each in reversed(trend.runs[-RUNS_SHOWN:]):
-        subject = cell(f"{each.release} ({each.runtime})", NAME_MAX)
+        subject = literal(f"{each.release} ({each.runtime})", NAME_MAX)
         seed = "" if each.seed is None else f", seed {each.seed}"
         row = (
             str(each.number),
-            cell(moment(each.started) or "unknown", NAME_MAX),
+            literal(moment(each.started) or "unknown", NAME_MAX),
             subject,
-            cell(f"{each.profile}{seed}", NAME_MAX),
+            literal(f"{each.profile}{seed}", NAME_MAX),
             f"{DECISION_SIGN[each.decision]} {each.decision}",
             seconds(each.duration_s),
             f"{each.tried} of {each.planned}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from reports.formats.markdown import code
 from runner.explorer.known_findings import NAMED
 from runner.explorer.store import Store, StoredFinding, ranges
 from verification.vocabulary.releases import parse
@@ -35,7 +36,7 @@ _ROW = re.compile(r"^\| ([0-9][^|]*?) \| ([^|]+?) \|.*\|$", re.MULTILINE)
 def entry(found: StoredFinding, replay: str) -> str:
     """The text of one finding."""
     name = found.name or "NEW"
-    signature = "" if found.signature == found.name else f"Signature: `{found.signature}`. "
+    signature = "" if found.signature == found.name else f"Signature: {code(found.signature)}. "
     text = [
         f"<!-- finding: {found.release} {found.signature} -->",
         f"### {name}, Kafka {found.release}, {found.generation}: {found.nature}",
@@ -45,7 +46,7 @@ def entry(found: StoredFinding, replay: str) -> str:
         *([NAMED[found.name], ""] if found.name in NAMED else []),
         *(f"{number}. {line}" for number, line in enumerate(found.script, 1)),
         "",
-        f"Replay: `{replay}`",
+        f"Replay: {code(replay)}",
         "<!-- end of finding -->",
     ]
     return "\n".join(text) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -12,6 +13,7 @@ from xml.etree import ElementTree as Xml
 
 import jsonschema
 import pytest
+import xmlschema
 
 from reports.formats import ctrf as ctrf_format
 from reports.formats import junit
@@ -19,12 +21,16 @@ from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
 from tests.reports.test_report_files import hostile_plan
+from tests.support.page_tools import CTRF as PUBLISHED_CTRF
+from tests.support.page_tools import file_of
 from tests.support.paths import ROOT
 from tests.support.plans import BROKEN, CONTROL, EVERY_VERDICT, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import ExitCode
 
 CTRF = json.loads((ROOT / "tests/support/ctrf.schema.json").read_text(encoding="utf-8"))
+#: The schema by which Jenkins' xUnit plug-in accepts or refuses a file, unchanged: junit-10.xsd of jenkinsci/xunit-plugin.
+XUNIT = ROOT / "tests/support/junit-10.xsd"
 #: The JUnit XML that common readers accept: per element its attributes, required attributes, and children. Written
 #: from the schema that Jenkins' xUnit plugin validates with (junit-10.xsd) and from the one of Windy Road.
 JUNIT = {
@@ -90,6 +96,52 @@ def test_ctrf_follows_its_schema_and_its_counts_are_those_of_its_tests(outputs: 
         assert results["summary"][status] == counted[status]
     assert results["summary"]["tests"] == len(results["tests"])
     assert len({each["id"] for each in results["tests"]}) == len(results["tests"])
+
+
+def test_ctrf_follows_the_published_schema(outputs: Path) -> None:
+    """The file validates, formats of ids and times included; an unknown status, a foreign member or a lost one do not."""
+    schema = json.loads(file_of(PUBLISHED_CTRF))
+    jsonschema.Draft7Validator.check_schema(schema)
+    judge = jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker())
+    body = loaded(outputs / "ctrf.json")
+    assert list(judge.iter_errors(body)) == []
+    for member, value in (("status", "undecided"), ("duration", "long"), ("id", "not a uuid"), ("verdict", "PASS")):
+        wrong = copy.deepcopy(body)
+        wrong["results"]["tests"][0][member] = value
+        assert not judge.is_valid(wrong), member
+    del body["results"]["summary"]["stop"]
+    assert not judge.is_valid(body)
+
+
+def test_junit_follows_the_schema_of_the_xunit_plugin(outputs: Path) -> None:
+    """The file validates; a count of skipped cases at the root, a verbal time or a nameless case do not."""
+    schema = xmlschema.XMLSchema(XUNIT)
+    assert list(schema.iter_errors(outputs / "junit.xml")) == []
+    for place, attribute, value in (
+        (".", "skipped", "1"),
+        ("testsuite", "time", "long"),
+        (".//testcase", "name", None),
+    ):
+        tree = Xml.parse(outputs / "junit.xml")  # noqa: S314 - our own file
+        found = tree.getroot() if place == "." else tree.find(place)
+        assert found is not None
+        if value is None:
+            del found.attrib[attribute]
+        else:
+            found.set(attribute, value)
+        assert not schema.is_valid(tree), place
+
+
+@pytest.mark.parametrize("run", sorted(GOLDEN.parent.parent.glob("*/run")), ids=lambda run: run.parent.name)
+def test_files_of_real_runs_follow_the_published_schemas(run: Path) -> None:
+    """A run of scenarios and a protocol run, both with violations."""
+    report = load_run(run)
+    schema = json.loads(file_of(PUBLISHED_CTRF))
+    judge = jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker())
+    assert list(judge.iter_errors(json.loads(ctrf_format.dumps(report)))) == []
+    text = junit.render(report)
+    assert "<failure" in text
+    assert list(xmlschema.XMLSchema(XUNIT).iter_errors(text)) == []
 
 
 def test_junit_uses_nothing_that_its_readers_refuse(outputs: Path) -> None:

@@ -31,7 +31,7 @@ from tests.support.protocol_run_directories import (
     said,
 )
 from tests.support.run_directories import make_run
-from verification.scripts.script import judge
+from verification.scripts.script import Script, judge
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 NAMES = ("report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json")
@@ -207,23 +207,27 @@ def test_a_run_and_a_protocol_run_of_one_release_become_one_report(tmp_path: Pat
         assert reference[1:] in page.ids if reference.startswith("#") else (out / reference).exists(), reference
 
 
-def test_hostile_values_of_a_script_are_shown_and_never_interpreted(tmp_path: Path) -> None:
-    """Markup and control characters in any field from a broker or harness are escaped in every output format."""
-    hostile = replace(
+def hostile_script(text: str = HOSTILE) -> Script:
+    """A script in which every field from a broker or the harness is hostile."""
+    return replace(
         VIOLATED,
         case="idempotence-hostile",
-        claim=HOSTILE,
-        requirements=("IDEMP-10", HOSTILE),
-        cluster=HOSTILE,
-        generation=HOSTILE,
-        release=HOSTILE,
-        broke=HOSTILE,
-        replay=HOSTILE,
-        features={HOSTILE: 2},
-        exchanges=(exchange(1, HOSTILE, 1, {HOSTILE: HOSTILE}, {HOSTILE: [HOSTILE]}, to=HOSTILE, error=HOSTILE),),
-        statements=(said(1, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}),),
+        claim=text,
+        requirements=("IDEMP-10", text),
+        cluster=text,
+        generation=text,
+        release=text,
+        broke=text,
+        replay=text,
+        features={text: 2},
+        exchanges=(exchange(1, text, 1, {text: text}, {text: [text]}, to=text, error=text),),
+        statements=(said(1, text, text, {text: text}),),
     )
-    report, run = protocol_report(tmp_path, (PASSED, hostile))
+
+
+def test_hostile_values_of_a_script_are_shown_and_never_interpreted(tmp_path: Path) -> None:
+    """Markup and control characters in any field from a broker or harness are escaped in every output format."""
+    report, run = protocol_report(tmp_path, (PASSED, hostile_script()))
     page = page_of(run)
     assert "script" not in page.tags
     assert "<script>alert(1)</script>" in page.text

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,17 +26,21 @@ from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.report import Report
 from reports.model.run_record import Acceptance, RunState
-from reports.model.wording import scenario_word
+from reports.model.wording import one_line, scenario_word
 from tests.support.paths import ROOT
 from tests.support.plans import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import ExitCode, Verdict
 
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+#: JSON files whose texts a viewer shows.
+VIEWED = ("ctrf", "badge", "trace")
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 #: Markup, template syntax, escape sequences, control characters, Markdown, a bidirectional override, a lone surrogate.
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}{%x%}`|\x1b[31m\x00\x07\u202egnp\ud800]]>"
+#: Evidence with a lone surrogate is not UTF-8, so the history of such a scenario cannot be read.
+READABLE = HOSTILE.replace("\ud800", "")
 
 
 class Page(HTMLParser):
@@ -104,6 +109,7 @@ def hostile_plan(text: str = HOSTILE) -> Plan:
         requirements=("TXN-25", text),
         findings=(found("torn-transaction", topic=text, detail=text, known_bug=text),),
         noise=text,
+        replay=text,
     )
 
 
@@ -127,10 +133,12 @@ def hostile_record(text: str = HOSTILE) -> dict[str, object]:
 
 
 def hostile_run(tmp_path: Path, text: str = HOSTILE) -> tuple[Report, Path]:
-    """A hostile run compared with a baseline of another hostile run; a hostile case vanished."""
+    """A hostile run compared with a baseline of another hostile run; a hostile case vanished, one has a hostile id."""
     gone = replace(hostile_plan(text), key="gone")
+    # No directory can have this name.
+    nameless = replace(hostile_plan(text), key=text, present=False)
     before = load_run(make_run(tmp_path / "before", (SMOKE, gone), **hostile_record(text)))
-    run = make_run(tmp_path / "run", (SMOKE, hostile_plan(text)), **hostile_record(text))
+    run = make_run(tmp_path / "run", (SMOKE, hostile_plan(text), nameless), **hostile_record(text))
     report = against(load_run(run), of_results(json.loads(dumps(before))))
     write_all(report, run)
     return report, run
@@ -201,6 +209,38 @@ def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:
         json.loads((run / name).read_text(encoding="ascii"))
 
 
+def strings(value: object) -> Iterator[str]:
+    """Every string of a JSON value, names of members included."""
+    if isinstance(value, str):
+        yield value
+    for each in value.items() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from strings(each)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, READABLE], ids=["unreadable-history", "history"])
+def test_no_reader_of_an_output_file_gets_a_control_character(tmp_path: Path, text: str) -> None:
+    """Viewers print decoded texts, so these are clean too; results.json keeps the values of the evidence, in escapes."""
+    report, run = hostile_run(tmp_path, text)
+    shown = one_line(text)
+    read = {name: "\n".join(strings(json.loads((run / f"{name}.json").read_text("ascii")))) for name in VIEWED}
+    root = Xml.parse(run / "junit.xml").getroot()  # noqa: S314 - our own file
+    read["junit"] = "\n".join(text for each in root.iter() for text in (*each.attrib.values(), each.text or ""))
+    read["terminal"] = terminal.render(report)
+    read["coloured"] = re.sub(r"\x1b\[[0-9;]*m", "", terminal.render(report, colour=True))
+    read["page"] = page_of(run).text
+    for name, told in read.items():
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ud800-\udfff]", told), name
+    # The commands, the id of a scenario and the reason are in each that has room for them.
+    for name in ("ctrf", "junit", "terminal", "page"):
+        assert read[name].count(shown) >= 3, name
+    assert f"re-run: {shown}" in read["terminal"]
+    assert f"re-run   {shown}" in read["terminal"]
+    assert f"re-run: {shown}" in read["junit"]
+    # Lines of broker logs are on the page only. They are found by the times of the history.
+    assert ("Lost leader of <script>alert(1)</script>" in read["page"]) is (text == READABLE)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", (run / "results.json").read_text(encoding="utf-8"))
+
+
 def test_results_follow_the_published_schema(tmp_path: Path) -> None:
     """The output of a run with every verdict validates, and has the same decision as the report."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
@@ -235,7 +275,7 @@ def test_a_client_without_records_is_not_recorded(tmp_path: Path) -> None:
     """A run whose only scenario left no evidence says so on the page and in the summary."""
     _, run = rendered(tmp_path, (replace(SMOKE, present=False),))
     assert "confluent: not recorded" in page_of(run).text
-    assert "confluent\\: not recorded" in (run / "summary.md").read_text(encoding="utf-8")
+    assert "confluent: not recorded" in (run / "summary.md").read_text(encoding="utf-8")
 
 
 def test_junit_counts_are_those_of_its_cases(tmp_path: Path) -> None:

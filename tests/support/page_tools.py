@@ -1,6 +1,6 @@
-"""Public checkers of pages: axe-core for accessibility, the Nu Html Checker for HTML.
+"""Public checkers of output files: axe-core for accessibility, the Nu Html Checker for HTML, the schema of CTRF.
 
-Both are published in the npm registry. Their archives are fetched by digest into the cache, with the functions that
+All are published in the npm registry. Their archives are fetched by digest into the cache, with the functions that
 fetch jars, and are never committed. `ONCEPROOF_NPM_REGISTRY` names another registry. Where they cannot be fetched, tests
 are skipped with a line that says why, unless ONCEPROOF_REQUIRE_BROWSER=1, which CI sets.
 """
@@ -57,6 +57,14 @@ NU = Package(
     sha512="4e441de4315f39a582f5e6edbe8cd3b2b1f655aa1dde3620faface791133217c417b12f3f7ead2d8336d8e7e"
     "fe44f5226618258b44a0860057e9125135e6b428",
     member="package/build/dist/vnu.jar",
+)
+#: The reference implementation, by the authors of the format; MIT.
+CTRF = Package(
+    name="ctrf",
+    version="0.3.0",
+    sha512="da5b9580a085fc0fe980c298e7801476270235b53e1f2dc197ec70729f7c8a7012b7fd1f9e8342fc0e01c21f"
+    "c63b8edc22e0f973b492dcc63f0d8e3674f7f8cd",
+    member="package/dist/ctrf-schema-0.0.json",
 )
 
 

@@ -49,6 +49,8 @@ class Plan:
     coordinated: bool = False
     #: In the place of every name that a broker, a client or the environment chose.
     noise: str = ""
+    #: The command that repeats the scenario; empty for the usual one.
+    replay: str = ""
 
     @property
     def run(self) -> str:

@@ -96,7 +96,7 @@ def record(plans: Sequence[Plan], **changes: object) -> RunRecord:
                 expected_s=25.0,
                 control=bool(plan.expects),
                 client="confluent",
-                replay=f"tox -e conformance -- --seed 7 -k {plan.key}",
+                replay=plan.replay or f"tox -e conformance -- --seed 7 -k {plan.key}",
             )
             for plan in plans
         ),

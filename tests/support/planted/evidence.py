@@ -48,7 +48,7 @@ def experiment(plan: Plan) -> Experiment:
         schedule=(f"after 3 s: {plan.fault}",),
         cluster=plan.noise or "3 brokers, combined KRaft",
         transaction_timeout_s=30.0,
-        replay=f"tox -e conformance -- --kafka 4.3.1 --seed 7 -k {plan.key}",
+        replay=plan.replay or f"tox -e conformance -- --kafka 4.3.1 --seed 7 -k {plan.key}",
         versions={
             "confluent": "confluent-kafka 2.16.1 (librdkafka 2.16.0)",
             "confluent protocol": "TV1",
