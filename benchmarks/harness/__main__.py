@@ -123,16 +123,18 @@ def _options(parser: Parser, arguments: Sequence[str] | None) -> HarnessOptions:
     parser.add_argument(
         "--records", type=int, default=RECORDS, metavar="N", help=f"records to judge (default {RECORDS})"
     )
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})")
+    parser.add_argument(
+        "--repeat", "--pairs", type=int, default=PAIRS, metavar="N", help=f"rounds of each kind (default {PAIRS})"
+    )
     parsed = parser.parse_args(arguments)
-    if parsed.pairs < PAIRS_LEAST:
-        parser.error(f"--pairs {parsed.pairs} is too few for a median; use at least {PAIRS_LEAST}")
+    if parsed.repeat < PAIRS_LEAST:
+        parser.error(f"--repeat {parsed.repeat} is too few for a median; use at least {PAIRS_LEAST}")
     if parsed.records < 1:
         parser.error(f"--records {parsed.records} leaves no records to judge; use at least 1")
     return HarnessOptions(
         parts=tuple(part for part in PARTS if part in (parsed.only or PARTS)),
         records=parsed.records,
-        pairs=parsed.pairs,
+        pairs=parsed.repeat,
         release=parse_release(parsed.kafka),
     )
 

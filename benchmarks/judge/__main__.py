@@ -124,22 +124,22 @@ def _options(parser: Parser, arguments: Sequence[str] | None) -> JudgeOptions:
     )
     names = [contender.name for contender in CONTENDERS]
     parser.add_argument(
-        "--without", action="append", default=[], choices=names, help="leave a contender out; repeatable"
+        "--skip", "--without", action="append", default=[], choices=names, help="leave a contender out; repeatable"
     )
-    parser.add_argument("--turns", type=int, metavar="N", help="how often each contender judges each size")
+    parser.add_argument("--repeat", "--turns", type=int, metavar="N", help="how often each contender judges each size")
     parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different evidence")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads of each contender")
     parsed = parser.parse_args(arguments)
-    numbers = (parsed.turns, parsed.threads, *(parsed.records or ()))
+    numbers = (parsed.repeat, parsed.threads, *(parsed.records or ()))
     if any(number is not None and number < 1 for number in numbers):
-        parser.error("--records, --turns and --threads must be at least 1")
-    contenders = tuple(contender for contender in CONTENDERS if contender.name not in parsed.without)
+        parser.error("--records, --repeat and --threads must be at least 1")
+    contenders = tuple(contender for contender in CONTENDERS if contender.name not in parsed.skip)
     if not contenders:
-        parser.error("--without leaves no contender")
+        parser.error("--skip leaves no contender")
     return JudgeOptions(
         sizes=tuple(sorted(set(parsed.records or (*SIZES, *((LARGEST,) if parsed.large else ()))))),
         contenders=contenders,
-        turns=parsed.turns,
+        turns=parsed.repeat,
         seed=parsed.seed,
         threads=parsed.threads,
     )

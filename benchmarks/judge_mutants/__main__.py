@@ -35,13 +35,13 @@ BATCH = 400
 
 
 def _options(parser: Parser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser.add_argument("--each", type=int, default=EACH, metavar="N", help="mutants by each mutator")
+    parser.add_argument("--per-mutator", "--each", type=int, default=EACH, metavar="N", help="mutants by each mutator")
     parser.add_argument("--seed", type=int, default=SEED, help="a different seed makes different mutants")
     parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR", help="directory with clean runs")
     parser.add_argument("--page", type=Path, metavar="FILE", help=f"file for the score (default: {PAGE.name})")
     parsed = parser.parse_args(arguments)
-    if parsed.each < 1:
-        raise UsageError(f"--each {parsed.each} makes no mutants.", hint="Use at least 1.")
+    if parsed.per_mutator < 1:
+        raise UsageError(f"--per-mutator {parsed.per_mutator} makes no mutants.", hint="Use at least 1.")
     return parsed
 
 
@@ -52,7 +52,7 @@ def _scored(clean: Sequence[Base], options: argparse.Namespace, say: Callable[[s
     began = time.monotonic()
     spark = start(java_home=spark_java_home(find_java()))
     score = Score()
-    made = mutants(clean, each=options.each, seed=options.seed)
+    made = mutants(clean, each=options.per_mutator, seed=options.seed)
     while several := tuple(islice(made, BATCH)):
         found, unread = judged(spark, several), passed_unread(spark, several)
         for mutant in several:
@@ -74,9 +74,9 @@ def _measure(options: argparse.Namespace, bench: Bench) -> BenchmarkResult:
         bench.say(str(mistake))
     if score.disagreements:
         bench.say(f"the judges disagree about {', '.join(score.disagreements)}")
-    usual = (options.each, options.seed) == (EACH, SEED)
-    command = COMMAND if usual else f"{COMMAND} -- --each {options.each} --seed {options.seed}"
-    complete = options.runs == RUNS and options.each >= EACH
+    usual = (options.per_mutator, options.seed) == (EACH, SEED)
+    command = COMMAND if usual else f"{COMMAND} -- --per-mutator {options.per_mutator} --seed {options.seed}"
+    complete = options.runs == RUNS and options.per_mutator >= EACH
     written = page(score, MUTATORS, clean, seed=options.seed, command=command)
     return BenchmarkResult(
         tables=(summary(score),),

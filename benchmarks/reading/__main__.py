@@ -83,11 +83,13 @@ def _options(parser: Parser, arguments: Sequence[str] | None) -> ReadingOptions:
     parser.add_argument(
         "--records", type=int, default=RECORDS, metavar="N", help=f"records to read (default {RECORDS})"
     )
-    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help=f"turns of each (default {TURNS})")
+    parser.add_argument(
+        "--repeat", "--turns", type=int, default=TURNS, metavar="N", help=f"turns of each (default {TURNS})"
+    )
     parsed = parser.parse_args(arguments)
-    if parsed.records < 1 or parsed.turns < 1:
-        parser.error("--records and --turns must be at least 1")
-    return ReadingOptions(records=parsed.records, turns=parsed.turns)
+    if parsed.records < 1 or parsed.repeat < 1:
+        parser.error("--records and --repeat must be at least 1")
+    return ReadingOptions(records=parsed.records, turns=parsed.repeat)
 
 
 def _measure(options: ReadingOptions, bench: Bench) -> BenchmarkResult:

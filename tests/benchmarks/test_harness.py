@@ -188,7 +188,7 @@ def test_a_report_of_other_scenarios_has_no_time(tmp_path: Path) -> None:
         report.ratios(evidence, tmp_path / "place", pairs=1, say=print, copies=1)
 
 
-@pytest.mark.parametrize("arguments", [["--pairs", "1"], ["--records", "0"], ["--only", "nothing"]])
+@pytest.mark.parametrize("arguments", [["--repeat", "1"], ["--records", "0"], ["--only", "nothing"]])
 def test_bad_options_end_with_4(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence and the usage code, before anything is started; 2 would mean INCONCLUSIVE."""
     with pytest.raises(SystemExit) as left:

@@ -142,7 +142,9 @@ def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(score, MUTATORS, _bases(), seed=KEPT_SEED, command=COMMAND)
 
 
-@pytest.mark.parametrize("arguments", [["--runs", "nowhere"], ["--each", "0"], ["--runs", str(RUNS / "leader-crash")]])
+@pytest.mark.parametrize(
+    "arguments", [["--runs", "nowhere"], ["--per-mutator", "0"], ["--runs", str(RUNS / "leader-crash")]]
+)
 def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A score of no mutants would be flawless, so it is refused before a session starts."""
     assert BENCHMARK.main(arguments) == ExitCode.USAGE
