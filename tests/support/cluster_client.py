@@ -30,10 +30,21 @@ def make_whole(cluster: RunningCluster) -> None:
 
 def new_topic(cluster: RunningCluster, name: str) -> TopicPartition:
     """A topic of one partition whose three replicas are in sync."""
+    return _created(cluster, NewTopic(name, 1, 3))
+
+
+def topic_led_by_each(cluster: RunningCluster, name: str) -> None:
+    """A topic of which every broker leads one partition, so that every broker fetches from every other one."""
+    brokers = list(cluster.brokers)
+    ring = [brokers[at:] + brokers[:at] for at in range(len(brokers))]
+    _created(cluster, NewTopic(name, len(ring), replica_assignment=ring))
+
+
+def _created(cluster: RunningCluster, topic: NewTopic) -> TopicPartition:
     admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
-    for done in admin.create_topics([NewTopic(name, 1, 3)]).values():
+    for done in admin.create_topics([topic]).values():
         done.result(PATIENCE_S)
-    at = TopicPartition(topic=name, partition=0)
+    at = TopicPartition(topic=topic.topic, partition=0)
     await_view(cluster, "the topic", lambda view: at in view.partitions and len(view.partitions[at].in_sync) == 3)
     return at
 
