@@ -30,7 +30,11 @@ def _archive() -> Path:
     root = Path(__file__).resolve().parents[2]
     files = [path for package in SHIPPED for path in sorted((root / package).rglob("*.py"))]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
-    target = Path(tempfile.mkdtemp(prefix="onceproof-")) / f"onceproof_{digest}.zip"
+    directory = Path(tempfile.mkdtemp(prefix="onceproof-"))
+    # Executors compare their copy with the original before each job, so it stays until the process ends. Registered
+    # before it is filled, which takes a while: an interruption in it leaves nothing behind.
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    target = directory / f"onceproof_{digest}.zip"
     with zipfile.ZipFile(target, "w") as archive:
         for path in files:
             archive.write(path, path.relative_to(root))
@@ -44,9 +48,6 @@ def ship(spark: SparkSession) -> None:
     with _LOCK:
         if id(spark) in _shipped:
             return
-        archive = _archive()
-        # Executors compare their copy with the original before each job, so it stays until the process ends.
-        atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)
-        spark.addArtifacts(str(archive), pyfile=True)
+        spark.addArtifacts(str(_archive()), pyfile=True)
         spark.dataSource.register(OnceproofSource)
         _shipped.add(id(spark))
