@@ -14,7 +14,7 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import pytest
 
@@ -24,18 +24,12 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.clients.registry import CLIENTS
-from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED
 from fixtures.errors import OnceproofError
-from runner.config import SUITES, add_options, from_options
+from runner.config import PROTOCOL, SUITES, Only, add_options, from_options
 from runner.console import Console
 from runner.signals import StopRequests
 from runner.waivers import acceptances
 
-if TYPE_CHECKING:
-    from runner.run_plugin import RunPlugin
-
-pytest_plugins = ["runner.scenarios.fixture"]
-PROTOCOL = SUITES / "protocol"
 REGRESSIONS = SUITES / "regressions"
 
 
@@ -45,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set up a conformance run when scenarios are selected, a protocol run when only protocol cases are."""
+    """Set up a conformance run when experiments are selected; of protocol cases only when no others are."""
     asked = _asked(config)
     if not any(_within(path, SUITES) for path in asked):
         return
@@ -54,9 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
             "suites/regressions is performed by `tox -e track-record -- --bugs KB-05`, not by pytest."
         )
     scripted = all(_within(path, PROTOCOL) for path in asked)
+    only = Only.PROTOCOL if scripted else Only(config.option.only) if config.option.only else None
     try:
-        oldest, label = (OLDEST_SCRIPTED, PROTOCOL.name) if scripted else (OLDEST, "")
-        run = from_options(config, clients=tuple(CLIENTS), oldest=oldest, label=label)
+        run = from_options(config, clients=tuple(CLIENTS), only=only)
         accepted = acceptances(run.accepted, run.waivers)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
@@ -64,17 +58,15 @@ def pytest_configure(config: pytest.Config) -> None:
     requests = StopRequests()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, requests)
-    console = _console(config)
-    if scripted:
-        from runner.protocol.plugin import ProtocolPlugin
+    from runner.protocol.experiments import ProtocolExperiments
+    from runner.run_plugin import RunPlugin
+    from runner.run_record_writer import RunRecordWriter
+    from runner.scenarios.experiments import ScenarioExperiments
 
-        plugin: RunPlugin = ProtocolPlugin(run, console, requests, accepted)
-    else:
-        from runner.scenarios.plugin import SESSION, ConformancePlugin
-        from runner.scenarios.session import ConformanceSession
-
-        session = config.stash[SESSION] = ConformanceSession(run, console, accepted)
-        plugin = ConformancePlugin(session, requests)
+    record = RunRecordWriter(run, _console(config), accepted)
+    plugin = RunPlugin(
+        record, requests, scenarios=ScenarioExperiments(run, record), cases=ProtocolExperiments(run, record)
+    )
     config.pluginmanager.register(plugin, "onceproof")
 
 
@@ -99,9 +91,14 @@ def _close(out: TextIO) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Collect protocol cases only when they are selected, and reproductions of known bugs never."""
-    asked_for = any(_within(path, PROTOCOL) for path in _asked(config))
-    apart = _within(collection_path, REGRESSIONS) or (_within(collection_path, PROTOCOL) and not asked_for)
+    """Collect reproductions of known bugs never, and only one kind of experiments with `--only`."""
+    only = config.option.only
+    scripted = _within(collection_path, PROTOCOL)
+    apart = (
+        _within(collection_path, REGRESSIONS)
+        or (only == Only.SCENARIOS and scripted)
+        or (only == Only.PROTOCOL and _within(collection_path, SUITES) and collection_path.is_file() and not scripted)
+    )
     return True if apart else None
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures.clusters.locks.releases import OLDEST, Release, default_release, parse_release
+from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
+from fixtures.machine import available_memory_bytes, processors
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 
@@ -22,11 +23,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ROOT / "suites"
+PROTOCOL = SUITES / "protocol"
 OUT = ROOT / "reports" / "out"
 DEFAULT_CLIENT = "confluent"
 
 #: A seed is printed, typed and put into directory names: seven digits are enough for that and for variety.
 SEED_LIMIT = 10_000_000
+#: Three clusters of protocol cases, most of which wait, keep two cores busy. A fourth makes short timeouts unreliable.
+CASE_LANES = 3
+#: A lane needs its three brokers, its clients and its share of Spark: two cores to be in time, and this memory.
+CORES_OF_LANE = 2
+MEMORY_OF_LANE_BYTES = 4_000_000_000
+LANES_MAX = 16
 #: Nightly repeats every scenario with three seeds: a race that shows once in three nights shows on the first.
 NIGHTLY_SEEDS = 3
 
@@ -47,9 +55,19 @@ class Runtime(StrEnum):
     LOCAL = "local"
 
 
+class Only(StrEnum):
+    """The kind of experiments to which a run is restricted."""
+
+    SCENARIOS = "scenarios"
+    PROTOCOL = "protocol"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """One conformance run as asked for. `keyword` narrows it: such a run is PARTIAL and never GO."""
+    """One conformance run as asked for. `keyword` narrows it: such a run is PARTIAL and never GO.
+
+    `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
+    """
 
     release: Release
     runtime: Runtime
@@ -65,6 +83,47 @@ class RunConfig:
     keyword: str
     options: tuple[str, ...]
     baseline: Path | None = None
+    only: Only | None = None
+    lanes: int = 1
+
+    @property
+    def case_lanes(self) -> int:
+        """So many clusters perform protocol cases at a time."""
+        return CASE_LANES if self.only is Only.PROTOCOL else self.lanes
+
+    @property
+    def without_cases(self) -> bool:
+        """Whether the run has no protocol cases."""
+        return self.only is Only.SCENARIOS or (self.profile is Profile.SMOKE and self.only is None)
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """The arguments of pytest that select the whole run."""
+        return (SUITES, PROTOCOL) if self.only is Only.PROTOCOL else (SUITES,)
+
+    @property
+    def header(self) -> list[str]:
+        """The configuration in words."""
+        if self.only is Only.PROTOCOL:
+            subject = f"protocol of Kafka {self.release.version}, runtime {self.runtime}"
+        else:
+            subject = (
+                f"Kafka {self.release.version}, runtime {self.runtime}, client {self.client}, "
+                f"profile {self.recorded_profile}, seed {self.seed}"
+            )
+        return [f"onceproof: {subject}", f"evidence and report: {self.directory}"]
+
+    @property
+    def recorded_profile(self) -> str:
+        """The profile in words; it says when one kind of experiments was left out by name."""
+        if self.only is Only.PROTOCOL:
+            return str(Only.PROTOCOL)
+        return f"{self.profile}, only scenarios" if self.only is Only.SCENARIOS else str(self.profile)
+
+    @property
+    def recorded_seed(self) -> int | None:
+        """The seed; None where nothing is random."""
+        return None if self.only is Only.PROTOCOL else self.seed
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -74,8 +133,16 @@ class RunConfig:
 
     @property
     def replay(self) -> str:
-        """The command that repeats this run."""
+        """The command that repeats this run, without the selection (`-k`)."""
+        if self.only is Only.PROTOCOL:
+            return f"tox -e protocol -- --kafka {self.release.version} --runtime {self.runtime}"
         return f"tox -e conformance -- {self.replay_options}"
+
+    @property
+    def command(self) -> str:
+        """The command that repeats this run, with its selection."""
+        only = " --only scenarios" if self.only is Only.SCENARIOS else ""
+        return self.replay + only + (f' -k "{self.keyword}"' if self.keyword else "")
 
     @property
     def replay_options(self) -> str:
@@ -112,6 +179,10 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
     group.addoption("--client", default=DEFAULT_CLIENT, help="client library under test: confluent or java")
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
+    group.addoption("--only", choices=[each.value for each in Only], help="run only scenarios, or only protocol cases")
+    group.addoption(
+        "--lanes", default="auto", metavar="N", help="scenarios that run at a time (default auto: by cores and memory)"
+    )
     group.addoption("--seed", type=int, help="seed of schedule and workload (default: drawn and printed)")
     group.addoption("--run-dir", metavar="PATH", help="where evidence and report go (default: reports/out/…)")
     group.addoption("--keep", action="store_true", help="keep the brokers' data directories")
@@ -127,17 +198,13 @@ def add_options(parser: pytest.Parser) -> None:
         "--baseline", metavar="FILE", help="results.json of an earlier run; exit code 3 when a result got worse"
     )
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
-    group.addoption("--list", action="store_true", dest="list_scenarios", help="list scenarios and start nothing")
+    group.addoption("--list", action="store_true", dest="list_scenarios", help="list what would run and start nothing")
 
 
-def from_options(
-    config: pytest.Config, *, clients: Sequence[str], oldest: Release = OLDEST, label: str = ""
-) -> RunConfig:
-    """Build the configuration; raises pytest.UsageError with one sentence for a wrong option.
-
-    `oldest` is the oldest release that is accepted; `label` names the directory of a run without a seed.
-    """
+def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | None) -> RunConfig:
+    """Build the configuration; raises pytest.UsageError with one sentence for a wrong option."""
     options = config.option
+    oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
     try:
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
     except OnceproofError as error:
@@ -172,7 +239,22 @@ def from_options(
         retain=options.retain,
         keyword=options.keyword,
         options=tuple(config.invocation_params.args),
+        only=only,
+        lanes=_lanes(options.lanes),
     )
+
+
+def _lanes(option: str) -> int:
+    if option == "auto":
+        return lanes_of(processors(), available_memory_bytes())
+    if not option.isdecimal() or not 1 <= int(option) <= LANES_MAX:
+        raise pytest.UsageError(f"--lanes {option} is neither auto nor a number from 1 to {LANES_MAX}")
+    return int(option)
+
+
+def lanes_of(cores: int, memory_bytes: int) -> int:
+    """The scenarios that run at a time on a machine with so many cores and so much free memory."""
+    return max(1, min(cores // CORES_OF_LANE, memory_bytes // MEMORY_OF_LANE_BYTES, LANES_MAX))
 
 
 def _baseline(option: str | None) -> Path | None:

@@ -1,7 +1,8 @@
 """Prints the progress of a run.
 
-On a terminal one live line per scenario is rewritten in place. Elsewhere a heartbeat every 30 s keeps a CI log alive and
-shows that the run still moves. Both show scenario, phase, outcomes of operations and elapsed time.
+On a terminal live lines are rewritten in place, one for the run and one for each running scenario. Elsewhere a heartbeat
+every 30 s keeps a CI log alive and shows that the run still moves. Both show scenario, phase, outcomes of operations,
+elapsed time and time left.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ class Console:
     live: bool
     width: int = 120
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _status: Callable[[], str] | None = None
+    _shown: dict[str, Callable[[], str]] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
-    _drawn: bool = False
+    _drawn: int = 0
 
     def say(self, text: str) -> None:
-        """Print a line above the live one; it is also in `run.log`."""
+        """Print a line above the live ones; it is also in `run.log`."""
         LOG.info("%s", text)
         self._print(text)
 
@@ -50,43 +51,50 @@ class Console:
         if not self.live:
             self._print(" " * indent + text)
 
-    def follow(self, status: Callable[[], str]) -> None:
-        """Show `status()` until `unfollow`."""
-        self._status = status
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._refresh, name="console", daemon=True)
-        self._thread.start()
-
-    def unfollow(self) -> None:
-        """Stop showing a status and clear the live line."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-        self._thread = None
+    def follow(self, key: str, status: Callable[[], str]) -> None:
+        """Show `status()` in a line of its own until `unfollow`."""
         with self._lock:
-            self._erase()
-            self.out.flush()
+            self._shown[key] = status
+            if self._thread is None:
+                self._stop = threading.Event()
+                self._thread = threading.Thread(target=self._refresh, args=(self._stop,), name="console", daemon=True)
+                self._thread.start()
 
-    def _refresh(self) -> None:
+    def unfollow(self, key: str) -> None:
+        """Stop showing a status; after the last one the live lines are gone."""
+        with self._lock:
+            self._shown.pop(key, None)
+            thread, last = self._thread, not self._shown
+            if last:
+                self._stop.set()
+                self._thread = None
+                self._erase()
+                self.out.flush()
+        if last and thread is not None:
+            thread.join(timeout=5)
+
+    def _refresh(self, stop: threading.Event) -> None:
         next_beat = time.monotonic() + HEARTBEAT_EVERY_S
-        while not self._stop.wait(LIVE_EVERY_S):
-            if self._status is None:
-                continue
+        while not stop.wait(LIVE_EVERY_S):
+            with self._lock:
+                shown = list(self._shown.values())
             if self.live:
-                text = fitted(self._status(), self.width)
+                lines = [fitted(status(), self.width) for status in shown]
                 with self._lock:
-                    self._erase()
-                    self.out.write(text)
-                    self.out.flush()
-                    self._drawn = True
+                    if not stop.is_set():
+                        self._erase()
+                        self.out.write("\n".join(lines))
+                        self.out.flush()
+                        self._drawn = len(lines)
             elif time.monotonic() >= next_beat:
                 next_beat += HEARTBEAT_EVERY_S
-                self._print(f"    … {self._status()}")
+                for status in shown:
+                    self._print(f"    … {status()}")
 
     def _erase(self) -> None:
         if self._drawn:
-            self.out.write("\r\x1b[2K")
-            self._drawn = False
+            self.out.write("\r" + "\x1b[2K\x1b[1A" * (self._drawn - 1) + "\x1b[2K")
+            self._drawn = 0
 
 
 def fitted(text: str, width: int) -> str:

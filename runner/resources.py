@@ -1,29 +1,28 @@
-"""The resources that all scenarios of a run share: clusters, the Spark session and the judge.
+"""The resources that all scenarios of a run share: the Spark session and the judge; and the cluster of each lane.
 
 Spark starts while the first cluster boots. The judge works on the evidence of some scenarios while the next ones run.
-Closing ends all resources in the reverse order, even when ending one of them fails.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
+from fixtures.closing import Closing
 from fixtures.clusters.pool import ClusterPool
-from fixtures.errors import OnceproofError
+from fixtures.errors import EnvironmentProblemError, OnceproofError
 from runner.config import RunConfig
 from runner.console import Console
 from runner.environment import Environment
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.verdict import ScenarioVerdict
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 LOG = logging.getLogger(__name__)
 #: The judge works while the next scenario runs, and must not slow down its brokers when a fault strikes.
@@ -31,10 +30,25 @@ JUDGE_NICENESS = 10
 #: A judgement is mostly query planning, whose time does not grow with the scenarios. One alone took 12 s of processor
 #: time, each of three 5 s, each of four 4 s, each of six 3 s. With more than four, a verdict comes minutes late.
 JUDGED_TOGETHER = 4
+#: Four scenarios are judged in 20 s, on a machine under heavy load in some minutes. A run waits no longer.
+JUDGED_WITHIN_S = 600.0
 
 
-class RunResources:
-    """Owns clusters, Spark and the judge for the length of a run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioLane:
+    """A place for scenarios that follow each other on one cluster, with everything that they share with other lanes."""
+
+    config: RunConfig
+    console: Console
+    environment: Environment
+    clusters: ClusterPool
+    spark: Callable[[], Any]
+    capturing: threading.Lock
+    """Held while evidence is captured: two captures at once take as long as one after the other, and starve a fault."""
+
+
+class RunResources(Closing):
+    """Owns Spark, the judge and the clusters of lanes for the length of a run."""
 
     def __init__(
         self,
@@ -46,12 +60,12 @@ class RunResources:
         self.config = config
         self.console = console
         self.environment = environment
-        self.clusters = ClusterPool(environment.launch)
         self.seconds: dict[str, float] = {}
         self.spark_log = config.directory / "spark.log"
         self._abandoned = False
         self._stack = ExitStack()
-        self._stack.callback(self.clusters.close)
+        self._judging = threading.Lock()
+        self._capturing = threading.Lock()
         self._unjudged: list[tuple[RunDirectory, Future[ScenarioVerdict]]] = []
         self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         self._spark = self._background.submit(self._start_spark)
@@ -70,6 +84,21 @@ class RunResources:
         if not self._abandoned:
             session.stop()
 
+    def lane(self, number: int = 1) -> ScenarioLane:
+        """A lane with a cluster and links of its own; they end with these resources, if not before."""
+        place = self.environment.clusters_directory / f"lane-{number}"
+        own = replace(self.environment, clusters_directory=place)
+        clusters = ClusterPool(own.launch)
+        self._stack.callback(clusters.close)
+        return ScenarioLane(
+            config=self.config,
+            console=self.console,
+            environment=own,
+            clusters=clusters,
+            spark=self.spark,
+            capturing=self._capturing,
+        )
+
     def spark(self) -> Any:
         """The Spark session; waits until it has started."""
         return self._spark.result()
@@ -77,14 +106,17 @@ class RunResources:
     def judge_later(self, directory: RunDirectory) -> Future[ScenarioVerdict]:
         """Judge a scenario's evidence in the background, in order of submission, some scenarios at a time."""
         verdict: Future[ScenarioVerdict] = Future()
-        self._unjudged.append((directory, verdict))
-        if len(self._unjudged) == JUDGED_TOGETHER:
+        with self._judging:
+            self._unjudged.append((directory, verdict))
+            waiting = len(self._unjudged)
+        if waiting >= JUDGED_TOGETHER:
             self.judge_now()
         return verdict
 
     def judge_now(self) -> None:
         """Judge the evidence so far: no other scenario follows."""
-        batch, self._unjudged = self._unjudged, []
+        with self._judging:
+            batch, self._unjudged = self._unjudged, []
         if batch:
             self._background.submit(self._judge, batch)
 
@@ -92,13 +124,19 @@ class RunResources:
         from verification.judge.judge import judge
 
         began = time.monotonic()
+        watchdog = threading.Timer(JUDGED_WITHIN_S, self.abandon_judge)
+        watchdog.start()
         try:
             verdicts = judge(self.spark(), [directory for directory, _ in batch])
-        except Exception as error:  # noqa: BLE001 - each scenario without a verdict needs the reason
+        except Exception:  # noqa: BLE001 - each scenario without a verdict needs the reason
+            if self._abandoned:
+                why = f"The judgement was ended after {time.monotonic() - began:.0f} s; {self.spark_log} may say why."
+                error = EnvironmentProblemError(why)
             for _, verdict in batch:
                 verdict.set_exception(error)
             return
         finally:
+            watchdog.cancel()
             self.seconds["judging"] = self.seconds.get("judging", 0.0) + time.monotonic() - began
         for (_, verdict), judged in zip(batch, verdicts, strict=True):
             verdict.set_result(judged)
@@ -136,11 +174,3 @@ class RunResources:
             keep_classes(self.environment.java, say=self.console.say)
         except (OnceproofError, OSError) as error:
             self.console.say(f"Could not build Spark's class archive; the next start will be slower: {error}")
-
-    def __enter__(self) -> RunResources:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

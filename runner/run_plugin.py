@@ -1,4 +1,7 @@
-"""The pytest hooks that a run of scenarios and a protocol run share: how it is stopped, ended and reported.
+"""The pytest plugin of a run: it plans scenarios and protocol cases, and reports each as soon as its verdict is known.
+
+Experiments run in the background, several at a time. pytest's own order (run, then report) is kept for each of them, but
+its turn comes when its verdict is known. So pytest counts verdicts, and shows nothing as passed that was not judged.
 
 The exit code is that of the report; pytest's own codes are mapped. Its usage error is 4 too. An internal error or an
 interruption is 5, unless a violation was proven before.
@@ -6,39 +9,182 @@ interruption is 5, unless a violation was proven before.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.runner import runtestprotocol
 
+from runner.config import PROTOCOL
+from runner.console import Console
 from runner.errors import ENVIRONMENT_ERRORS
-from runner.selection import code_of_listing, only_lists
+from runner.experiments import Experiments
+from runner.run_progress import RunProgress, summed_up
+from runner.selection import code_of_listing, narrowed_by, only_lists
 from runner.signals import DeferredSignals, StopRequests, deferred
-from verification.vocabulary.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from runner.run_record_writer import RunRecordWriter
 
+#: A signal handler runs in the main thread, between two looks at most.
+LOOK_EVERY_S = 0.5
+WORDS = {
+    Verdict.PASS: "pass",
+    Verdict.NOT_APPLICABLE: "not applicable",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.ERROR: "error",
+    Verdict.FAIL: "violation",
+}
+
 
 class RunPlugin:
-    """The part of both plugins that needs no knowledge of scenarios or cases."""
+    """Registered when pytest is asked to run a part of `suites`."""
 
-    def __init__(self, record: RunRecordWriter, requests: StopRequests) -> None:
+    def __init__(
+        self, record: RunRecordWriter, requests: StopRequests, *, scenarios: Experiments, cases: Experiments
+    ) -> None:
         self.record = record
         self._requests = requests
+        self._scenarios, self._cases = scenarios, cases
+        self._outside: set[pytest.Item] = set()
+        self._deselected = 0
+        self._ended: SimpleQueue[pytest.Item] = SimpleQueue()
         self._closing_lines: list[str] = []
 
-    def raise_if_stopped(self) -> None:
+    @property
+    def console(self) -> Console:
+        """The console of the run."""
+        return self.record.console
+
+    def _kind(self, item: pytest.Item | pytest.Function) -> Experiments:
+        return self._cases if PROTOCOL in item.path.parents else self._scenarios
+
+    # -- planning ----------------------------------------------------------------------------------------------
+
+    def pytest_report_header(self) -> list[str]:
+        """The configuration, before anything starts. The machine is looked at later, when the experiments are known."""
+        return self.record.config.header
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Repeat a test for everything with which it is performed: clients, seeds or transaction versions."""
+        self._kind(metafunc.definition).parametrize(metafunc)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item], config: pytest.Config) -> None:
+        """Keep the experiments of the profile; a run that is narrowed afterwards is PARTIAL."""
+        kept = [
+            *self._scenarios.chosen([item for item in items if self._kind(item) is self._scenarios]),
+            *self._cases.chosen([item for item in items if self._kind(item) is self._cases]),
+        ]
+        self._outside = set(items) - set(kept)
+        if self._outside:
+            config.hook.pytest_deselected(items=[item for item in items if item in self._outside])
+        items[:] = kept
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Count the experiments of the profile that an option (`-k`, `-m`, `--deselect`) leaves out: the run is PARTIAL."""
+        self._deselected += sum(1 for item in items if item not in self._outside)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Plan the experiments that are left after `-k`."""
+        whole = self.record.config.directories
+        self.record.narrowed_by = narrowed_by(session.config, whole, self._deselected)
+        self.record.plan(self._kind(item).planned(item) for item in session.items)
+        for kind, items in self._by_kind(session.items):
+            kind.check(items)
+
+    def _by_kind(self, items: Sequence[pytest.Item]) -> Iterator[tuple[Experiments, list[pytest.Item]]]:
+        for kind in (self._scenarios, self._cases):
+            if own := [item for item in items if self._kind(item) is kind]:
+                yield kind, own
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Begin all experiments; report each when its verdict is there."""
+        if only_lists(session.config):
+            for kind, items in self._by_kind(session.items):
+                for line in kind.listed(items):
+                    self.console.say(line)
+            self.console.say(summed_up(self.record.planned.values(), self.record.config.lanes))
+            return True
+        if session.testsfailed:
+            raise session.Interrupted(f"{session.testsfailed} errors while collecting")
+        if not session.items:
+            return True
+        self.console.say(summed_up(self.record.planned.values(), self.record.config.lanes))
+        if self.record.prepare_environment():
+            self._perform(session.items)
+        return True
+
+    def _perform(self, items: Sequence[pytest.Item]) -> None:
+        environment = self.record.environment
+        assert environment is not None, "the environment was prepared"
+        progress = RunProgress(self.record)
+        waiting = set(items)
+        try:
+            for kind, own in self._by_kind(items):
+                kind.begin(own, environment, self._ended.put)
+            self.console.follow("run", progress.line)
+            while waiting:
+                self._raise_if_stopped()
+                with suppress(Empty):
+                    item = self._ended.get(timeout=LOOK_EVERY_S)
+                    waiting.discard(item)
+                    self._report(item)
+        finally:
+            if waiting:
+                self._break_off()
+            self.console.unfollow("run")
+
+    def _raise_if_stopped(self) -> None:
         """Raise KeyboardInterrupt when the user asked the run to stop: the first one may have been dropped."""
         if self._requests.count:
             raise KeyboardInterrupt
 
-    def close(self, *, interrupted: bool) -> None:
-        """End everything that the run started."""
+    def _break_off(self) -> None:
+        """Interrupt everything that runs, and report the experiments that have ended by then."""
+        self.console.say("Interrupted: healing faults, ending clients and brokers, judging complete evidence")
+        with deferred(asked=1, again=self.hurry):
+            for kind in (self._scenarios, self._cases):
+                kind.stop()
+            with suppress(Empty):
+                while True:
+                    self._report(self._ended.get_nowait())
+
+    def _report(self, item: pytest.Item) -> None:
+        reports = runtestprotocol(item, log=False, nextitem=None)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
+        """Take the verdict of an experiment that has ended as the outcome of the test."""
+        verdict = self._kind(pyfuncitem).conclude(pyfuncitem)
+        pyfuncitem.user_properties.append(("verdict", WORDS[verdict]))
+        if verdict > Verdict.PASS:
+            pytest.fail(WORDS[verdict], pytrace=False)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Count by verdict; the console already printed the line."""
+        words = dict(report.user_properties).get("verdict")
+        if report.when == "call" and isinstance(words, str):
+            return words, "", ""
+        return ("" if report.passed else "broken"), "", ""
+
+    # -- ending ------------------------------------------------------------------------------------------------
 
     def hurry(self) -> None:
         """The user asked again while the run is ending: do not wait for work that can be repeated."""
+        for kind in (self._scenarios, self._cases):
+            kind.hurry()
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Iterator[None]:
@@ -53,10 +199,11 @@ class RunPlugin:
             session.exitstatus = int(self._finish(exitstatus, interrupts))
 
     def _finish(self, exitstatus: int, interrupts: DeferredSignals) -> ExitCode:
-        try:
-            self.close(interrupted=interrupts.asked > 0)
-        except ENVIRONMENT_ERRORS as error:
-            self.record.broken(f"closing down: {error}")
+        for kind in (self._scenarios, self._cases):
+            try:
+                kind.close(interrupted=interrupts.asked > 0)
+            except ENVIRONMENT_ERRORS as error:
+                self.record.broken(f"closing down: {error}")
         if exitstatus == pytest.ExitCode.USAGE_ERROR:
             return ExitCode.USAGE
         if exitstatus == pytest.ExitCode.INTERNAL_ERROR:

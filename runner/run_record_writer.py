@@ -8,6 +8,7 @@ or case. If that fails, one sentence says why, and none is begun.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 class RunRecordWriter:
     """The record of one run, on disk after each change.
 
-    `profile`, `command` and `seed` are shown in the report. `narrowed_by` names the arguments that left scenarios or
+    `narrowed_by` names the arguments that left scenarios or
     cases out, and is empty for a whole run.
     """
 
@@ -40,10 +41,6 @@ class RunRecordWriter:
         config: RunConfig,
         console: Console,
         acceptances: tuple[Acceptance, ...],
-        *,
-        profile: str,
-        command: str,
-        seed: int | None,
     ) -> None:
         self.config = config
         self.console = console
@@ -53,11 +50,11 @@ class RunRecordWriter:
         self.planned: dict[str, Planned] = {}
         self.ended: dict[str, Ended] = {}
         self._acceptances = acceptances
-        self._profile, self._command, self._seed = profile, command, seed
         self._refused: OnceproofError | None = None
         self._problems: list[str] = []
         self._log: RunLog | None = None
         self._began = time.monotonic()
+        self._writing = threading.Lock()
 
     def plan(self, planned: Iterable[Planned]) -> None:
         """Add the scenarios or cases of this run; raises pytest.UsageError when two have one name."""
@@ -96,10 +93,15 @@ class RunRecordWriter:
         self.ended = {key: Ended(key=key, seconds=0.0, error=f"not run: {error}") for key in self.planned}
 
     def end(self, ended: Ended) -> None:
-        """Record the end of a scenario or case. Raises RunDirectoryError."""
-        self.ended[ended.key] = ended
-        with written_to(self.config.directory):
+        """Record the end of a scenario or case; any thread may do so. Raises RunDirectoryError."""
+        with self._writing, written_to(self.config.directory):
+            self.ended[ended.key] = ended
             self._write(RunState.RUNNING)
+
+    def place(self, key: str) -> str:
+        """The place of a scenario in the plan, such as `[3/28]`."""
+        scenarios = [each.key for each in self.planned.values() if not each.case]
+        return f"[{scenarios.index(key) + 1}/{len(scenarios)}]"
 
     def broken(self, *problems: str) -> None:
         """Record problems outside of any scenario or case."""
@@ -137,9 +139,9 @@ class RunRecordWriter:
         config, environment = self.config, self.environment
         RunRecord(
             started=config.started,
-            seed=self._seed,
-            profile=self._profile,
-            command=self._command,
+            seed=config.recorded_seed,
+            profile=config.recorded_profile,
+            command=config.command,
             release=config.release.version,
             runtime=config.runtime if environment is None else environment.runtime,
             clients=tuple(sorted({each.client for each in self.planned.values() if each.client})),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,19 @@ _LISTED = {
 }
 
 
-def narrowed_by(config: pytest.Config, suite: Path, deselected: int, noun: str) -> str:
-    """The arguments that leave out a part of the suite in this directory; empty when all of it is run.
+def narrowed_by(config: pytest.Config, whole: Sequence[Path], deselected: int) -> str:
+    """The arguments that leave out a part of the run; empty when all of it is run.
 
-    `deselected` is the number of its `noun` that an option deselected, for instance `-k`, `-m` or `--deselect`.
+    `whole` are the directories that select all of it. `deselected` is the number of experiments that an option
+    deselected, for instance `-k`, `-m` or `--deselect`.
     """
     options = config.option
-    whole = any(Path(each.partition("::")[0]).resolve() == suite and "::" not in each for each in config.args)
-    found = [] if whole else [_from_root(each) for each in config.args]
+    is_whole = any(Path(each.partition("::")[0]).resolve() in whole and "::" not in each for each in config.args)
+    found = [] if is_whole else [_from_root(each) for each in config.args]
     found += [f"--ignore {_from_root(each)}" for each in options.ignore or ()]
     found += [f"--ignore-glob {each}" for each in options.ignore_glob or ()]
     if options.keyword or deselected:
-        found.append(options.keyword or f"{deselected} {noun} deselected")
+        found.append(options.keyword or f"{deselected} deselected")
     return ", ".join(found)
 
 

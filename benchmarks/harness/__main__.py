@@ -19,7 +19,7 @@ from fixtures.clusters.locks.releases import Release, default_release, parse_rel
 from runner.config import ROOT, RunConfig
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
-from runner.resources import RunResources
+from runner.resources import RunResources, ScenarioLane
 from verification.command_line import Parser
 
 PARTS = ("starting", "speaking", "judging", "throughput", "reporting")
@@ -56,7 +56,7 @@ class Parts:
         self.bench = bench
         self.problems: list[str] = []
         self._stack = ExitStack()
-        self._resources: RunResources | None = None
+        self._lane: ScenarioLane | None = None
 
     def measure(self) -> list[Ratio]:
         """The ratios of all parts; the error of a part that failed is printed and added to `problems`."""
@@ -92,12 +92,11 @@ class Parts:
         )
         return self.environment.brokers
 
-    def _open(self) -> RunResources:
-        if self._resources is None:
-            self._resources = self._stack.enter_context(
-                RunResources(self.config, self.bench.console, environment=self.environment)
-            )
-        return self._resources
+    def _open(self) -> ScenarioLane:
+        if self._lane is None:
+            resources = RunResources(self.config, self.bench.console, environment=self.environment)
+            self._lane = self._stack.enter_context(resources).lane()
+        return self._lane
 
 
 def page(ratios: Sequence[Ratio], machine: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from chaos.faults.brokers import CrashBroker
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.workloads import OrderFanOut
-from runner.resources import RunResources
+from runner.resources import ScenarioLane
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, Scenario
 from runner.scenarios.scenario_run import ScenarioRun
@@ -41,12 +41,12 @@ class Timed:
     second_s: float
 
 
-def measure(resources: RunResources, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+def measure(lane: ScenarioLane, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Run and judge. Raises WorthlessJudgementError, and the errors of a run."""
     # The starts of the cluster and of Spark are not measured.
-    resources.clusters.lease(THREE_BROKERS(release=resources.config.release.version))
-    resources.spark()
-    runs = [_timed(resources, seed, say) for seed in range(1, RUNS + 1)]
+    lane.clusters.lease(THREE_BROKERS(release=lane.config.release.version))
+    lane.spark()
+    runs = [_timed(lane, seed, say) for seed in range(1, RUNS + 1)]
     against = "the run itself, without capture"
 
     def ratio(subject: str, pairs: list[tuple[float, float]]) -> Ratio:
@@ -59,16 +59,16 @@ def measure(resources: RunResources, say: Callable[[str], None]) -> tuple[Ratio,
     )
 
 
-def _timed(resources: RunResources, seed: int, say: Callable[[str], None]) -> Timed:
-    scenario_run = ScenarioRun(leader_crash(seed), resources)
-    directory = conducted(scenario_run, resources)
+def _timed(lane: ScenarioLane, seed: int, say: Callable[[str], None]) -> Timed:
+    scenario_run = ScenarioRun(leader_crash(seed), lane)
+    directory = conducted(scenario_run, lane)
     phases = {each.name: (each.ended_ns - each.began_ns) / 1e9 for each in read_history(directory.history).of(Phase)}
     capture_s = phases.pop(CAPTURE)
     timed = Timed(
         run_s=sum(phases.values()),
         capture_s=capture_s,
-        first_s=judged(resources, directory)[1],
-        second_s=judged(resources, directory)[1],
+        first_s=judged(lane, directory)[1],
+        second_s=judged(lane, directory)[1],
     )
     say(
         f"run {seed} of {RUNS} ({scenario_run.scenario.name}): itself {timed.run_s:.1f} s, capture {timed.capture_s:.1f} s, "
@@ -77,21 +77,21 @@ def _timed(resources: RunResources, seed: int, say: Callable[[str], None]) -> Ti
     return timed
 
 
-def conducted(scenario_run: ScenarioRun, resources: RunResources) -> RunDirectory:
+def conducted(scenario_run: ScenarioRun, lane: ScenarioLane) -> RunDirectory:
     """Run a scenario while the console shows its status. Raises the errors of a run."""
-    resources.console.follow(scenario_run.status)
+    lane.console.follow("bench", scenario_run.status)
     try:
         return run_scenario(scenario_run)
     finally:
-        resources.console.unfollow()
+        lane.console.unfollow("bench")
 
 
-def judged(resources: RunResources, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
+def judged(lane: ScenarioLane, directory: RunDirectory) -> tuple[ScenarioVerdict, float]:
     """Judge evidence that must pass; the verdict and the seconds. Raises WorthlessJudgementError."""
     from verification.judge.judge import judge
 
     began = time.monotonic()
-    (verdict,) = judge(resources.spark(), [directory])
+    (verdict,) = judge(lane.spark(), [directory])
     seconds = time.monotonic() - began
     if verdict.verdict is not Verdict.PASS:
         raise WorthlessJudgementError(f"{verdict.scenario} was judged {verdict.verdict.name}: {verdict.reason}.")

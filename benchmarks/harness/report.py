@@ -19,7 +19,7 @@ from benchmarks.measuring.errors import WorthlessReportError
 from benchmarks.measuring.ratio import Ratio, Unit
 from benchmarks.measuring.report_cost import ReportCost, measure_report
 from reports.loading.run import load_run
-from runner.resources import RunResources
+from runner.resources import ScenarioLane
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.run_directory import RunDirectory
 
@@ -29,11 +29,11 @@ PAGE_MAX_BYTES = 2_000_000
 READ = ("scenario.json", "history.jsonl", "verdicts.json")
 
 
-def measure(resources: RunResources, place: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
+def measure(lane: ScenarioLane, place: Path, *, pairs: int, say: Callable[[str], None]) -> tuple[Ratio, ...]:
     """Run, judge and report. Raises the errors of a run, WorthlessJudgementError and WorthlessReportError."""
-    scenario_run = ScenarioRun(leader_crash(3), resources)
-    evidence = conducted(scenario_run, resources)
-    judged(resources, evidence)
+    scenario_run = ScenarioRun(leader_crash(3), lane)
+    evidence = conducted(scenario_run, lane)
+    judged(lane, evidence)
     return ratios(evidence, place, pairs=pairs, say=say)
 
 

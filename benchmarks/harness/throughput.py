@@ -21,7 +21,7 @@ from benchmarks.measuring.ratio import Ratio, Unit
 from fixtures.clients.plain_reader import read_all
 from fixtures.waiting import await_until
 from fixtures.workloads import OrderFanOut
-from runner.resources import RunResources
+from runner.resources import ScenarioLane
 from runner.scenarios.phases import quiesce
 from runner.scenarios.scenario import THREE_BROKERS, Scenario
 from runner.scenarios.scenario_run import ScenarioRun
@@ -52,11 +52,11 @@ class ThroughputRound:
     judging_s: float
 
 
-def measure(resources: RunResources, say: Callable[[str], None], *, records: int) -> tuple[Ratio, ...]:
+def measure(lane: ScenarioLane, say: Callable[[str], None], *, records: int) -> tuple[Ratio, ...]:
     """Write, then read, capture and judge by turns. Raises WorthlessJudgementError, and the errors of a run."""
-    resources.spark()
-    scenario_run = ScenarioRun(_scenario(records), resources)
-    resources.console.follow(scenario_run.status)
+    lane.spark()
+    scenario_run = ScenarioRun(_scenario(records), lane)
+    lane.console.follow("bench", scenario_run.status)
     try:
         began = time.monotonic()
         _fill(scenario_run, records)
@@ -71,7 +71,7 @@ def measure(resources: RunResources, say: Callable[[str], None], *, records: int
                 f"captured in {each.capture_s:.1f} s, judged PASS in {each.judging_s:.1f} s"
             )
     finally:
-        resources.console.unfollow()
+        lane.console.unfollow("bench")
         scenario_run.close()
     return _ratios(rounds, count)
 
@@ -137,9 +137,9 @@ def _round(scenario_run: ScenarioRun) -> tuple[ThroughputRound, int]:
         {(end.topic, end.partition): (end.start, end.high_watermark) for end in scenario_run.captures.ends},
     )
     read_at = time.monotonic()
-    capture(scenario_run.resources.spark(), scenario_run.directory, **scenario_run.capture_arguments())
+    capture(scenario_run.lane.spark(), scenario_run.directory, **scenario_run.capture_arguments())
     captured_at = time.monotonic()
-    verdict, judging_s = judged(scenario_run.resources, scenario_run.directory)
+    verdict, judging_s = judged(scenario_run.lane, scenario_run.directory)
     require_all(verdict, read)
     return ThroughputRound(reading_s=read_at - began, capture_s=captured_at - read_at, judging_s=judging_s), read
 

@@ -26,6 +26,7 @@ from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
+from runner.lanes import Performer
 from runner.protocol import shared_outages
 from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
@@ -77,7 +78,7 @@ class CaseResult:
     before: str = ""
 
 
-class CaseRunner:
+class CaseRunner(Performer[ProtocolCase, CaseResult]):
     """Performs cases of one release; `close` ends its cluster."""
 
     def __init__(self, environment: Environment, directory: Path, *, release: str) -> None:
@@ -240,9 +241,13 @@ class CaseRunner:
         """Remove the files of an interrupted case, which decides nothing."""
         shutil.rmtree(self.directory / "runs" / case.key, ignore_errors=True)
 
-    def close(self) -> None:
-        """End the cluster. A case that another thread performs gets no further answer, and ends."""
+    def interrupt(self) -> None:
+        """A case that another thread performs gets no further answer, and ends."""
         self._clients.abandon()
+
+    def close(self) -> None:
+        """Interrupt a running case and end the cluster."""
+        self.interrupt()
         self._pool.close()
 
 

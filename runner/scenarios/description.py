@@ -13,14 +13,14 @@ from wire.values import TopicPartition
 
 if TYPE_CHECKING:
     from fixtures.clusters.spec import ClusterSpec
-    from runner.resources import RunResources
+    from runner.resources import ScenarioLane
     from runner.scenarios.scenario import Scenario
     from verification.evidence.run_directory import RunDirectory
 
 
 def experiment_of(
     scenario: Scenario,
-    resources: RunResources,
+    lane: ScenarioLane,
     *,
     run: str,
     topics: tuple[ExperimentTopic, ...],
@@ -28,7 +28,7 @@ def experiment_of(
     versions: Mapping[str, str],
 ) -> Experiment:
     """The description of a run of a scenario."""
-    config, environment, workload = resources.config, resources.environment, scenario.workload
+    config, environment, workload = lane.config, lane.environment, scenario.workload
     return Experiment(
         run=run,
         scenario=scenario.name,

@@ -126,7 +126,7 @@ class MockScenarioRun(ScenarioRun):
             "bootstrap": self.mock.witness_bootstrap,
             "captures": self.captures,
             "experiment": self.experiment(),
-            "definitions": [self.resources.environment.definitions],
+            "definitions": [self.lane.environment.definitions],
             # The mock's control batches carry no checksum; a reader that checks it would stop at the first of them.
             "settings": {"check.crcs": "false"},
         }

@@ -56,7 +56,9 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
         # Not while the next scenario begins: under its load the first capture took 70 s instead of 15 s.
         with scenario_run.phase("capture"):
             scenario_run.pin()
-            capture(scenario_run.resources.spark(), scenario_run.directory, **scenario_run.capture_arguments())
+            spark = scenario_run.lane.spark()
+            with scenario_run.lane.capturing:
+                capture(spark, scenario_run.directory, **scenario_run.capture_arguments())
             scenario_run.clear()
     except BaseException as error:
         with _as_note_on(error):

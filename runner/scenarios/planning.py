@@ -138,11 +138,3 @@ def listed(planned: Collection[Planned]) -> Iterator[str]:
         kind = "control " if each.control else ""
         yield f"{each.key}  {kind}({', '.join(each.requirements)})  ≈ {each.expected_s:.0f} s"
         yield f"    {each.claim}"
-    yield summed_up(planned)
-
-
-def summed_up(planned: Collection[Planned]) -> str:
-    """How many scenarios there are, and how long they will take."""
-    controls = sum(each.control for each in planned)
-    minutes = max(sum(each.expected_s for each in planned) / 60, 1)
-    return f"{len(planned)} scenarios, {controls} of them controls: about {minutes:.0f} min on two cores"

@@ -118,8 +118,8 @@ class Scenario:
         object.__setattr__(self, "floors", tuple(floors))
 
     @property
-    def directory_name(self) -> str:
-        """The name of the run directory below `runs/`."""
+    def key(self) -> str:
+        """Its name in this run, which is also the name of its directory below `runs/`."""
         return f"{self.name.replace('/', '-')}-{self.client}-{self.seed}"
 
     @property

@@ -36,7 +36,7 @@ from wire.values import TopicPartition
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
-    from runner.resources import RunResources
+    from runner.resources import ScenarioLane
     from runner.scenarios.scenario import Scenario
 
 LOG = logging.getLogger(__name__)
@@ -45,11 +45,11 @@ LOG = logging.getLogger(__name__)
 class ScenarioRun:
     """One scenario being run."""
 
-    def __init__(self, scenario: Scenario, resources: RunResources) -> None:
+    def __init__(self, scenario: Scenario, lane: ScenarioLane) -> None:
         self.scenario = scenario
-        self.resources = resources
+        self.lane = lane
         self.run = secrets.token_hex(6)
-        self.directory = RunDirectory(resources.config.directory / "runs" / scenario.directory_name)
+        self.directory = RunDirectory(lane.config.directory / "runs" / scenario.key)
         self.phase_name = "set up"
         self.fault_text = ""
         self.began = time.monotonic()
@@ -102,8 +102,8 @@ class ScenarioRun:
         """Lease a healthy cluster, create the topics and describe the run."""
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
-        self.cluster = self.resources.clusters.lease(self.spec())
-        self._quiescence = Quiescence(self.cluster, *self.resources.environment.witness_definitions)
+        self.cluster = self.lane.clusters.lease(self.spec())
+        self._quiescence = Quiescence(self.cluster, *self.lane.environment.witness_definitions)
         self._features = self._quiescence.features()
         self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
         self._log_reader = self._quiescence.transaction_log_reader()
@@ -119,14 +119,14 @@ class ScenarioRun:
             directory=self.directory,
             recorder=self.recorder,
             client=self.scenario.client,
-            release=self.resources.config.release.version,
+            release=self.lane.config.release.version,
         )
         self.arena = Arena(
             cluster=self.cluster,
             clients=self.workload,
             topics=names(self.scenario.workload, self.run),
             group=self.scenario.workload.group(self.run),
-            definitions=Definitions.load(self.resources.environment.definitions),
+            definitions=Definitions.load(self.lane.environment.definitions),
         )
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
         self._sampler.start()
@@ -200,7 +200,7 @@ class ScenarioRun:
             "bootstrap": self.cluster.witness_bootstrap,
             "captures": self.captures,
             "experiment": self.experiment(),
-            "definitions": [self.resources.environment.definitions],
+            "definitions": [self.lane.environment.definitions],
         }
 
     def clear(self) -> None:
@@ -208,7 +208,7 @@ class ScenarioRun:
 
         Topics stay when the user keeps the brokers' data. The next health check judges a topic that cannot be deleted.
         """
-        if self._quiescence is not None and not self.resources.config.keep:
+        if self._quiescence is not None and not self.lane.config.keep:
             with suppress(WireError):
                 self._quiescence.delete_topics(self.topics())
 
@@ -254,7 +254,7 @@ class ScenarioRun:
 
     def spec(self) -> ClusterSpec:
         """The cluster that the scenario asks for, of the release under test."""
-        return self.scenario.cluster(release=self.resources.config.release.version)
+        return self.scenario.cluster(release=self.lane.config.release.version)
 
     def topics(self) -> tuple[ExperimentTopic, ...]:
         """The run's topics, in the order of their indexes."""
@@ -270,7 +270,7 @@ class ScenarioRun:
         spoken = {} if self._workload is None else self._workload.spoken
         return description.experiment_of(
             self.scenario,
-            self.resources,
+            self.lane,
             run=self.run,
             topics=self.topics(),
             cluster=self.spec(),
@@ -284,7 +284,7 @@ class ScenarioRun:
     def tell(self, text: str) -> None:
         """Show one sentence, of the nemesis or of a phase."""
         self.fault_text = text
-        self.resources.console.detail(text)
+        self.lane.console.detail(text)
 
     def status(self, expected_s: float = 0.0) -> str:
         """The live line: what changes comes first, because a narrow terminal cuts the end."""

@@ -75,8 +75,8 @@ class Evidence:
         results = json.loads((self.run / "results.json").read_text(encoding="utf-8"))
         assert (results["interrupted"], results["decision"], results["exit_code"]) == (True, "UNDECIDED", 5)
         assert (self.run / "report.html").is_file()
-        assert not list(self.run.glob("clusters/*/data"))
-        assert not list(self.run.glob("clusters/*/tmp"))
+        assert not list(self.run.glob("clusters/**/data"))
+        assert not list(self.run.glob("clusters/**/tmp"))
 
 
 def interrupted(command: Command, *, codes: tuple[int, ...] = (5,), within_s: float = END_WITHIN_S) -> Ended:
@@ -163,7 +163,7 @@ def test_while_looking_at_the_machine(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("moment", "told"),
-    [("runner.scenarios.session.ConformanceSession.close", True), ("runner.report_files.write_all", False)],
+    [("runner.scenarios.experiments.ScenarioExperiments.close", True), ("runner.report_files.write_all", False)],
     ids=["closing", "writing"],
 )
 def test_while_a_run_is_ending(start: Start, tmp_path: Path, moment: str, told: bool) -> None:
@@ -211,7 +211,7 @@ def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
     """Brokers that are half up are ended, and their logs stay."""
     run = Evidence(tmp_path / "run")
     command = start(*conformance(tmp_path, "--runtime", "local"))
-    log = run.run / "clusters" / "cluster-0" / "brokers" / "broker-1.log"
+    log = run.run / "clusters" / "lane-1" / "cluster-0" / "brokers" / "broker-1.log"
     command.wait_for(lambda: log.is_file() and log.stat().st_size > 0, "a broker's log", within_s=PHASE_WITHIN_S)
     interrupted(command)
     run.was_interrupted()

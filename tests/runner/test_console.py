@@ -49,12 +49,12 @@ def shown_on(*, live: bool, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(consoles, "HEARTBEAT_EVERY_S", 0.02)
     out = io.StringIO()
     console = Console(out=out, live=live, width=20)
-    console.follow(lambda: f"12 of 25 s │ {FAULT}")
+    console.follow("a scenario", lambda: f"12 of 25 s │ {FAULT}")
     deadline = time.monotonic() + 10
     while "12 of 25 s" not in out.getvalue() and time.monotonic() < deadline:
         time.sleep(0.01)
     console.say("PASS")
-    console.unfollow()
+    console.unfollow("a scenario")
     return out.getvalue()
 
 
@@ -73,3 +73,24 @@ def test_a_log_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown_on(live=False, monkeypatch=monkeypatch)
     assert f"    … 12 of 25 s │ {FAULT}\n" in text
     assert "\x1b" not in text
+
+
+def test_every_lane_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two live lines are erased together, and the one that is left goes on alone."""
+    monkeypatch.setattr(consoles, "LIVE_EVERY_S", 0.01)
+    out = io.StringIO()
+    console = Console(out=out, live=True, width=40)
+    console.follow("run", lambda: "2 of 28 have ended")
+    console.follow("lane", lambda: "drain")
+    deadline = time.monotonic() + 10
+    while "2 of 28 have ended\ndrain" not in out.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    console.say("PASS")
+    assert "\r\x1b[2K\x1b[1A\x1b[2KPASS\n" in out.getvalue()
+    console.unfollow("lane")
+    alone = len(out.getvalue())
+    while "2 of 28 have ended\r" not in out.getvalue()[alone + 40 :] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    console.unfollow("run")
+    assert "drain" not in out.getvalue()[alone + 40 :]
+    assert out.getvalue().endswith("\r\x1b[2K")

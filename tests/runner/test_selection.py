@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from runner.config import SUITES, Profile
-from runner.scenarios.plugin import ConformancePlugin
+from runner.run_plugin import RunPlugin
+from runner.scenarios.planning import in_profile
 from runner.selection import code_of_listing, narrowed_by
 from runner.signals import StopRequests
 from tests.support.paths import ROOT
@@ -25,7 +27,7 @@ def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:
     [
         (asked("suites/protocol"), 0, ""),
         (asked("suites/protocol", keyword="gap"), 90, "gap"),
-        (asked("suites/protocol"), 3, "3 cases deselected"),
+        (asked("suites/protocol"), 3, "3 deselected"),
         (asked("suites/protocol/test_idempotence.py"), 0, "suites/protocol/test_idempotence.py"),
         (
             asked("suites/protocol/test_fencing.py::test_a", keyword="tv1"),
@@ -38,29 +40,43 @@ def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:
 )
 def test_the_arguments_that_narrow_a_run_are_named(config: Any, deselected: int, said: str) -> None:
     """Only the whole directory without any selection is a whole protocol run."""
-    assert narrowed_by(config, SUITES / "protocol", deselected, "cases") == said
+    assert narrowed_by(config, (SUITES / "protocol",), deselected) == said
+
+
+class ItemStandIn(SimpleNamespace):
+    """An item of pytest, which can be a member of a set."""
+
+    def __init__(self, path: Path, marks: tuple[str, ...]) -> None:
+        super().__init__(path=path, iter_markers=lambda: [SimpleNamespace(name=each) for each in marks])
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 def item(*marks: str) -> Any:
     """A collected scenario."""
     path = SUITES / "smoke" / "test_it.py"
-    return SimpleNamespace(path=path, iter_markers=lambda: [SimpleNamespace(name=each) for each in marks])
+    return ItemStandIn(path, marks)
 
 
 @pytest.mark.parametrize(
     ("arguments", "deselected", "said"),
     [
         (("suites",), 0, ""),
-        (("suites",), 1, "1 scenarios deselected"),
+        (("suites",), 1, "1 deselected"),
         (("suites/smoke",), 0, "suites/smoke"),
     ],
     ids=["whole", "-m or --deselect", "a part of the suite"],
 )
 def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
     """The profile does not narrow a run; an option or a path does, also without `-k`."""
-    session: Any = SimpleNamespace(config=SimpleNamespace(profile=Profile.SMOKE), plan=lambda _: None)
-    session.record = SimpleNamespace(narrowed_by="?")
-    plugin = ConformancePlugin(session, StopRequests())
+    record: Any = SimpleNamespace(narrowed_by="?", config=SimpleNamespace(directories=(SUITES,)), plan=list)
+
+    def chosen(items: list[Any]) -> list[Any]:
+        return [each for each in items if in_profile(profile, {mark.name for mark in each.iter_markers()})]
+
+    profile: Any = SimpleNamespace(profile=Profile.SMOKE)
+    scenarios: Any = SimpleNamespace(chosen=chosen, planned=lambda _: None, check=lambda _: None)
+    plugin = RunPlugin(record, StopRequests(), scenarios=scenarios, cases=SimpleNamespace(chosen=list))  # type: ignore[arg-type]
     config = asked(*arguments)
     config.hook = SimpleNamespace(pytest_deselected=plugin.pytest_deselected)
     items = [item("smoke"), item("smoke"), item(), item("nightly")]
@@ -68,7 +84,7 @@ def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...]
     plugin.pytest_deselected(items[:deselected])
     plugin.pytest_collection_finish(SimpleNamespace(config=config, items=items))  # type: ignore[arg-type]
     assert len(items) == 2
-    assert session.record.narrowed_by == said
+    assert record.narrowed_by == said
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,21 @@ from unittest.mock import MagicMock
 import pytest
 
 from fixtures.clusters.locks.releases import parse_release
-from runner.config import Profile, RunConfig, Runtime
+from runner.config import Only, Profile, RunConfig, Runtime
 from runner.console import Console
 from runner.protocol.case_runner import CaseRunner, ProtocolCase
+from runner.protocol.experiments import ProtocolExperiments, planned_of
 from runner.protocol.open_clients import OpenClients
-from runner.protocol.plugin import ProtocolPlugin, planned_of
 from runner.protocol.toolkit.case import Needs
+from runner.run_plugin import RunPlugin
+from runner.run_record_writer import RunRecordWriter
+from runner.scenarios.experiments import ScenarioExperiments
 from runner.signals import StopRequests
 from verification.requirements.catalogue import load
 from verification.scripts.script import Script
 
 
-def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolPlugin:
+def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> RunPlugin:
     """A plugin that has planned these cases and performed none."""
     config = RunConfig(
         release=parse_release("4.3.1"),
@@ -37,8 +40,11 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> ProtocolP
         retain=10,
         keyword=keyword,
         options=(),
+        only=Only.PROTOCOL,
     )
-    plugin = ProtocolPlugin(config, Console(out=io.StringIO(), live=False), StopRequests())
+    record = RunRecordWriter(config, Console(out=io.StringIO(), live=False), ())
+    kinds = {"scenarios": ScenarioExperiments(config, record), "cases": ProtocolExperiments(config, record)}
+    plugin = RunPlugin(record, StopRequests(), **kinds)
     plugin.record.machine = {"processors": "2"}  # the real machine is no part of these tests
     plugin.record.narrowed_by = keyword
     plugin.record.plan(planned_of(case_of(each)) for each in planned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from fixtures.clusters.errors import ClusterUnhealthyError
+from runner.config import PROTOCOL
 from runner.protocol.case_runner import CaseResult
-from runner.protocol.plugin import _shares
+from runner.protocol.experiments import _shares
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.outage import OutageEvent
 from tests.support.protocol_run_directories import PASSED
@@ -121,12 +123,14 @@ def test_a_cluster_that_does_not_start_changes_no_inapplicable_case(tmp_path: Pa
 def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     """A pass at the second attempt has a line about the first."""
     plugin = plugin_of(tmp_path, PASSED)
-    outcome = CaseResult(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy")
-    plugin._workers = SimpleNamespace(outcome=lambda _: outcome)  # type: ignore[assignment]
-    item = MagicMock(spec=pytest.Function)
-    item.path, item.originalname, item.function = Path("test_a.py"), "test_b", lambda: None
+    outcome: Future[CaseResult] = Future()
+    outcome.set_result(CaseResult(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy"))
+    plugin._cases._lanes = SimpleNamespace(outcomes={"a-b": outcome})  # type: ignore[attr-defined]
+    item = MagicMock(spec=pytest.Function, user_properties=[])
+    item.path, item.originalname, item.function = PROTOCOL / "test_a.py", "test_b", lambda: None
     item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"transaction_version": None}), None
     assert plugin.pytest_pyfunc_call(item)
+    assert item.user_properties == [("verdict", "pass")]
     assert isinstance(plugin.console.out, io.StringIO)
     assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
 

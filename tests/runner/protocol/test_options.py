@@ -1,7 +1,8 @@
-"""`pytest suites/protocol`: its listing, the options that it refuses, and that scenarios and cases do not mix."""
+"""`pytest suites/protocol`: its listing, the options that it refuses, and how it is a part of the whole run."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,11 +45,27 @@ def test_every_case_makes_a_claim_on_known_requirements(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_cases_are_no_scenarios(tmp_path: Path) -> None:
-    """A conformance run does not collect protocol cases."""
-    done = pytest_of("suites", "--list", directory=tmp_path)
-    assert "atomicity-leader-crash-while-committing" in done.stdout
-    assert "idempotence-a-gap-is-refused" not in done.stdout
+@pytest.mark.parametrize(
+    ("options", "scenarios", "cases"),
+    [((), True, True), (("--only", "scenarios"), True, False), (("--only", "protocol"), False, True)],
+    ids=["whole", "only scenarios", "only protocol"],
+)
+def test_one_run_has_scenarios_and_cases(
+    options: tuple[str, ...], scenarios: bool, cases: bool, tmp_path: Path
+) -> None:
+    """A whole run has both; `--only` leaves one kind out. The last line counts them."""
+    done = pytest_of("suites", "--list", *options, directory=tmp_path)
+    assert ("atomicity-leader-crash-while-committing" in done.stdout) is scenarios
+    assert ("idempotence-a-gap-is-refused" in done.stdout) is cases
+    assert bool(re.search(r"\d+ scenarios, \d+ of them controls", done.stdout)) is scenarios
+    assert bool(re.search(r"\d+ protocol cases", done.stdout)) is cases
+
+
+def test_a_smoke_run_has_no_cases(tmp_path: Path) -> None:
+    """It gives a first answer early."""
+    done = pytest_of("suites", "--list", "--profile", "smoke", directory=tmp_path)
+    assert "protocol cases" not in done.stdout
+    assert "scenarios" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runner.protocol import plugin
+from runner.protocol import experiments
 from runner.protocol.shared_outages import OutageError, Participant, perform
 from runner.protocol.toolkit.outage import OnOutage, OutageEvent, at_once
 from suites.protocol import test_expiry as expiry
@@ -213,9 +213,9 @@ def test_a_time_critical_case_is_known_as_such() -> None:
     marks = [mark for each in decorated for mark in getattr(each, "pytestmark", ()) if mark.name == "shares"]
     said = [mark.kwargs.get("time_critical", False) for mark in marks]
     assert True in said
-    assert [plugin._shares(asked(mark))[1] for mark in marks] == said
+    assert [experiments._shares(asked(mark))[1] for mark in marks] == said
     with pytest.raises(pytest.UsageError, match="no other keyword"):
-        plugin._shares(asked(pytest.mark.shares("stopped", time_criticl=True).mark))
+        experiments._shares(asked(pytest.mark.shares("stopped", time_criticl=True).mark))
 
 
 def asked(mark: pytest.Mark) -> Any:

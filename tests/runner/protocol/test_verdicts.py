@@ -19,13 +19,13 @@ from fixtures.errors import OnceproofError
 from reports.model.run_record import Ended
 from reports.model.run_record import read as read_record
 from runner.protocol.case_runner import CaseRunner
-from runner.protocol.plugin import ProtocolPlugin
 from runner.protocol.toolkit import settings
 from runner.protocol.toolkit.case import SECURED
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.responses import NoAnswerError, Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError, ScriptRecorder, UnmetError
 from runner.protocol.toolkit.tampering import tampered
+from runner.run_plugin import RunPlugin
 from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
 from tests.support.protocol_testbed import bare_runner, case_of, plugin_of, served_runner
 from verification.scripts.script import Relation, Script, judge
@@ -34,7 +34,7 @@ from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import TransactionVersion
 
 
-def finish(plugin: ProtocolPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
+def finish(plugin: RunPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
     """The exit code of a protocol run, and its closing lines."""
     option = SimpleNamespace(collectonly=False, list_scenarios=False)
     session: Any = SimpleNamespace(exitstatus=exitstatus, config=SimpleNamespace(option=option))

@@ -342,4 +342,5 @@ def test_known_bugs_are_no_scenarios() -> None:
         printed, complained = process.communicate(timeout=120)
         assert process.returncode == int(code), printed
         assert ("tox -e track-record" in complained) == (code is ExitCode.USAGE)
-        assert "stale" not in printed
+        assert "refused-duplicate" not in printed
+        assert "wedged" not in printed

@@ -50,6 +50,9 @@ def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[s
         (["--accept", "KB-99"], "neither a known bug nor a requirement"),
         (["--waivers", "no-such-file.toml"], "cannot be read"),
         (["--runtime", "abacus"], "invalid choice"),
+        (["--only", "controls"], "invalid choice"),
+        (["--lanes", "0"], "is neither auto nor a number from 1 to"),
+        (["--lanes", "many"], "is neither auto nor a number from 1 to"),
         (["--baseline", "no-such-results.json"], "does not exist"),
     ],
 )
@@ -87,10 +90,12 @@ def test_a_listing_of_nothing_is_inconclusive(tmp_path: Path) -> None:
 
 def test_listing_starts_nothing(tmp_path: Path) -> None:
     """`--list` shows ids, requirements, claims and estimates, and leaves no trace."""
-    done = conformance("--list", "--kafka", "4.3.1", "--seed", "5", directory=tmp_path)
+    done = conformance("--list", "--kafka", "4.3.1", "--seed", "5", "--lanes", "1", directory=tmp_path)
     assert "atomicity-leader-crash-while-committing-confluent-5  (TXN-25" in done.stdout
     assert "no transaction is visible in part" in done.stdout
-    assert re.search(r"\d+ scenarios, \d+ of them controls: about \d+ min", done.stdout)
+    assert re.search(
+        r"\d+ scenarios, \d+ of them controls, and \d+ protocol cases: about \d+ min, in 1 lane", done.stdout
+    )
     assert done.returncode == 0
     assert not (tmp_path / "run").exists()
 
@@ -100,7 +105,9 @@ def test_every_scenario_makes_a_claim_on_known_requirements(tmp_path: Path) -> N
     from verification.requirements.catalogue import load
 
     catalogue = load()
-    listed = conformance("--list", "--kafka", "4.3.1", "--profile", "nightly", directory=tmp_path).stdout.splitlines()
+    listed = conformance(
+        "--list", "--kafka", "4.3.1", "--profile", "nightly", "--only", "scenarios", directory=tmp_path
+    ).stdout.splitlines()
     heads = [line for line in listed if "≈" in line]
     assert len(heads) >= 24
     for line in heads:

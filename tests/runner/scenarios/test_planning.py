@@ -12,10 +12,12 @@ import pytest
 from fixtures.clients.registry import CLIENTS
 from runner.config import Profile
 from runner.console import Console
-from runner.scenarios import session as sessions
+from runner.run_record_writer import RunRecordWriter
+from runner.scenarios import experiments
+from runner.scenarios.experiments import ScenarioExperiments
 from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
-from runner.scenarios.session import ConformanceSession
 from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
+from verification.vocabulary.verdict import Verdict
 
 
 def test_a_family_without_a_place_runs_before_the_controls() -> None:
@@ -59,16 +61,22 @@ def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
 ) -> None:
     """Its fault could never be confirmed there, and the run could never be a GO; the reason is printed and recorded."""
     console = Console(out=io.StringIO(), live=False)
-    config: Any = SimpleNamespace(directory=tmp_path, profile="quick", replay="", seed=1)
-    session = ConformanceSession(config, console, ())
-    environment: Any = SimpleNamespace(runtime=runtime)
-    session.record.environment = environment
-    monkeypatch.setattr(sessions, "planned_of", lambda *_: SimpleNamespace(key="late-duplicate-confluent-1"))
+    config: Any = SimpleNamespace(directory=tmp_path, lanes=1)
+    record = RunRecordWriter(config, console, ())
+    record.end = lambda ended: record.ended.update({ended.key: ended})  # type: ignore[method-assign]
+    scenarios = ScenarioExperiments(config, record)
+    planned: Any = SimpleNamespace(key="late-duplicate-confluent-1")
+    monkeypatch.setattr(experiments, "planned_of", lambda *_: planned)
     item: Any = SimpleNamespace(get_closest_marker=lambda name: True if name == marker else None)
-    assert session.skips(item) is passed_over
-    said = console.out.getvalue()  # type: ignore[attr-defined]
-    assert said.startswith("NOT APPLICABLE late-duplicate-confluent-1: not run on docker: ") is passed_over
-    assert [each.inapplicable != "" for each in session.record.ended.values()] == [True] * passed_over
+    environment: Any = SimpleNamespace(runtime=runtime)
+    ended: list[Any] = []
+    assert scenarios._skips(item, environment, ended.append) is passed_over
+    assert ended == [item] * passed_over
+    assert [each.inapplicable != "" for each in record.ended.values()] == [True] * passed_over
+    if passed_over:
+        assert scenarios.conclude(item) is Verdict.NOT_APPLICABLE
+        said = console.out.getvalue()  # type: ignore[attr-defined]
+        assert said.startswith("NOT APPLICABLE late-duplicate-confluent-1: not run on docker: ")
 
 
 def test_frames_are_redirected_in_the_local_runtime_only() -> None:

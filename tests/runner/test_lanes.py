@@ -1,18 +1,20 @@
-"""Workers perform protocol cases on several clusters at a time, and lose none."""
+"""Lanes perform tasks on several clusters at a time, and lose none."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from fixtures.errors import EnvironmentProblemError
+from runner.lanes import Lanes, Performer
 from runner.protocol.case_runner import CaseResult, ProtocolCase
+from runner.protocol.experiments import HELPED_FROM
+from runner.protocol.queues import queues
 from runner.protocol.toolkit.case import THREE, Needs
-from runner.protocol.workers import HELPED_FROM, WorkerPool, queues
 from verification.scripts.script import ScriptVerdict
 from verification.vocabulary.verdict import Verdict
 
@@ -38,8 +40,22 @@ def passed(key: str) -> ScriptVerdict:
     return ScriptVerdict(case=key, verdict=Verdict.PASS, reason="", violated=(), requirements=())
 
 
+def started(
+    cases: Sequence[ProtocolCase], performer: Callable[[int], Performer[ProtocolCase, CaseResult]], *, lanes: int = 3
+) -> Lanes[ProtocolCase, CaseResult]:
+    """Lanes that have begun with these cases."""
+    made = Lanes(queues(cases), performer, lanes=lanes, helped_from=HELPED_FROM)
+    made.start()
+    return made
+
+
+def outcome(lanes: Lanes[ProtocolCase, CaseResult], each: ProtocolCase) -> CaseResult:
+    """How a case ended."""
+    return lanes.outcomes[each.key].result(WITHIN_S)
+
+
 @dataclass
-class FakePerformer:
+class FakePerformer(Performer[ProtocolCase, CaseResult]):
     """Remembers the cases; a case whose key is in `reactions` also calls or raises that."""
 
     reactions: dict[str, Any] = field(default_factory=dict)
@@ -47,22 +63,27 @@ class FakePerformer:
     together: list[int] = field(default_factory=list)
     discarded: list[str] = field(default_factory=list)
     closed: int = 0
+    interrupted: int = 0
 
-    def perform_together(self, cases: Sequence[ProtocolCase]) -> list[CaseResult]:
+    def perform_together(self, tasks: Sequence[ProtocolCase]) -> list[CaseResult]:
         """Remember, react, pass."""
-        self.performed += [case.key for case in cases]
-        self.together.append(len(cases))
-        for case in cases:
+        self.performed += [case.key for case in tasks]
+        self.together.append(len(tasks))
+        for case in tasks:
             reaction = self.reactions.get(case.key)
             if isinstance(reaction, BaseException):
                 raise reaction
             if reaction is not None:
                 reaction()
-        return [CaseResult(seconds=0.0, verdict=passed(case.key)) for case in cases]
+        return [CaseResult(seconds=0.0, verdict=passed(case.key)) for case in tasks]
 
-    def discard(self, case: ProtocolCase) -> None:
+    def interrupt(self) -> None:
         """Remember."""
-        self.discarded.append(case.key)
+        self.interrupted += 1
+
+    def discard(self, task: ProtocolCase) -> None:
+        """Remember."""
+        self.discarded.append(task.key)
 
     def close(self) -> None:
         """Remember."""
@@ -75,8 +96,8 @@ def test_cases_of_one_cluster_stay_together() -> None:
     many = [case(f"many-{number}") for number in range(9)]
     large = [case(f"large-{number}", THREE) for number in range(3)]
     found = queues([*few, *many, *large])
-    assert [len(queue.cases) for queue in found] == [3, 9, 2]
-    assert [each.key for queue in found for each in queue.cases] == [each.key for each in (*large, *many, *few)]
+    assert [len(queue.tasks) for queue in found] == [3, 9, 2]
+    assert [each.key for queue in found for each in queue.tasks] == [each.key for each in (*large, *many, *few)]
 
 
 def test_cases_that_share_an_outage_are_taken_together_and_first() -> None:
@@ -87,24 +108,24 @@ def test_cases_that_share_an_outage_are_taken_together_and_first() -> None:
     assert taken == [["f"], ["b", "c", "e"], ["g"], ["a"], ["d"]]
 
 
-def test_a_worker_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
-    """One worker begins each kind of cluster; a second one begins it only if enough cases are left."""
+def test_a_lane_stays_with_its_cluster_and_helps_where_much_is_left() -> None:
+    """One lane begins each kind of cluster; a second one begins it only if enough cases are left."""
     few = [case(f"few-{number}", THREE) for number in range(2)]
     many = [case(f"many-{number}") for number in range(HELPED_FROM + 2)]
     helped = threading.Event()
     first, second = FakePerformer(), FakePerformer()
     reactions: dict[str, Any] = {"many-0": lambda: helped.wait(WITHIN_S), "many-1": helped.set}
     first.reactions = second.reactions = reactions
-    workers = WorkerPool([*few, *many], [first, second].__getitem__, workers=2)
-    assert all(workers.outcome(each).verdict is not None for each in (*few, *many))
-    workers.close()
+    lanes = started([*few, *many], [first, second].__getitem__, lanes=2)
+    assert all(outcome(lanes, each).verdict is not None for each in (*few, *many))
+    lanes.close()
     assert helped.is_set()
     for number in range(2):
         assert sum(f"few-{number}" in each.performed for each in (first, second)) == 1
     assert {"few-0", "few-1"} <= set(first.performed) or {"few-0", "few-1"} <= set(second.performed)
 
 
-def test_a_worker_ends_its_cluster_while_others_go_on() -> None:
+def test_a_lane_ends_its_cluster_while_others_go_on() -> None:
     """`close` raises its error in the end, as for the others."""
     ended = threading.Event()
 
@@ -119,32 +140,32 @@ def test_a_worker_ends_its_cluster_while_others_go_on() -> None:
     for each in performers:
         each.reactions = {"long": lambda: ended.wait(WITHIN_S)}
     cases = [case("long", THREE), case("short")]
-    workers = WorkerPool(cases, performers.__getitem__, workers=2)
-    assert all(workers.outcome(each).verdict is not None for each in cases)
+    lanes = started(cases, performers.__getitem__, lanes=2)
+    assert all(outcome(lanes, each).verdict is not None for each in cases)
     assert ended.is_set()
     with pytest.raises(EnvironmentProblemError, match="it does not end"):
-        workers.close()
+        lanes.close()
     assert all(each.closed for each in performers)
 
 
-def test_no_worker_helps_with_a_short_queue() -> None:
-    """A short queue is left to the worker that has begun it."""
+def test_no_lane_helps_with_a_short_queue() -> None:
+    """A short queue is left to the lane that has begun it."""
     cases = [case(f"few-{number}") for number in range(HELPED_FROM - 1)]
     idle = threading.Event()
     performers = [FakePerformer(), FakePerformer()]
     for each in performers:
         each.reactions = {"few-0": lambda: idle.wait(WITHIN_S)}
-    workers = WorkerPool(cases, performers.__getitem__, workers=2)
+    lanes = started(cases, performers.__getitem__, lanes=2)
     idle.set()
-    assert all(workers.outcome(each).verdict is not None for each in cases)
-    workers.close()
+    assert all(outcome(lanes, each).verdict is not None for each in cases)
+    lanes.close()
     assert sorted(len(each.performed) for each in performers) == [0, len(cases)]
 
 
 def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
     """A case that needs transaction.version 2 shares an ordinary cluster; another level is formatted."""
     found = queues([case("any"), case("two", Needs(level=2)), case("one", Needs(level=1))])
-    assert [len(queue.cases) for queue in found] == [2, 1]
+    assert [len(queue.tasks) for queue in found] == [2, 1]
     assert Needs(level=2).spec("4.3.1") == Needs().spec("4.3.1")
     assert [Needs(level=level).spec("4.3.1").feature_levels for level in (0, 1)] == [
         {"transaction.version": level} for level in (0, 1)
@@ -152,28 +173,28 @@ def test_a_level_that_comes_by_itself_takes_no_cluster_of_its_own() -> None:
 
 
 def test_every_case_has_its_outcome() -> None:
-    """`outcome` returns the verdict of its case, independent of the order in which cases end."""
+    """A future returns the verdict of its case, independent of the order in which cases end."""
     cases = [case(f"case-{number}", Needs(brokers=number % 3 + 1)) for number in range(12)]
     performers = [FakePerformer(), FakePerformer(), FakePerformer()]
-    workers = WorkerPool(cases, performers.__getitem__, workers=3)
-    outcomes = {each.key: workers.outcome(each) for each in reversed(cases)}
-    workers.close()
-    assert all(outcome.verdict is not None and outcome.verdict.case == key for key, outcome in outcomes.items())
+    lanes = started(cases, performers.__getitem__, lanes=3)
+    outcomes = {each.key: outcome(lanes, each) for each in reversed(cases)}
+    lanes.close()
+    assert all(one.verdict is not None and one.verdict.case == key for key, one in outcomes.items())
     assert sorted(key for each in performers for key in each.performed) == sorted(outcomes)
     assert all(each.closed for each in performers)
 
 
 def test_a_mistake_of_the_harness_ends_every_wait() -> None:
-    """`outcome` raises an unexpected error of a performer, and does not wait for ever."""
+    """A future raises an unexpected error of a performer, and does not wait for ever."""
     cases = [case("mistaken")]
-    workers = WorkerPool(cases, lambda _: FakePerformer({"mistaken": ZeroDivisionError("ours")}))
+    lanes = started(cases, lambda _: FakePerformer({"mistaken": ZeroDivisionError("ours")}))
     with pytest.raises(ZeroDivisionError, match="ours"):
-        workers.outcome(cases[0])
-    workers.close()
+        outcome(lanes, cases[0])
+    lanes.close()
 
 
 def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
-    """Every cluster is ended after an error of another: by its worker, and twice more. The first error is raised."""
+    """Every cluster is ended after an error of another: by its lane, and twice more. The first error is raised."""
     performers = [FakePerformer(), FakePerformer()]
 
     def refuse() -> None:
@@ -182,10 +203,10 @@ def test_a_cluster_that_does_not_end_keeps_no_other_from_ending() -> None:
 
     performers[0].close = refuse  # type: ignore[method-assign]
     cases = [case("small"), case("large", THREE)]
-    workers = WorkerPool(cases, performers.__getitem__, workers=2)
-    assert all(workers.outcome(each).verdict is not None for each in cases)
+    lanes = started(cases, performers.__getitem__, lanes=2)
+    assert all(outcome(lanes, each).verdict is not None for each in cases)
     with pytest.raises(EnvironmentProblemError, match="attempt 1"):
-        workers.close()
+        lanes.close()
     assert [each.closed for each in performers] == [3, 3]
 
 
@@ -206,9 +227,9 @@ def test_close_lets_no_case_begin_and_discards_the_interrupted_one() -> None:
 
     performer.close = close  # type: ignore[method-assign]
     cases = [case("first"), case("second"), case("third")]
-    workers = WorkerPool(cases, lambda _: performer, workers=1)
-    assert workers.outcome(cases[0]).verdict is not None
+    lanes = started(cases, lambda _: performer, lanes=1)
+    assert outcome(lanes, cases[0]).verdict is not None
     assert running.wait(WITHIN_S)
-    workers.close()
+    lanes.close()
     assert performer.performed == ["first", "second"]
     assert performer.discarded == ["second"]

@@ -1,0 +1,61 @@
+"""Two kinds of experiments make a run: scenarios and protocol cases. The pytest plugin handles both in the same way.
+
+Experiments begin in the background (`lanes.py`). The plugin is called when a verdict is known, and asks for it then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pytest
+
+from reports.model.run_record import Planned
+from runner.environment import Environment
+from verification.vocabulary.verdict import Verdict
+
+
+class Experiments(ABC):
+    """The experiments of one kind."""
+
+    @abstractmethod
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Repeat a test for everything with which it is performed."""
+
+    @abstractmethod
+    def chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """The items of the profile, in the order of the report."""
+
+    @abstractmethod
+    def planned(self, item: pytest.Item) -> Planned:
+        """The entry of a test in `run.json`."""
+
+    @abstractmethod
+    def check(self, items: Sequence[pytest.Item]) -> None:
+        """Read every test. Raises pytest.UsageError for one that cannot be performed."""
+
+    @abstractmethod
+    def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
+        """Ids, requirements and claims; nothing is started."""
+
+    @abstractmethod
+    def begin(
+        self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
+    ) -> None:
+        """Perform the items in the background; `ended` is called in any thread when the verdict of one is known."""
+
+    @abstractmethod
+    def conclude(self, item: pytest.Item) -> Verdict:
+        """Record and print the verdict of an item that has ended. Raises the error of a mistake of ours."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let nothing begin any more, interrupt everything that runs, and wait until the rest has its verdict."""
+
+    @abstractmethod
+    def hurry(self) -> None:
+        """Do not wait for work that can be repeated."""
+
+    @abstractmethod
+    def close(self, *, interrupted: bool) -> None:
+        """End everything that was started."""

@@ -1,0 +1,194 @@
+"""The protocol cases of a run: by transaction version, in lanes by the cluster that they need, one verdict each.
+
+A planned case without files is an ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from reports.model.run_record import Ended, Planned
+from runner.config import RunConfig
+from runner.environment import Environment
+from runner.errors import ENVIRONMENT_ERRORS
+from runner.experiments import Experiments
+from runner.lanes import Lanes
+from runner.protocol.case_runner import CaseResult, CaseRunner, ProtocolCase
+from runner.protocol.queues import queues
+from runner.protocol.shared_outages import OUTAGES
+from runner.protocol.toolkit.case import Needs
+from runner.run_record_writer import RunRecordWriter
+from verification.vocabulary.verdict import Verdict
+from wire.transaction_versions import TransactionVersion
+
+#: A second cluster of a kind is worth its start if so many cases are left. The start costs as much processor time as ten
+#: cases.
+HELPED_FROM = 20
+#: The seconds of one case on two cores, with its share of starting clusters.
+ESTIMATED_S = 1.3
+
+
+class ProtocolExperiments(Experiments):
+    """The protocol cases of one run."""
+
+    def __init__(self, config: RunConfig, record: RunRecordWriter) -> None:
+        self.config = config
+        self.record = record
+        self._lanes: Lanes[ProtocolCase, CaseResult] | None = None
+        self._stopped = False
+
+    # -- planning ----------------------------------------------------------------------------------------------
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """A case with several transaction versions is performed in each."""
+        marker = metafunc.definition.get_closest_marker("versions")
+        wanted = (None,) if marker is None else marker.args
+        metafunc.fixturenames[:] = ["transaction_version"]
+        metafunc.parametrize(
+            "transaction_version", wanted, ids=["any" if each is None else str(each) for each in wanted]
+        )
+
+    def chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """The cases in the order in which they are begun; none in a smoke run."""
+        if self.config.without_cases:
+            return []
+        found = [case for queue in queues([self._case(item) for item in items]) for case in queue.tasks]
+        places = {case.key: number for number, case in enumerate(found)}
+        return sorted(items, key=lambda item: places[self._case(item).key])
+
+    def planned(self, item: pytest.Item) -> Planned:
+        """The entry of a case in `run.json`."""
+        return planned_of(self._case(item))
+
+    def check(self, items: Sequence[pytest.Item]) -> None:
+        """Cases are checked when they are read."""
+
+    def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
+        """Ids, requirements, clusters and claims."""
+        for item in items:
+            case = self._case(item)
+            yield f"{case.key}  ({', '.join(case.requirements)})  {case.needs.describe()}"
+            yield f"    {case.claim}"
+
+    def _case(self, item: pytest.Item) -> ProtocolCase:
+        return case_of(item, self.config)
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def begin(
+        self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
+    ) -> None:
+        """Perform the cases in lanes."""
+        self._lanes = Lanes(
+            queues([self._case(item) for item in items]),
+            partial(self._case_runner, environment),
+            lanes=self.config.case_lanes,
+            helped_from=HELPED_FROM,
+        )
+
+        def performed(item: pytest.Item, _: Future[CaseResult]) -> None:
+            if not self._stopped:
+                ended(item)
+
+        for item in items:
+            self._lanes.outcomes[self._case(item).key].add_done_callback(partial(performed, item))
+        self._lanes.start()
+
+    def _case_runner(self, environment: Environment, lane: int) -> CaseRunner:
+        """The case runner of a lane, whose clusters have directories of their own."""
+        own = replace(environment, clusters_directory=environment.clusters_directory / f"cases-{lane + 1}")
+        return CaseRunner(own, self.config.directory, release=self.config.release.version)
+
+    def conclude(self, item: pytest.Item) -> Verdict:
+        """Record and print the verdict of a case. Raises the error of a mistake of ours."""
+        assert self._lanes is not None, "the case has ended"
+        key = self._case(item).key
+        outcome = self._lanes.outcomes[key].result()
+        verdict, reason = Verdict.ERROR, outcome.broke
+        if outcome.verdict is not None:
+            verdict, reason = outcome.verdict.verdict, outcome.verdict.reason
+        self.record.end(Ended(key=key, seconds=outcome.seconds, error=outcome.broke))
+        word = verdict.name.replace("_", " ")
+        self.record.console.say(f"{word:14} {key}  {outcome.seconds:.1f} s  {reason}")
+        if outcome.before:
+            self.record.console.say(f"{'':14} performed again, alone; before, with others: {outcome.before}")
+        return verdict
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the lanes and their clusters. An interrupted case decides nothing, so it has no verdict."""
+        self._stopped = True
+        try:
+            self.close(interrupted=True)
+        except ENVIRONMENT_ERRORS as error:
+            self.record.broken(f"closing down: {error}")
+
+    def hurry(self) -> None:
+        """Cases end at once."""
+
+    def close(self, *, interrupted: bool) -> None:
+        """End the lanes and their clusters."""
+        del interrupted  # they end in the same way
+        if self._lanes is not None:
+            self._lanes.close()
+
+
+def _needs(item: pytest.Item) -> Needs:
+    marker = item.get_closest_marker("needs")
+    found = Needs() if marker is None else marker.args[0]
+    assert isinstance(found, Needs)
+    return found
+
+
+def _shares(item: pytest.Item) -> tuple[tuple[str, ...], bool]:
+    """The outages that a case shares, and whether it is time-critical; raises pytest.UsageError for any other outage."""
+    marker = item.get_closest_marker("shares")
+    if marker is None:
+        return (), False
+    if not marker.args or marker.args != tuple(each for each in OUTAGES if each in marker.args):
+        names = ", ".join(f'"{each}"' for each in OUTAGES)
+        raise pytest.UsageError(f"{item.name}: @shares names outages out of {names}, in this order; not {marker.args}.")
+    if not marker.kwargs.keys() <= {"time_critical"}:
+        raise pytest.UsageError(f"{item.name}: @shares takes time_critical and no other keyword; not {marker.kwargs}.")
+    return marker.args, marker.kwargs.get("time_critical", False)
+
+
+def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
+    """The case of a collected function."""
+    assert isinstance(item, pytest.Function)
+    version = item.callspec.params["transaction_version"]
+    assert version is None or isinstance(version, TransactionVersion)
+    family = item.path.stem.removeprefix("test_").replace("_", "-")
+    name = item.originalname.removeprefix("test_").replace("_", "-")
+    marker = item.get_closest_marker("requirement")
+    shares, time_critical = _shares(item)
+    return ProtocolCase(
+        key="-".join([family, name, *([] if version is None else [version.lower()])]),
+        claim=" ".join((item.function.__doc__ or "").split()),
+        requirements=() if marker is None else marker.args,
+        transaction_version=version,
+        needs=_needs(item),
+        shares=shares,
+        time_critical=time_critical,
+        play=item.function,
+        replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
+    )
+
+
+def planned_of(case: ProtocolCase) -> Planned:
+    """A planned case as the record of the run has it."""
+    return Planned(
+        key=case.key,
+        scenario=case.key,
+        claim=case.claim,
+        requirements=case.requirements,
+        expected_s=ESTIMATED_S,
+        case=True,
+        replay=case.replay,
+    )

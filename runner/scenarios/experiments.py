@@ -1,0 +1,185 @@
+"""The scenarios of a run: planned by client and seed, run in lanes, judged together, and reported by verdict.
+
+The judge works on the evidence of some scenarios while the next ones run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.model.run_record import Ended, Planned
+from runner.config import RunConfig, Runtime
+from runner.environment import Environment
+from runner.errors import ENVIRONMENT_ERRORS
+from runner.experiments import Experiments
+from runner.lanes import Lanes, Queue
+from runner.resources import JUDGED_WITHIN_S, RunResources
+from runner.run_record_writer import RunRecordWriter
+from runner.scenarios.planning import LOCAL_ONLY, in_order, in_profile, listed, planned_of, scenario_of, variants
+from runner.scenarios.scenario import Scenario
+from verification.vocabulary.verdict import ScenarioVerdict, Verdict
+
+if TYPE_CHECKING:
+    from runner.scenarios.scenario_runner import Judgement
+
+_NOT_LOCAL = "it needs brokers that are processes of this machine (--runtime local)"
+
+
+class ScenarioExperiments(Experiments):
+    """The scenarios and controls of one run."""
+
+    def __init__(self, config: RunConfig, record: RunRecordWriter) -> None:
+        self.config = config
+        self.record = record
+        self._scenarios: dict[str, Scenario] = {}
+        self._resources: RunResources | None = None
+        self._lanes: Lanes[Scenario, Judgement] | None = None
+        self._counting = threading.Lock()
+        self._left = 0
+
+    # -- planning ----------------------------------------------------------------------------------------------
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Run a scenario once per client and seed that the profile asks for."""
+        marks = {mark.name for mark in metafunc.definition.iter_markers()}
+        found = variants(self.config, marks)
+        metafunc.fixturenames[:] = ["variant"]
+        metafunc.parametrize("variant", found, ids=[str(each) for each in found])
+
+    def chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """The scenarios of the profile by family, controls last."""
+        return in_order(
+            [item for item in items if in_profile(self.config, {mark.name for mark in item.iter_markers()})]
+        )
+
+    def planned(self, item: pytest.Item) -> Planned:
+        """The entry of a scenario in `run.json`."""
+        return planned_of(item, self.config)
+
+    def check(self, items: Sequence[pytest.Item]) -> None:
+        """Read every scenario; raises pytest.UsageError for a wrong one."""
+        self._scenarios = {self._key(item): scenario_of(item, self.config) for item in items}
+
+    def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
+        """Ids, requirements, claims and estimates."""
+        return listed([self.planned(item) for item in items])
+
+    def _key(self, item: pytest.Item) -> str:
+        return self.planned(item).key
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def begin(
+        self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
+    ) -> None:
+        """Run the scenarios in lanes, and let each verdict follow."""
+        from runner.scenarios.scenario_runner import ScenarioRunner
+
+        run = [item for item in items if not self._skips(item, environment, ended)]
+        if not run:
+            return
+        resources = self._resources = RunResources(self.config, self.record.console, environment=environment)
+        self._left = len(run)
+        self._lanes = Lanes(
+            [Queue(deque([self._scenarios[self._key(item)]] for item in run))],
+            lambda number: ScenarioRunner(resources.lane(number + 1), self.record, resources.judge_later),
+            lanes=self.config.lanes,
+            helped_from=1,
+        )
+        for item in run:
+            self._lanes.outcomes[self._key(item)].add_done_callback(partial(self._performed, item, ended))
+        self._lanes.start()
+
+    def _skips(self, item: pytest.Item, environment: Environment, ended: Callable[[pytest.Item], None]) -> bool:
+        """Whether a scenario cannot be run on this runtime; if so, that is recorded."""
+        if environment.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
+            return False
+        key = self._key(item)
+        self.record.end(Ended(key=key, seconds=0.0, inapplicable=f"not run on {environment.runtime}: {_NOT_LOCAL}"))
+        ended(item)
+        return True
+
+    def _performed(self, item: pytest.Item, ended: Callable[[pytest.Item], None], outcome: Future[Judgement]) -> None:
+        """Tell the plugin when the verdict is known. After the last scenario the judge waits for no other."""
+        if outcome.exception() is None:
+            outcome.result().add_done_callback(lambda _: ended(item))
+        else:
+            ended(item)
+        with self._counting:
+            self._left -= 1
+            last = self._left == 0
+        if last and self._resources is not None:
+            self._resources.judge_now()
+
+    def conclude(self, item: pytest.Item) -> Verdict:
+        """Print and return the verdict of a scenario. Raises the error of a mistake of ours."""
+        planned = self.planned(item)
+        key = planned.key
+        if inapplicable := self.record.ended[key].inapplicable if key in self.record.ended else "":
+            self.record.console.say(f"NOT APPLICABLE {key}: {inapplicable}")
+            return Verdict.NOT_APPLICABLE
+        verdict = self._verdict(key)
+        if verdict is None:
+            return Verdict.ERROR
+        word = ("DETECTED" if verdict.convicted else "MISSED") if verdict.control else verdict.verdict.name
+        self.record.console.say(f"{word:13} {key}  {self.record.ended[key].seconds:.0f} s  {verdict.reason}")
+        return verdict.verdict
+
+    def _verdict(self, key: str) -> ScenarioVerdict | None:
+        """The verdict of a scenario; None when it could not be run or judged, which is printed and recorded."""
+        assert self._lanes is not None, "the scenario has ended"
+        outcome = self._lanes.outcomes[key]
+        error = outcome.exception()
+        judgement = None if error is not None else outcome.result()
+        if judgement is None or judgement.cancelled():
+            broken = self.record.ended[key].error if key in self.record.ended else ""
+            self.record.console.say(f"ERROR         {key}: {broken or 'interrupted before it ended'}")
+            if error is not None and not isinstance(error, (KeyboardInterrupt, *ENVIRONMENT_ERRORS)):
+                raise error
+            return None
+        failed = judgement.exception()
+        if failed is not None:
+            self.record.end(replace(self.record.ended[key], error=f"judge: {failed}"))
+            self.record.console.say(f"ERROR         {key}: the judge failed: {failed}")
+            return None
+        return judgement.result()
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Interrupt the lanes, and judge the evidence that is complete."""
+        if self._lanes is None or self._resources is None:
+            return
+        try:
+            self._lanes.close()
+        except ENVIRONMENT_ERRORS as error:
+            self.record.broken(f"closing down: {error}")
+        self._resources.judge_now()
+        performed = [each for each in self._lanes.outcomes.values() if each.done() and each.exception() is None]
+        wait([each.result() for each in performed], timeout=JUDGED_WITHIN_S)
+
+    def hurry(self) -> None:
+        """Do not wait for a judgement; clusters and clients are still ended."""
+        if self._resources is not None:
+            self._resources.hurry()
+
+    def close(self, *, interrupted: bool) -> None:
+        """End clusters, Spark and the judge; after a whole run also take the time to speed up the next run's start."""
+        if self._resources is None:
+            return
+        resources, self._resources = self._resources, None
+        try:
+            if self._lanes is not None:
+                self._lanes.close()
+        finally:
+            resources.close()
+        if not interrupted:
+            resources.keep_classes()

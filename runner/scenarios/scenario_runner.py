@@ -1,0 +1,104 @@
+"""Runs the scenarios of one lane, one after the other, and hands their evidence to the judge.
+
+Ctrl-C reaches the main thread only, so `interrupt` raises KeyboardInterrupt in the thread of the lane. The scenario then
+heals its faults, ends its clients and seals its evidence, as after any error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+
+from reports.model.run_record import Ended
+from runner.errors import ENVIRONMENT_ERRORS
+from runner.lanes import ENDED_WITHIN_S, Performer
+from runner.resources import ScenarioLane
+from runner.run_record_writer import RunRecordWriter
+from runner.scenarios.mock_run import MockScenarioRun
+from runner.scenarios.phases import run_scenario
+from runner.scenarios.scenario import Scenario
+from runner.scenarios.scenario_run import ScenarioRun
+from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.verdict import ScenarioVerdict
+
+LOG = logging.getLogger(__name__)
+Judgement = Future[ScenarioVerdict]
+
+
+class ScenarioRunner(Performer[Scenario, Judgement]):
+    """Runs scenarios on the cluster of a lane."""
+
+    def __init__(
+        self, lane: ScenarioLane, record: RunRecordWriter, judge_later: Callable[[RunDirectory], Judgement]
+    ) -> None:
+        self._lane = lane
+        self._record = record
+        self._judge_later = judge_later
+        self._changing = threading.Lock()
+        self._running: int | None = None
+        self._interrupted = False
+        self._idle = threading.Event()
+        self._idle.set()
+
+    def perform_together(self, tasks: Sequence[Scenario]) -> list[Judgement]:
+        """Run a single scenario; returns its judgement, which is made later. Raises the errors of a run."""
+        (scenario,) = tasks
+        with self._interruptible():
+            return [self._judge_later(self._run(scenario))]
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        with self._changing:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._running = threading.get_ident()
+            self._idle.clear()
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._running = None
+                self._idle.set()
+
+    def _run(self, scenario: Scenario) -> RunDirectory:
+        console, key, began = self._lane.console, scenario.key, time.monotonic()
+        place = self._record.place(key)
+        console.detail(f"{place} {key}", indent=0)
+        error = ""
+        scenario_run = (MockScenarioRun if scenario.mock else ScenarioRun)(scenario, self._lane)
+        expected_s = self._record.planned[key].expected_s
+        console.follow(key, lambda: f"{place} {scenario_run.status(expected_s)}")
+        try:
+            return run_scenario(scenario_run)
+        except ENVIRONMENT_ERRORS as problem:
+            error = "; ".join([f"{scenario_run.phase_name}: {problem}", *getattr(problem, "__notes__", ())])
+            LOG.exception("%s broke", key)
+            raise
+        except KeyboardInterrupt as interruption:
+            self._record.broken(*getattr(interruption, "__notes__", []))
+            raise
+        finally:
+            console.unfollow(key)
+            self._record.end(Ended(key=key, seconds=time.monotonic() - began, error=error))
+
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in the thread of a running scenario, once; no other scenario begins."""
+        with self._changing:
+            if not self._interrupted and self._running is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._running), ctypes.py_object(KeyboardInterrupt)
+                )
+            self._interrupted = True
+
+    def discard(self, task: Scenario) -> None:
+        """Keep the evidence of an interrupted scenario: it shows how far the scenario came."""
+
+    def close(self) -> None:
+        """Wait until a scenario that was interrupted has ended, then end the cluster."""
+        self._idle.wait(ENDED_WITHIN_S)
+        self._lane.clusters.close()
