@@ -2,7 +2,7 @@
 
 Each module logs through its own logger (`logging.getLogger(__name__)`): phases, faults, started processes, long waits,
 protocol cases, and every line of the terminal. A case or scenario that breaks leaves its traceback here, where the
-terminal shows one sentence. Times are UTC. Threads are named, because the judge and the workers of protocol cases run
+terminal shows one sentence. Times are UTC. Threads are named, because the judge and the lanes run
 at the same time. No program reads this file: verdicts depend on the evidence alone.
 """
 

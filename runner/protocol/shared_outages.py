@@ -15,7 +15,7 @@ If an outage fails or brokers do not come back, any of the cases may be the caus
 performed again, alone.
 
 A case may be the only one of its cluster with an outage. It shares nothing then, but it is performed early, before there
-are many logs to load (`workers.py`).
+are many logs to load (`queues.py`).
 """
 
 from __future__ import annotations

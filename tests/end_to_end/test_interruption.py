@@ -230,6 +230,28 @@ def test_while_clients_work(start: Start, tmp_path: Path) -> None:
     assert run.is_sealed()
 
 
+@pytest.mark.cluster
+def test_all_lanes_while_clients_work(start: Start, tmp_path: Path) -> None:
+    """One Ctrl-C ends two scenarios and a protocol case at a time: both histories are sealed, and nothing is left."""
+    run = Evidence(tmp_path / "run")
+    both = "leader_crash_while_sending or leader_crash_while_committing or a_coordinator_crash"
+    options = ("--runtime", "local", "--seed", "1", "--lanes", "2", "-k", both, "--run-dir", str(run.run))
+    command = start(*python("pytest", "suites", *options))
+
+    def histories() -> list[str]:
+        return [path.read_text(encoding="utf-8") for path in run.run.glob("runs/*/history.jsonl")]
+
+    def both_work() -> bool:
+        return len(histories()) == 2 and all('"ok"' in each for each in histories())
+
+    command.wait_for(both_work, "two scenarios with operations", within_s=PHASE_WITHIN_S)
+    ended = interrupted(command)
+    run.was_interrupted()
+    assert len(histories()) == 2
+    assert all('"footer"' in each.splitlines()[-1] for each in histories())
+    assert ended.output.count("interrupted before it ended") == 2
+
+
 @pytest.mark.docker
 def test_containers_while_clients_work(start: Start, tmp_path: Path) -> None:
     """Brokers in containers end as processes do: the history is sealed, no container and no network is left."""

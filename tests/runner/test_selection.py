@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runner.config import SUITES, Profile
+from runner.config import SUITES, Profile, lanes_of
 from runner.run_plugin import RunPlugin
 from runner.scenarios.planning import in_profile
 from runner.selection import code_of_listing, narrowed_by
@@ -106,3 +106,11 @@ def test_a_listing_ends_by_the_one_table(exitstatus: pytest.ExitCode, code: int)
 def test_the_scenarios_are_in_suites() -> None:
     """A wrong constant would make every run partial."""
     assert ROOT / "suites" == SUITES
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory_gb", "lanes"), [(1, 8, 1), (2, 24, 1), (4, 16, 2), (8, 8, 2), (64, 512, 16), (4, 1, 1)]
+)
+def test_the_lanes_of_a_machine(cores: int, memory_gb: int, lanes: int) -> None:
+    """Every lane has two cores and 4 GB of memory; there is always one."""
+    assert lanes_of(cores, memory_gb * 10**9) == lanes
