@@ -30,6 +30,7 @@ def line(
     cell: AcceptanceRun = RUN,
     commit: str = "c0ffee",
     end: tuple[int, str] = (1, "NO-GO"),
+    cases: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The stored line of a run."""
     return {
@@ -41,6 +42,7 @@ def line(
         "decision": end[1],
         "scenarios": list(scenarios) or [row("PASS")],
         "controls": [control or row("FAIL", "", convicted=True)],
+        "cases": list(cases),
     }
 
 
@@ -55,6 +57,9 @@ def line(
         (line(row("INCONCLUSIVE")), "a is INCONCLUSIVE"),
         (line(row("ERROR")), "a is ERROR"),
         (line(control=row("PASS", convicted=False)), "control a was not detected"),
+        (line(cases=[row("PASS"), row("FAIL", "KB-16")]), None),
+        (line(cases=[row("FAIL")]), "a fails without a known bug of 4.3.1"),
+        (line(cases=[row("ERROR")]), "a is ERROR"),
         (line(end=(0, "GO")), None),
         (line(end=(0, "UNDECIDED")), "the run ended with exit code 0 and UNDECIDED"),
         (line(end=(5, "UNDECIDED")), "the run ended with exit code 5 and UNDECIDED"),
@@ -97,7 +102,7 @@ def test_the_table_says_which_rows_are_of_other_commits_and_which_are_missing() 
     other = MATRIX[1]
     text = render([line(commit="0ld"), line(cell=other)])
     assert "The newest row is of commit c0ffee. Of other commits: Kafka 4.3.1, local, confluent, seed 1 (0ld)." in text
-    assert "Not run yet: Kafka 4.3.1, local, confluent, seed 3; " in text
+    assert "Not run yet: Kafka 4.4.0, local, confluent, seed 2; " in text
     whole = render([line(cell=cell) for cell in MATRIX])
     assert "Of other commits" not in whole
     assert "Not run yet" not in whole
@@ -182,3 +187,9 @@ def test_the_table_names_bugs_of_subjects_and_not_of_controls() -> None:
     assert "| a | FAIL | KB-16 | 12 |" in text
     assert "| a | FAIL | unnamed | 12 |" in text
     assert "| a | detected |  | 12 |" in text
+
+
+def test_the_table_counts_protocol_cases_and_names_their_bugs() -> None:
+    """Three hundred rows would hide the scenarios."""
+    page = render([line(cases=[row("PASS"), row("PASS"), row("FAIL", "KB-31"), row("NOT_APPLICABLE")])])
+    assert "Protocol cases: 2 PASS, 1 FAIL, 1 NOT_APPLICABLE. Known bugs: KB-31." in page
