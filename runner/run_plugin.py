@@ -111,13 +111,13 @@ class RunPlugin:
             for kind, items in self._by_kind(session.items):
                 for line in kind.listed(items):
                     self.console.say(line)
-            self.console.say(summed_up(self.record.planned.values(), self.record.config.lanes))
+            self.console.say(summed_up(self.record.planned.values(), self.record.config))
             return True
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors while collecting")
         if not session.items:
             return True
-        self.console.say(summed_up(self.record.planned.values(), self.record.config.lanes))
+        self.console.say(summed_up(self.record.planned.values(), self.record.config))
         if self.record.prepare_environment():
             self._perform(session.items)
         return True

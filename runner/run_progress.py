@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from reports.model.run_record import Planned
+from runner.config import RunConfig
 
 if TYPE_CHECKING:
     from runner.run_record_writer import RunRecordWriter
 
 
-def summed_up(planned: Collection[Planned], lanes: int) -> str:
-    """How many experiments there are, and how long they will take in so many lanes."""
+def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
+    """The seconds that experiments take together: scenarios and cases run side by side, each in their lanes."""
+    scenarios_s = cases_s = 0.0
+    for each in planned:
+        if each.case:
+            cases_s += each.expected_s
+        else:
+            scenarios_s += each.expected_s
+    return max(scenarios_s / config.lanes, cases_s / config.case_lanes)
+
+
+def summed_up(planned: Collection[Planned], config: RunConfig) -> str:
+    """How many experiments there are, and how long they will take."""
     scenarios = [each for each in planned if not each.case]
     controls, cases = sum(each.control for each in scenarios), len(planned) - len(scenarios)
-    parts = [f"{len(scenarios)} scenarios, {controls} of them controls"] if scenarios else []
-    parts += [f"{cases} protocol cases"] if cases else []
-    minutes = max(sum(each.expected_s for each in planned) / lanes / 60, 1)
+    parts, lanes = [], 0
+    if scenarios:
+        parts.append(f"{len(scenarios)} scenarios, {controls} of them controls")
+        lanes += config.lanes
+    if cases:
+        parts.append(f"{cases} protocol cases")
+        lanes += config.case_lanes
+    minutes = max(estimated_s(planned, config) / 60, 1)
     return f"{', and '.join(parts) or 'nothing'}: about {minutes:.0f} min, in {lanes} lane{'' if lanes == 1 else 's'}"
 
 
@@ -33,5 +50,6 @@ class RunProgress:
         """For instance `112 of 325 have ended │ 3.5 min, about 8 min left`."""
         planned, ended = self._record.planned, self._record.ended
         minutes = (time.monotonic() - self._began) / 60
-        left_s = sum(each.expected_s for key, each in planned.items() if key not in ended) / self._record.config.lanes
-        return f"{len(ended)} of {len(planned)} have ended │ {minutes:.1f} min, about {left_s / 60:.0f} min left"
+        left = [each for key, each in planned.items() if key not in ended]
+        left_min = estimated_s(left, self._record.config) / 60
+        return f"{len(ended)} of {len(planned)} have ended │ {minutes:.1f} min, about {left_min:.0f} min left"

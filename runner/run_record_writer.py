@@ -20,6 +20,7 @@ from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunS
 from runner.environment import Environment, describe_machine, prepare
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.run_log import RunLog
+from runner.run_progress import estimated_s
 from verification.vocabulary.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -155,6 +156,6 @@ class RunRecordWriter:
             downloads=() if environment is None else tuple(map(download, environment.downloads)),
             versions={} if environment is None else environment.versions,
             digests={} if environment is None else environment.digests,
-            expected_s=sum(each.expected_s for each in self.planned.values()),
+            expected_s=estimated_s(self.planned.values(), config),
             duration_s=time.monotonic() - self._began,
         ).write(config.directory / "run.json")

@@ -94,7 +94,7 @@ def test_listing_starts_nothing(tmp_path: Path) -> None:
     assert "atomicity-leader-crash-while-committing-confluent-5  (TXN-25" in done.stdout
     assert "no transaction is visible in part" in done.stdout
     assert re.search(
-        r"\d+ scenarios, \d+ of them controls, and \d+ protocol cases: about \d+ min, in 1 lane", done.stdout
+        r"\d+ scenarios, \d+ of them controls, and \d+ protocol cases: about \d+ min, in 2 lanes", done.stdout
     )
     assert done.returncode == 0
     assert not (tmp_path / "run").exists()
