@@ -52,6 +52,7 @@ def _planted(directory: Path, entry: str) -> Path:
 
 GOOD = {
     "level": '"MUST"',
+    "protects": '"records"',
     "text": '"It must be so."',
     "observable": '"NONE (0)."',
     "source": '["KIP-98"]',
@@ -79,6 +80,9 @@ def test_a_planted_catalogue_loads(tmp_path: Path) -> None:
         (_entry("IDEMP-1"), "the id is not IDEMP- and two digits"),
         (_entry("TXN-01"), "the id is not IDEMP- and two digits"),
         (_entry(level='"SHALL"'), "level is 'SHALL'; known are MUST, SHOULD, INFO"),
+        (_entry(protects=None), "protects is missing"),
+        (_entry(protects='"data"'), "protects is 'data'; known are records, progress, contract"),
+        (_entry(protects='"contract"', forbids='["stuck-lso"]'), "protects only the contract and forbids something"),
         (_entry(text=None), "text is missing"),
         (_entry(text='"  "'), "text is not a text"),
         (_entry(source="[]"), "source is empty"),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from verification.known_bugs.catalogue import BugKind, KnownBug, Signature, Symptom, affects, load
+from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, Signature, Symptom, affects, load
+from verification.requirements.catalogue import Protects
 from verification.requirements.catalogue import load as load_catalogue
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import KnownBugsError
@@ -47,6 +48,8 @@ RELEASES = (
 )
 #: Releases on which no single check was run, but the whole suite of protocol cases.
 SWEPT = {"3.3.2"}
+#: The anomalies that lose, double or show no record.
+PROGRESS = {Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER}
 SEEN = {
     "KB-01": "VVVVVVVVVVVVV..............",
     "KB-02": "VVVVVVVVVVVVVVV............",
@@ -86,11 +89,22 @@ def test_range_ends_were_run(bug: KnownBug) -> None:
 
 @EVERY
 def test_entries_are_sentences(bug: KnownBug) -> None:
-    """Titles are headings without a full stop, mechanisms paragraphs, conditions one sentence."""
+    """Titles are headings without a full stop, mechanisms paragraphs, conditions and reasons one sentence."""
     assert re.match(r"[A-Z0-9].*[^.]$", bug.title)
     assert bug.mechanism.endswith(".")
     assert len(bug.mechanism.split()) > 40
     assert bug.condition is None or bug.condition.endswith(".")
+    assert re.fullmatch(r"[A-Z][^.]*(\.[0-9][^.]*)*\.", bug.reason)
+    assert len(bug.reason.split()) <= 25
+
+
+@EVERY
+def test_a_bug_puts_no_less_at_risk_than_it_shows(bug: KnownBug) -> None:
+    """A bug with an anomaly puts records or progress at risk, and records where an anomaly is about records."""
+    if set(bug.anomalies) - PROGRESS:
+        assert bug.impact is Protects.RECORDS
+    elif bug.anomalies:
+        assert bug.impact is not Protects.CONTRACT
 
 
 @EVERY
@@ -137,6 +151,9 @@ GOOD = {
     "fixed_in": '["2.6.0"]',
     "anomalies": '["lost-write"]',
     "requirements": '["IDEMP-28"]',
+    "impact": '"records"',
+    "reach": '"ordinary"',
+    "reason": '"A crash is enough."',
     "mechanism": '"It is forgotten."',
 }
 
@@ -151,7 +168,8 @@ def _planted(directory: Path, identity: str = "KB-01", **changed: str | None) ->
 
 def test_a_planted_bug_loads(tmp_path: Path) -> None:
     """The planted entry is good before anything is broken."""
-    assert load(_planted(tmp_path))["KB-01"].signature is None
+    bug = load(_planted(tmp_path))["KB-01"]
+    assert (bug.signature, bug.impact, bug.reach) == (None, Protects.RECORDS, Reach.ORDINARY)
 
 
 def test_the_symptoms_of_a_case_keep_their_order(tmp_path: Path) -> None:
@@ -183,6 +201,11 @@ def test_the_symptoms_of_a_case_keep_their_order(tmp_path: Path) -> None:
             {"signature": '"marker-dropped-while-leaderless"', "anomalies": "[]"},
             "has a signature but no anomaly",
         ),
+        ({"impact": None}, "impact is missing"),
+        ({"impact": '"data"'}, "impact is 'data'; known are records, progress, contract"),
+        ({"reach": None}, "reach is missing"),
+        ({"reach": '"likely"'}, "reach is 'likely'; known are ordinary, rare, contrived"),
+        ({"reason": None}, "reason is missing"),
         ({"mechanism": None}, "mechanism is missing"),
         ({"cases": '["some-case"]'}, "is not a table"),
         ({"cases": "{some-case = {}}"}, "names no statement that is violated"),

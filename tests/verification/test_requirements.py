@@ -16,6 +16,7 @@ from verification.requirements.catalogue import (
     FAMILIES,
     Decidability,
     Level,
+    Protects,
     Requirement,
     load,
     load_families,
@@ -174,6 +175,13 @@ def test_references_lead_somewhere(requirement: Requirement) -> None:
     assert set(re.findall(r"\bKB-[0-9]{2}\b", prose)) <= load_known_bugs().keys()
     families = "|".join(FAMILIES)
     assert set(re.findall(rf"\b(?:{families})-[0-9]{{2}}\b", prose)) <= CATALOGUE.keys() - {requirement.id}
+
+
+@EVERY
+def test_what_forbids_an_anomaly_of_records_protects_records(requirement: Requirement) -> None:
+    """Only a transaction, a last stable offset or a producer that stands for ever leaves the records as they are."""
+    standing = {Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER}
+    assert requirement.protects is Protects.RECORDS or set(requirement.forbids) <= standing
 
 
 @pytest.mark.parametrize("anomaly", Anomaly)

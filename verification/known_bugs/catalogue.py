@@ -15,6 +15,10 @@ fix is known. A release in neither was not run, and nothing is claimed about it.
 
 Three kinds share the list and the ids: defects, documented limitations of the protocol that show in the same way, and
 known-bad configurations that serve as controls.
+
+`impact` and `reach` decide whether a named violation is a reason against a release (docs/decision.md). `impact` is the
+gravest thing that the bug puts at risk. `reach` says how a system gets there; of several ways the most usual one counts.
+`reason` says in one sentence why, from what was run or read.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NewType
 
-from verification.requirements.catalogue import RequirementId
+from verification.requirements.catalogue import Protects, RequirementId
 from verification.requirements.toml_table import Table, read_toml
 from verification.vocabulary import releases
 from verification.vocabulary.anomalies import Anomaly
@@ -46,6 +50,19 @@ class BugKind(StrEnum):
     BUG = "bug"
     LIMITATION = "limitation"
     CONTROL = "control"
+
+
+class Reach(StrEnum):
+    """How a system gets to a known bug.
+
+    `ordinary`: crashes, restarts, network faults and correct clients are enough. `rare`: a message must be delayed or
+    repeated, and so arrive in an unusual order. `contrived`: it takes forged requests, damaged files, or settings that
+    the documentation forbids.
+    """
+
+    ORDINARY = "ordinary"
+    RARE = "rare"
+    CONTRIVED = "contrived"
 
 
 class Signature(StrEnum):
@@ -80,9 +97,10 @@ class KnownBug:
     """One known bug.
 
     `condition` is one sentence on the condition besides the release. `anomalies` are those that it may show, none when it
-    only costs availability. `requirements` are those that it violates. `mechanism` is one paragraph. `cases` are the
-    symptoms by the keys of protocol cases. The first symptom is always there; the others follow from it, as far as the
-    case looks for them.
+    only costs availability. `requirements` are those that it violates. `impact` is what it puts at risk, `reach` how a
+    system gets there, and `reason` one sentence on both. `mechanism` is one paragraph. `cases` are the symptoms by the
+    keys of protocol cases. The first symptom is always there; the others follow from it, as far as the case looks for
+    them.
     """
 
     id: KnownBugId
@@ -93,6 +111,9 @@ class KnownBug:
     fixed_in: tuple[str, ...]
     anomalies: tuple[Anomaly, ...]
     requirements: tuple[RequirementId, ...]
+    impact: Protects
+    reach: Reach
+    reason: str
     mechanism: str
     condition: str | None = None
     signature: Signature | None = None
@@ -133,6 +154,9 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
         condition=entry.optional_text("condition"),
         anomalies=entry.choices("anomalies", Anomaly),
         requirements=tuple(RequirementId(name) for name in entry.strings("requirements")),
+        impact=entry.choice("impact", Protects),
+        reach=entry.choice("reach", Reach),
+        reason=entry.text("reason"),
         mechanism=entry.text("mechanism"),
         cases={case: _symptoms(symptoms) for case, symptoms in entry.tables("cases").items()},
         signature=None if signature is None else _signature(entry, signature),

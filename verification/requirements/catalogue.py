@@ -61,6 +61,19 @@ class Level(StrEnum):
     INFO = "INFO"
 
 
+class Protects(StrEnum):
+    """What a violation puts at risk.
+
+    `records`: a record or an offset is lost, doubled, torn from its transaction, hidden, or shown too early; or a fenced
+    producer writes. `progress`: a producer, reader, group or id stands until somebody intervenes. `contract`: an answer,
+    an error code or an administrative view is wrong. Where a violation can mean several, the first of them counts.
+    """
+
+    RECORDS = "records"
+    PROGRESS = "progress"
+    CONTRACT = "contract"
+
+
 class Decidability(StrEnum):
     """How a requirement can be decided: by one scripted sequence, by many runs under faults, or not here."""
 
@@ -104,6 +117,7 @@ class Requirement:
     id: RequirementId
     family: str
     level: Level
+    protects: Protects
     text: str
     observable: str
     source: tuple[str, ...]
@@ -178,6 +192,7 @@ def _requirement(entry: Table, identity: RequirementId, family: str) -> Requirem
         id=identity,
         family=family,
         level=entry.choice("level", Level),
+        protects=entry.choice("protects", Protects),
         text=entry.text("text"),
         observable=entry.text("observable"),
         source=entry.strings("source"),
@@ -226,6 +241,9 @@ def _check(entry: Table, requirement: Requirement) -> None:
         ),
         "is INFO and forbids something; INFO describes and never fails": (
             requirement.level is Level.INFO and requirement.forbids
+        ),
+        "protects only the contract and forbids something; every anomaly puts records or progress at risk": (
+            requirement.protects is Protects.CONTRACT and requirement.forbids
         ),
     }
     for complaint, holds in complaints.items():

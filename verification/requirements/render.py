@@ -17,6 +17,7 @@ from verification.requirements.catalogue import (
     Decidability,
     Family,
     Level,
+    Protects,
     Requirement,
     RequirementId,
     load_families,
@@ -80,9 +81,10 @@ def _anomaly_row(anomaly: Anomaly) -> str:
 
 def _summary_row(family: Family) -> str:
     levels = [sum(each.level is level for each in family.requirements) for level in Level]
+    protected = [sum(each.protects is protects for each in family.requirements) for protects in Protects]
     untested = sum(each.decided is Decidability.UNTESTED for each in family.requirements)
     cells = [f"[{family.name}](#{_anchor(_heading(family))})", family.title, len(family.requirements)]
-    return f"| {' | '.join(map(str, [*cells, *levels, untested]))} |"
+    return f"| {' | '.join(map(str, [*cells, *levels, *protected, untested]))} |"
 
 
 def _heading(family: Family) -> str:
@@ -102,6 +104,7 @@ def _family(family: Family) -> str:
 def _requirement(requirement: Requirement) -> str:
     facts = [
         ("Observable", requirement.observable),
+        ("Protects", f"{requirement.protects}."),
         ("Applies", f"{_range(requirement.applies)}."),
         ("Decided", f"{requirement.decided}, by {', '.join(requirement.how)}."),
         ("Untested", requirement.reason_untested),
