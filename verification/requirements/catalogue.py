@@ -65,7 +65,7 @@ class Protects(StrEnum):
     """What a violation puts at risk.
 
     `records`: a record or an offset is lost, doubled, torn from its transaction, hidden, or shown too early; or a fenced
-    producer writes. `progress`: a producer, reader, group or id stands until somebody intervenes. `contract`: an answer,
+    producer writes. `progress`: a producer, reader, group or id stands until an operator intervenes. `contract`: an answer,
     an error code or an administrative view is wrong. Where a violation can mean several, the first of them counts.
     """
 
