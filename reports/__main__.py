@@ -1,9 +1,10 @@
-"""`python -m reports RUN_DIR… [--baseline FILE] [--out DIR]`: render saved evidence again; `… diff A B`: compare.
+"""`python -m reports RUN_DIR… [--strict] [--baseline FILE] [--out DIR]`: render saved evidence; `… diff A B`: compare.
 
 A RUN_DIR is the directory of a run, or of one scenario or protocol case. The report of one directory is written into
 it, or to --out. Several directories are merged into one report, written to --out, or to `merged` next to the first one.
 The exit code is that of the decision; 3 is a regression from the baseline. 4 means that a path is no run directory or
-the baseline is unreadable; 5 that the report cannot be written.
+the baseline is unreadable; 5 that the report cannot be written. With --strict every violation that was not accepted
+decides (docs/decision.md); a run that was made with --strict needs no option.
 
 `python -m reports diff A B [--out DIR]` lists the changes from A to B, each a run directory or a `results.json`. The
 exit code is 3 for a regression, else 0, independent of the verdicts. With --out it also writes a page.
@@ -53,6 +54,7 @@ def _parser() -> Parser:
         metavar="RUN_DIR",
         help="directory of a run, or of a scenario or case below its runs/",
     )
+    parser.add_argument("--strict", action="store_true", help="any violation that was not accepted is a NO-GO")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="results.json of an earlier run to compare with")
     parser.add_argument(
         "--out",
@@ -80,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> ExitCode:
     target: Path = options.out or (runs[0].resolve().parent / MERGED if several else runs[0])
     try:
         before = baseline.read(options.baseline) if options.baseline else None
-        report = merge(runs, target) if several else load_run(runs[0])
+        strict: bool = options.strict
+        report = merge(runs, target, strict=strict) if several else load_run(runs[0], strict=strict)
     except ReportError as error:
         print(f"python -m reports: {error}", file=sys.stderr)
         return ExitCode.USAGE

@@ -74,7 +74,7 @@ MATRIX: tuple[AcceptanceRun, ...] = (
 )
 
 
-#: How an acceptable run ends: without a finding, or with known bugs. Any other end leaves something undecided.
+#: How an acceptable run ends: without a known bug that decides, or with one. Any other end leaves something undecided.
 ENDS = {int(ExitCode.CONFORMANT): str(Decision.GO), int(ExitCode.VIOLATION): str(Decision.NO_GO)}
 
 

@@ -69,6 +69,7 @@ class RunConfig:
     """One conformance run as asked for. `keyword` narrows it: such a run is PARTIAL and never GO.
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
+    With `strict` every violation decides.
     """
 
     release: Release
@@ -87,6 +88,7 @@ class RunConfig:
     baseline: Path | None = None
     only: Only | None = None
     lanes: int = 1
+    strict: bool = False
 
     @property
     def case_lanes(self) -> int:
@@ -175,7 +177,11 @@ def unreported(release: Release, directory: Path, *, runtime: Runtime) -> RunCon
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare the options that `tox -e conformance -- …` passes on."""
+    """Declare the options that `tox -e conformance -- …` passes on.
+
+    `--strict` is not among them because pytest declares it: it also demands known markers, which `pyproject.toml` does
+    anyway, and distinct ids of parametrized tests.
+    """
     group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
     group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
     group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
@@ -239,6 +245,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         waivers=Path(options.waivers) if options.waivers else None,
         baseline=compared,
         retain=options.retain,
+        strict=bool(options.strict),
         keyword=options.keyword,
         options=tuple(config.invocation_params.args),
         only=only,

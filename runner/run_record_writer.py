@@ -158,4 +158,5 @@ class RunRecordWriter:
             digests={} if environment is None else environment.digests,
             expected_s=estimated_s(self.planned.values(), config),
             duration_s=time.monotonic() - self._began,
+            strict=config.strict,
         ).write(config.directory / "run.json")

@@ -12,9 +12,10 @@ them. The captures stay where they are (`verification.spark.remote_evidence`).
 `python -m verification segments DIR…` compares the replicas in the data directories of stopped brokers
 (`verification.replicas.command`).
 
-Exit codes are those of `verification.vocabulary.verdict`, for the evidence that is there. Controls do not count, except
-that a control that is MISSED is an ERROR. Without a decided subject the code is 2. Planned scenarios that were never
-tried, waivers and the baseline do not count here: `python -m reports` decides the run.
+Exit codes are those of `verification.vocabulary.verdict`, for the evidence that is there. A violation counts if it decides
+by the default rule, with --strict always (docs/decision.md). Controls do not count, except that a control that is MISSED
+is an ERROR. Without a decided subject the code is 2. Planned scenarios that were never tried, waivers and the baseline do
+not count here: `python -m reports` decides the run.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from typing import TYPE_CHECKING
 
 from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
+from verification.known_bugs.catalogue import load as load_known_bugs
+from verification.known_bugs.exit_codes import code_of_script, codes_of_scenarios
 from verification.replicas import command as segments
 from verification.scripts.judging import judge_scripts
 from verification.spark.remote_evidence import CopiedRun, copy_small_files, is_uri, local_path
 from verification.vocabulary.errors import SessionError, UnfitEvidenceError, UnknownFloorError
-from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, code_of, exit_code
+from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, exit_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +62,7 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="DIR",
         help="directory for verdicts and findings (default: next to the evidence)",
     )
+    parser.add_argument("--strict", action="store_true", help="every violation decides the exit code")
     parser.add_argument("--reference", action="store_true", help="judge in plain Python, without Spark; writes nothing")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -160,20 +164,14 @@ def _read(directories: Sequence[RunDirectory]) -> dict[Path, RunEvidence]:
 
 def _with_spark(
     options: dict[str, str], session: SparkSession | None, directories: Sequence[RunDirectory]
-) -> list[ExitCode]:
+) -> Sequence[ScenarioVerdict]:
     ahead: dict[Path, RunEvidence] = {}
     # Reading a history takes as long as the start of Spark.
     session = session or _session(options, lambda: ahead.update(_read(directories)))
 
     from verification.judge.judge import judge
 
-    return _codes(judge(session, directories, ahead=ahead, tell=lambda verdict: print(_line(verdict), flush=True)))
-
-
-def _codes(verdicts: Sequence[ScenarioVerdict]) -> list[ExitCode]:
-    """The codes of all subjects and of missed controls; a detected control says nothing about a subject."""
-    counted = [each for each in verdicts if not each.control or each.verdict is not Verdict.PASS]
-    return [code_of(each.verdict) for each in counted if each.verdict is not Verdict.NOT_APPLICABLE]
+    return judge(session, directories, ahead=ahead, tell=lambda verdict: print(_line(verdict), flush=True))
 
 
 def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
@@ -201,16 +199,18 @@ def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
         )
         judged = decide(VerdictInputs(experiment=evidence.experiment, findings=found, coverage=covered))
         print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {summary(primary)}")
-        codes += _codes([judged])
+        # The reference names no known bug, so each of its violations decides.
+        codes += codes_of_scenarios([judged], {}, strict=True)
     return codes
 
 
-def _scripts(directories: Sequence[Path]) -> list[ExitCode]:
-    codes = []
+def _scripts(directories: Sequence[Path], *, strict: bool) -> list[ExitCode]:
+    bugs, codes = load_known_bugs(), []
     for judged in judge_scripts(directories):
         print(judged)
-        if judged.code is not None:
-            codes.append(judged.code)
+        code = code_of_script(judged, bugs, strict=strict)
+        if code is not None:
+            codes.append(code)
     return codes
 
 
@@ -236,12 +236,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SessionError as error:
         print(error, file=sys.stderr)
         return ExitCode.ENVIRONMENT
-    codes = _scripts(cases)
+    codes = _scripts(cases, strict=parsed.strict)
     try:
         if scenarios and parsed.reference:
             codes += _with_reference(scenarios)
         elif scenarios:
-            codes += _with_spark(options, session, scenarios)
+            judged = _with_spark(options, session, scenarios)
+            codes += codes_of_scenarios(judged, load_known_bugs(), strict=parsed.strict)
     except SessionError as error:
         print(error, file=sys.stderr)
         codes.append(ExitCode.ENVIRONMENT)

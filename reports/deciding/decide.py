@@ -2,8 +2,9 @@
 
 The exit codes and the rule for GO are in `verification.vocabulary.verdict`. This file decides which facts count:
 
-* A scenario or protocol case of the subject counts with its verdict. A violation that the user accepted does not decide
-  the exit code; a crash or too little coverage of the same scenario still does.
+* A scenario or protocol case of the subject counts with its verdict. Two kinds of violations do not decide the exit code:
+  those that the user accepted, and those whose known bugs do not decide (`verification.known_bugs.weight`). A crash or
+  too little coverage of the same scenario still does.
 * A control never counts for the subject. A control that was not detected makes the run ERROR: a suite that misses a
   known defect proves nothing by finding nothing.
 * A problem (a missing, truncated or foreign file) and an interruption count as failures of the environment.
@@ -17,9 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reports.model.change import Change, ChangeKind
-from reports.model.protocol_case import Tried
-from reports.model.report import ControlResult, Problem, Report, RunJudgement, ScenarioReport
+from reports.model.protocol_case import ACCEPTED, Tried
+from reports.model.report import ControlResult, Problem, Report, ScenarioReport
+from reports.model.run_judgement import RunJudgement
 from reports.model.wording import counted, noun_of
+from verification.known_bugs.weight import Weight
 from verification.vocabulary.verdict import ExitCode, Verdict, code_of, decide, exit_code
 
 #: As many names as a sentence can carry and still be read at a glance.
@@ -34,6 +37,7 @@ class RunFacts:
     controls: Sequence[ScenarioReport]
     problems: Sequence[Problem]
     interrupted: bool
+    strict: bool = False
     regressions: Sequence[Change] = ()
 
     @property
@@ -51,6 +55,11 @@ class RunFacts:
     def accepted(self) -> list[Tried]:
         """Scenarios and cases whose violations were accepted."""
         return [each for each in self.tried if each.accepted]
+
+    def named(self, weight: Weight) -> tuple[str, ...]:
+        """The known bugs of this weight that were shown and not accepted."""
+        weights = (one for each in self.tried if each.verdict is Verdict.FAIL for one in each.weights)
+        return tuple(dict.fromkeys(bug for bug, heavy in weights if heavy is weight))
 
     def having(self, verdict: Verdict) -> list[Tried]:
         """Scenarios and cases of the subject that count as this verdict."""
@@ -80,6 +89,7 @@ def judged(report: Report) -> Report:
         controls=report.controls,
         problems=report.problems,
         interrupted=report.interrupted,
+        strict=report.strict,
         regressions=tuple(change for _, change in report.regressions),
     )
     return replace(report, judgement=judge(facts, partial=report.partial))
@@ -89,7 +99,7 @@ def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
     """The judgement of a whole run; `partial` is empty for a complete profile."""
     votes = tuple(facts.votes())
     code = exit_code(code for _, code in votes)
-    why = _WHY[code](facts)
+    why = _WHY[code](facts) + _not_deciding(facts)
     if facts.regressions and code is not ExitCode.REGRESSION:
         why += f" Against the baseline {_worse(facts)}."
     if partial and code is ExitCode.CONFORMANT:
@@ -99,6 +109,9 @@ def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
         decision=decide(code, complete=not partial),
         exit_code=code,
         why=why,
+        strict=facts.strict,
+        risks=facts.named(Weight.RISK),
+        deviations=facts.named(Weight.DEVIATION),
     )
 
 
@@ -119,6 +132,16 @@ def _found(tried: Sequence[Tried]) -> str:
         gathered.setdefault(bug or name, []).extend([name] if bug else [])
     named = [f"{name} ({_names(violated)})" if violated else name for name, violated in gathered.items()]
     return _names(named) or f"see {_keys(tried)}"
+
+
+def _not_deciding(facts: RunFacts) -> str:
+    """A sentence about the known bugs that do not decide; empty where there is none."""
+    shown = [
+        f"{counted(len(bugs), str(weight))} ({_names(bugs)})"
+        for weight in (Weight.RISK, Weight.DEVIATION)
+        if (bugs := facts.named(weight))
+    ]
+    return f" The default rule does not count {' and '.join(shown)}." if shown else ""
 
 
 def _of(count: int, total: int, noun: str) -> str:
@@ -183,7 +206,10 @@ def _inconclusive(facts: RunFacts) -> str:
         return f"{_of(0, len(facts.tried), facts.noun)} applied to the subject, so the run says nothing about it."
     if not open_:
         return f"No {facts.noun} of the subject ran, so the run says nothing about it."
-    proven = "No violation was proven" if not facts.accepted else "All proven violations were accepted"
+    aside = {each.aside for each in facts.tried} - {""}
+    proven = "No violation was proven" if not aside else "No violation that decides was proven"
+    if aside == {ACCEPTED}:
+        proven = "All proven violations were accepted"
     return (
         f"{_of(len(open_), len(facts.tried), facts.noun)} could not be decided: {_keys(open_)}. "
         f"{proven}, but the evidence is not enough for a pass."
@@ -191,7 +217,7 @@ def _inconclusive(facts: RunFacts) -> str:
 
 
 def _conformant(facts: RunFacts) -> str:
-    passed = [each for each in facts.having(Verdict.PASS) if not each.accepted]
+    passed = [each for each in facts.having(Verdict.PASS) if not each.aside]
     sentence = f"{_of(len(passed), len(facts.tried), facts.noun)} passed"
     if inapplicable := len(facts.having(Verdict.NOT_APPLICABLE)):
         sentence += f", {inapplicable} did not apply"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reports.deciding.scorecards import no_violation_in
-from reports.model.protocol_case import Tried
+from reports.model.protocol_case import Tried, aside_of
 from reports.model.report import Report, RequirementRow
 from reports.model.vocabulary import catalogue
 from verification.requirements.catalogue import Decidability
@@ -22,10 +22,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequirementCell:
-    """The verdict of one subject, None where nothing was tested; `accepted` when every violation was accepted."""
+    """The verdict of one subject, None where nothing was tested; `aside` is the word for violations that do not decide."""
 
     verdict: Verdict | None
-    accepted: bool
+    aside: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,9 @@ def groups(report: Report) -> tuple[Group, ...]:
 
 def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> RequirementCell:
     said = [(verdict, tried[key]) for key, verdict, _ in row.decided_by if tried[key].part == part]
-    failing = [one.accepted for verdict, one in said if verdict is Verdict.FAIL]
     return RequirementCell(
         verdict=Verdict.worst(verdict for verdict, _ in said) if said else None,
-        accepted=bool(failing) and all(failing),
+        aside=aside_of(one for verdict, one in said if verdict is Verdict.FAIL),
     )
 
 

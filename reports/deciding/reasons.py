@@ -1,8 +1,9 @@
-"""The reasons for a decision, the most important first: each once, with links to its proof.
+"""The violations and other reasons behind a decision, the most important first: each once, with links to its proof.
 
 One bug makes many scenarios and cases fail. A reader first wants to know the bug, and whether a release is without it,
 and then where it shows. So violations are grouped by known bug, else by anomaly or requirement; undecided scenarios are
-grouped by their verdict. Reasons only explain: `decide` decides. Regressions and incomplete evidence have their own
+grouped by their verdict. A violation that does not decide is in the list with its weight. Reasons only explain: `decide`
+decides. Regressions and incomplete evidence have their own
 sections.
 """
 
@@ -16,6 +17,7 @@ from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import Report, ScenarioReport
 from reports.model.vocabulary import catalogue, definition_of, note_on
 from reports.model.wording import shown_verdict
+from verification.known_bugs.weight import Weight
 from verification.vocabulary.verdict import Verdict
 
 
@@ -31,7 +33,8 @@ class ReasonPlace:
 class Reason:
     """One reason for a decision: its name, one or two sentences about it, and every place where it shows.
 
-    `acceptable` is the id with which `--accept` removes it from the decision, empty where there is none.
+    `acceptable` is the id with which `--accept` removes it from the decision, empty where there is none. A `weight` other
+    than that of a violation that decides is no reason for the decision.
     """
 
     verdict: Verdict
@@ -40,16 +43,24 @@ class Reason:
     places: tuple[ReasonPlace, ...]
     acceptable: str = ""
     accepted: bool = False
+    weight: Weight = Weight.DECIDES
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is shown next to the reasons: a standing risk or deviation, which the user did not accept."""
+        return not self.accepted and self.weight is not Weight.DECIDES
 
 
 def reasons(report: Report) -> tuple[Reason, ...]:
-    """The reasons of a report: violations that count, then accepted ones, then undecided scenarios."""
+    """The reasons of a report: violations that decide, then the others by weight, accepted ones, undecided scenarios."""
     gathered: dict[tuple[str, bool], list[Reason]] = {}
     for each in _violations(report):
         gathered.setdefault((each.name, each.accepted), []).append(each)
     proven = [_joined(each) for each in gathered.values()]
     # Equals stay in the order in which they were met: the worst scenario comes first.
-    return (*sorted(proven, key=lambda each: each.accepted), *_undecided(report))
+    order = tuple(Weight)
+    proven.sort(key=lambda each: (each.accepted, order.index(each.weight)))
+    return (*proven, *_undecided(report))
 
 
 def _joined(same: list[Reason]) -> Reason:
@@ -65,6 +76,7 @@ def _joined(same: list[Reason]) -> Reason:
         places=tuple(ReasonPlace(key=key, what=", ".join(whats)) for key, whats in said.items()),
         acceptable=first.acceptable if all(each.acceptable for each in same) else "",
         accepted=first.accepted,
+        weight=first.weight,
     )
 
 
@@ -90,6 +102,7 @@ def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
         places=(ReasonPlace(key=scenario.key, what=f"{finding.anomaly} × {finding.count}"),),
         acceptable=bug,
         accepted=finding.accepted,
+        weight=finding.weight,
     )
 
 
@@ -115,6 +128,7 @@ def _of_case(case: ScriptCase) -> Iterator[Reason]:
             places=(place,),
             acceptable=known.id if len(named) == 1 else "",
             accepted=case.accepted,
+            weight=known.weight,
         )
     if not named:
         sentence = catalogue().get(violated[0]) if violated else None

@@ -33,6 +33,7 @@ from reports.model.change import BaselineComparison, Change, ChangeKind
 from reports.model.findings import FindingReport
 from reports.model.protocol_case import StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
+from verification.known_bugs.weight import Weight
 from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Verdict
 
@@ -59,6 +60,8 @@ BRIEF_MAX = 120
 SECTIONS = (
     "top",
     "why",
+    "standing-risks",
+    "deviations",
     "change",
     "scorecards",
     "families",
@@ -105,13 +108,16 @@ def render(report: Report, directory: Path) -> str:
     """The whole page; links to evidence are relative to `directory`, where the page will be."""
     anchors = _anchors(report)
     groups = matrix.groups(report)
+    every = reasons(report)
     template = _environment().get_template("report.html.j2")
     text = template.render(
         report=report,
         judgement=report.judgement,
         sentences={row.id: row for row in report.requirements},
         details=(*report.worst_first, *report.controls),
-        reasons=reasons(report),
+        reasons=[each for each in every if not each.is_aside],
+        risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
+        deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         detailed=detailed(report),
         proof=_proof_links(report, anchors),
         counted=_counted(report.scenarios),
@@ -161,6 +167,7 @@ def _environment() -> Environment:
         sign=wording.verdict_sign,
         scenario_word=wording.scenario_word,
         requirement_word=wording.requirement_word,
+        judgement_word=wording.judgement_word,
         shown=wording.shown_verdict,
         meaning=wording.MEANING,
         decision_sign=wording.DECISION_SIGN,

@@ -1,8 +1,8 @@
 """`junit.xml`: one test case per scenario, protocol case, control and requirement, for tools that read only JUnit.
 
-A violation is a failure. An undecided case is an error, because the format has no status for it and a skipped case
-would turn a dashboard green. Times are those of the harness. The element `testsuites` has no count of skipped cases: the
-schema that Jenkins' xUnit plugin uses refuses it there.
+A violation that decides is a failure, any other one is a skipped case. An undecided case is an error, because the format
+has no status for it and a skipped case would turn a dashboard green. Times are those of the harness. The element
+`testsuites` has no count of skipped cases: the schema that Jenkins' xUnit plugin uses refuses it there.
 """
 
 from __future__ import annotations

@@ -16,12 +16,15 @@ from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
+    counted,
+    judgement_word,
     scenario_word,
     seconds,
     shown_verdict,
     verdict_sign,
     verdict_word,
 )
+from verification.known_bugs.weight import Weight
 from verification.vocabulary.verdict import Verdict
 
 #: Reasons below the decision, and places of each.
@@ -36,10 +39,7 @@ def render(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     judgement = report.judgement
-    yield (
-        f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} · {judgement.verdict.name.replace('_', ' ')}"
-        + (", accepted" if judgement.accepted else "")
-    )
+    yield f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} ({judgement.rule}) · {judgement_word(judgement)}"
     yield ""
     yield literal(judgement.why, 1_000)
     yield ""
@@ -68,8 +68,9 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _reasons(report: Report) -> Iterator[str]:
-    """The reasons for the decision; the tables below have all details."""
-    all_reasons = reasons(report)
+    """The reasons for the decision, and what does not decide; the tables below have all details."""
+    every = reasons(report)
+    all_reasons = [each for each in every if not each.is_aside]
     for each in all_reasons[:REASONS_MAX]:
         accepted = " (accepted)" if each.accepted else ""
         yield f"- {verdict_sign(each.verdict)} {strong(each.name, NAME_MAX)}{accepted} {literal(each.text, 400)}"
@@ -80,6 +81,12 @@ def _reasons(report: Report) -> Iterator[str]:
         yield f"- and {rest} more"
     if all_reasons:
         yield ""
+    for weight in (Weight.RISK, Weight.DEVIATION):
+        if shown := [each for each in every if each.is_aside and each.weight is weight]:
+            yield f"{counted(len(shown), str(weight)).capitalize()}, which the default rule does not count:"
+            yield ""
+            yield from (f"- {strong(each.name, NAME_MAX)} {literal(each.text, REASON_MAX)}" for each in shown)
+            yield ""
 
 
 def _subject(report: Report) -> str:

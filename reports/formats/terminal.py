@@ -20,6 +20,8 @@ from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
     EXIT_MEANING,
+    counted,
+    judgement_word,
     one_line,
     plain,
     scenario_word,
@@ -28,6 +30,7 @@ from reports.model.wording import (
     verdict_sign,
     verdict_word,
 )
+from verification.known_bugs.weight import Weight
 from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Decision, Verdict
 
@@ -170,14 +173,17 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     painted = _paint(decision, _DECISION_COLOUR[judgement.decision], colour=colour)
     yield ""
     code = int(judgement.exit_code)
-    verdict = judgement.verdict.name.replace("_", " ") + (", accepted" if judgement.accepted else "")
-    yield f"{painted}   verdict {verdict}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
+    verdict = f"verdict {judgement_word(judgement)}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
+    yield f"{painted} ({judgement.rule})   {verdict}"
     yield plain(judgement.why)
-    shown = [each for each in reasons(report) if each.verdict is Verdict.FAIL]
+    shown = [each for each in reasons(report) if each.verdict is Verdict.FAIL and not each.is_aside]
     for each in shown[:REASONS_MAX]:
         yield one_line_kept(f"  {each.name}{', accepted' if each.accepted else ''}: {each.text}")
     if (rest := len(shown) - REASONS_MAX) > 0:
         yield f"  … {rest} more in the report"
+    for weight, bugs in ((Weight.RISK, judgement.risks), (Weight.DEVIATION, judgement.deviations)):
+        if bugs:
+            yield f"  {counted(len(bugs), str(weight))}: {', '.join(map(one_line, bugs))}"
     if report.partial:
         yield f"PARTIAL: {plain(report.partial)}"
     yield ""
@@ -188,9 +194,10 @@ def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> 
     # Ids in a merged report end in the name of their run, which must not be cut; ids of cases are sentences.
     most = 100 if any(each.part or isinstance(each, ScriptCase) for each in scenarios) else 60
     width = min(max(width, 20), most)
+    words = max((len(scenario_word(each)) for each in scenarios), default=0)
     for each in scenarios:
         verdict = shown_verdict(each)
-        word = f"{verdict_sign(verdict)} {scenario_word(each):<14}"
+        word = f"{verdict_sign(verdict)} {scenario_word(each):<{max(words, 14)}}"
         expected_s = each.expected_s if isinstance(each, ScenarioReport) else None
         took = f"{seconds(each.actual_s):>9}" + (f" ({seconds(expected_s)} expected)" if expected_s else "")
         yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"

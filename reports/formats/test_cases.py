@@ -1,9 +1,10 @@
 """The test cases of JUnit and CTRF: one per scenario, protocol case, control, requirement, and problem.
 
 A violation is a failed case. ERROR, INCONCLUSIVE and a missed control are neither passed nor failed; formats without
-such a status must not turn green for them. NOT_APPLICABLE, untested and accepted cases are skipped with their reason,
-unless the accepted case has another failure. Problems of the run itself are cases too, so that every obstacle to GO is
-visible.
+such a status must not turn green for them. NOT_APPLICABLE and untested cases are skipped with their reason. So is a case
+whose violation was accepted or does not decide, unless it has another failure: it must not turn the dashboard of a GO
+red, and a known failure is a skipped case elsewhere too (`xfail` of pytest). Problems of the run itself are cases too, so
+that every obstacle to GO is visible.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def _cases(report: Report) -> Iterator[TestCase]:
 
 
 def _ending(tried: Tried) -> Ending:
-    """The status of a scenario or case; an accepted violation is skipped, unless it has another failure."""
-    clean = tried.accepted and tried.counts_as <= Verdict.PASS
+    """The status of a scenario or case; a violation that does not decide is skipped, unless it has another failure."""
+    clean = tried.aside and tried.counts_as <= Verdict.PASS
     return Ending.SKIPPED if clean else ENDING[tried.counts_as]
 
 
@@ -152,7 +153,7 @@ def _script(case: ScriptCase) -> Iterator[str]:
 
 
 def _requirement(row: RequirementRow) -> TestCase:
-    ending = Ending.SKIPPED if row.accepted else ENDING[row.verdict]
+    ending = Ending.SKIPPED if row.aside else ENDING[row.verdict]
     word = requirement_word(row)
     because = [f"{key}: {reason}" for key, verdict, reason in row.decided_by if verdict is row.verdict]
     failed = ending in (Ending.FAILED, Ending.UNDECIDED)

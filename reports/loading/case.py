@@ -20,6 +20,7 @@ from reports.model.vocabulary import bugs, note_on
 from verification.evidence.run_directory import SCRIPT
 from verification.known_bugs.catalogue import BugKind
 from verification.known_bugs.script_matching import known_as
+from verification.known_bugs.weight import weigh
 from verification.scripts import script as scripts
 from verification.scripts.script import Script, ScriptVerdict, UnfitScriptError
 from verification.vocabulary.verdict import Verdict
@@ -87,17 +88,17 @@ def _unfit(directory: Path, planned: Planned | None, ended: Ended | None, text: 
 
 def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
     judged = scripts.judge(script)
-    known = _known(script, judged)
+    known = _known(script, judged, strict=around.strict)
     accepted = judged.verdict is Verdict.FAIL and covers_case(around.accepted, known, judged.requirements)
-    lacking = judged.without_findings[0] > Verdict.PASS
+    without_findings, missing = judged.without_findings
     began_ns = script.exchanges[0].sent_ns if script.exchanges else 0
-    return ScriptCase(
+    report = ScriptCase(
         key=script.case,
         claim=script.claim,
         verdict=judged.verdict,
-        reason=reason_with(judged.reason, judged.without_findings[1]) if accepted and lacking else judged.reason,
+        reason=judged.reason,
         accepted=accepted,
-        without_findings=judged.without_findings[0],
+        without_findings=without_findings,
         requirements=judged.requirements,
         generation=script.generation,
         cluster=script.cluster,
@@ -111,13 +112,16 @@ def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
         actual_s=script.seconds or None,
         replay=script.replay,
     )
+    lacking = missing if without_findings > Verdict.PASS else ""
+    return replace(report, reason=reason_with(report.reason, report.aside, lacking))
 
 
 def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
     """The case with facts of the run record: the whole duration, and an error after the script."""
     report = replace(report, actual_s=ended.seconds)
-    if ended.error and report.accepted and report.without_findings < Verdict.ERROR:
-        return replace(report, without_findings=Verdict.ERROR, reason=reason_with(report.reason, ended.error))
+    if ended.error and report.aside and report.without_findings < Verdict.ERROR:
+        reason = reason_with(report.reason, report.aside, ended.error)
+        return replace(report, without_findings=Verdict.ERROR, reason=reason)
     if not ended.error or report.verdict >= Verdict.ERROR:
         return report
     return replace(
@@ -128,13 +132,14 @@ def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
     )
 
 
-def _known(script: Script, judged: ScriptVerdict) -> tuple[KnownRow, ...]:
+def _known(script: Script, judged: ScriptVerdict, *, strict: bool) -> tuple[KnownRow, ...]:
     return tuple(
         KnownRow(
             id=each.bug.id,
             note=note_on(each.bug.id),
             limitation=each.bug.kind is BugKind.LIMITATION,
             named=each.named,
+            weight=weigh(each.bug if each.named else None, strict=strict),
         )
         for each in known_as(script, judged, bugs().values())
     )

@@ -46,14 +46,18 @@ class _Loaded:
     problem: bool = False
 
 
-def merge(runs: Sequence[Path], target: Path) -> Report:
+def merge(runs: Sequence[Path], target: Path, *, strict: bool = False) -> Report:
     """One report of several directories; `target` is where it will be written, so it is not counted.
+
+    If every violation decides in one of them, it does so in all.
 
     Raises UnfitRunError when none of them can be read.
     """
     paths = [each.resolve() for each in runs]
     origin = Path(os.path.commonpath([str(each) for each in paths]))
-    loaded = sorted(_load_all(paths, origin, target.resolve()), key=_order)
+    loaded = sorted(_load_all(paths, origin, target.resolve(), strict=strict), key=_order)
+    if not strict and any(each.report.strict for each in loaded if each.report is not None):
+        return merge(runs, target, strict=True)
     whole = list(_counted_once(loaded))
     counted = [each for each in whole if each.report is not None]
     if not counted:
@@ -65,7 +69,7 @@ def merge(runs: Sequence[Path], target: Path) -> Report:
     return judged(_put_together(reports, origin, parts, problems))
 
 
-def _load_all(paths: Sequence[Path], origin: Path, target: Path) -> Iterator[_Loaded]:
+def _load_all(paths: Sequence[Path], origin: Path, target: Path, *, strict: bool) -> Iterator[_Loaded]:
     taken: set[Path] = set()
     for path in paths:
         directory = os.path.relpath(path, origin)
@@ -75,12 +79,12 @@ def _load_all(paths: Sequence[Path], origin: Path, target: Path) -> Iterator[_Lo
             yield _Loaded(directory=directory, report=None, note="the output directory of this report, not counted")
         else:
             taken.add(path)
-            yield _load(path, directory, origin)
+            yield _load(path, directory, origin, strict=strict)
 
 
-def _load(path: Path, directory: str, origin: Path) -> _Loaded:
+def _load(path: Path, directory: str, origin: Path, *, strict: bool) -> _Loaded:
     try:
-        return _Loaded(directory=directory, report=load_run(path))
+        return _Loaded(directory=directory, report=load_run(path, strict=strict))
     except ReportError as error:
         return _Loaded(directory=directory, report=None, note=str(error).replace(f"{origin}/", ""), problem=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.model.protocol_case import Tried
+from reports.model.protocol_case import ACCEPTED, Tried, aside_of
 from reports.model.report import RequirementRow, Subject
 from reports.model.vocabulary import Catalogue, applies_to, family_of, why_untested
 from verification.vocabulary.verdict import Verdict
@@ -33,7 +33,7 @@ def rows(
 
 def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject, *, scripted: bool) -> RequirementRow:
     known = catalogue.get(id_)
-    failing = [one.accepted for one, verdict, _ in by if verdict is Verdict.FAIL]
+    aside = aside_of(one for one, verdict, _ in by if verdict is Verdict.FAIL)
     untested = ""
     if known is not None and not by:
         spoke_tv2 = any("TV2" in client.protocol for client in subject.clients)
@@ -48,7 +48,9 @@ def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject, *, scri
         source=known.source if known else (),
         verdict=Verdict.worst(verdict for _, verdict, _ in by) if by else None,
         untested=untested,
-        accepted=bool(failing) and all(failing),
+        accepted=aside == ACCEPTED,
         decided_by=tuple((one.key, verdict, reason) for one, verdict, reason in by),
         applies=known is None or applies_to(known, subject.release),
+        protects=str(known.protects) if known else "",
+        aside=aside,
     )

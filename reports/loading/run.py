@@ -48,13 +48,15 @@ class _Source:
         return self.record is not None and self.record.state is not RunState.FINISHED and not self.alone
 
 
-def load_run(path: Path) -> Report:
+def load_run(path: Path, *, strict: bool = False) -> Report:
     """Read the directory of a run, scenario or case, and compare it with the baseline in it.
+
+    Every violation decides with `strict`, and in a run that was made so.
 
     Raises UnfitRunError when the path is none of these. Defects inside it are in the report's problems.
     """
     source = _source(path.resolve())
-    report = _report(source)
+    report = _report(source, strict=strict or (source.record is not None and source.record.strict))
     kept = source.root / BASELINE
     if source.alone or not kept.exists():
         return report
@@ -65,10 +67,10 @@ def load_run(path: Path) -> Report:
         return judged(replace(report, problems=(*report.problems, problem)))
 
 
-def _report(source: _Source) -> Report:
+def _report(source: _Source, *, strict: bool) -> Report:
     record = source.record
     started = record.started if record else ""
-    around = _run_context(source, started)
+    around = _run_context(source, started, strict=strict)
     loaded = _scenarios(source, around)
     scripted = _cases(source, around)
     reports = [each.report for each in loaded]
@@ -78,7 +80,13 @@ def _report(source: _Source) -> Report:
     met = (*(each.problems for each in loaded), *(each.problems for each in scripted))
     problems = (*source.problems, *(problem for each in met for problem in each), *_of_state(source))
     partial = _partial(source)
-    facts = RunFacts(tried=(*scenarios, *cases), controls=controls, problems=problems, interrupted=source.interrupted)
+    facts = RunFacts(
+        tried=(*scenarios, *cases),
+        controls=controls,
+        problems=problems,
+        interrupted=source.interrupted,
+        strict=strict,
+    )
     experiments = [each.experiment for each in loaded if each.experiment is not None]
     tested = subject.of(record, experiments, [each.script for each in scripted if each.script is not None])
     return Report(
@@ -103,16 +111,18 @@ def _report(source: _Source) -> Report:
         acceptances=acceptance.rows(record.accepted, started, scenarios, cases) if record else (),
         problems=problems,
         replay=_replay(source, (*reports, *cases)),
+        strict=strict,
     )
 
 
-def _run_context(source: _Source, started: str) -> RunContext:
+def _run_context(source: _Source, started: str, *, strict: bool) -> RunContext:
     accepted = source.record.accepted if source.record else ()
     return RunContext(
         root=source.root,
         catalogue=catalogue(),
         accepted=acceptance.holding(accepted, started),
         interrupted=source.interrupted,
+        strict=strict,
     )
 
 

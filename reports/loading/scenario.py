@@ -2,7 +2,8 @@
 
 Bad evidence raises no error. The verdict is the judge's, unless a later failure makes it worse: a scenario that was not
 judged, or whose files do not fit together, is ERROR, or INCONCLUSIVE if the run was interrupted. A proven violation
-stays FAIL. An accepted violation covers only itself: a crash or an unmet floor of the same scenario is shown and counts.
+stays FAIL. A violation that was accepted or does not decide covers only itself: a crash or an unmet floor of the same
+scenario is shown and counts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from reports.loading.subject import protocol_of
 from reports.model.findings import BrokerLine, Example, FindingReport
 from reports.model.report import Problem, ScenarioReport
 from reports.model.run_record import Ended, Planned
-from reports.model.vocabulary import Catalogue, definition_of, note_on
+from reports.model.vocabulary import Catalogue, bugs, definition_of, note_on
 from verification.evidence.run_directory import RunDirectory
+from verification.known_bugs.weight import weigh
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict, Violation
@@ -30,12 +32,16 @@ from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """Facts of the whole run that its scenarios need; `accepted` are the ids accepted on the day of the run."""
+    """Facts of the whole run that its scenarios need.
+
+    `accepted` are the ids accepted on the day of the run. With `strict` every violation decides.
+    """
 
     root: Path
     catalogue: Catalogue
     accepted: frozenset[str]
     interrupted: bool
+    strict: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +63,13 @@ def load_scenario(
     findings, damaged = _findings(files, around, directory)
     judged = files.judged
     accepted = verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings)
-    without_findings, missing = _without_findings(files, ended) if accepted else (Verdict.PASS, "")
+    without_findings, missing = _without_findings(files, ended)
     report = ScenarioReport(
         key=directory.root.name,
         scenario=planned.scenario if planned else directory.root.name,
         claim=planned.claim if planned else "",
         verdict=verdict,
-        reason=reason_with(reason, missing),
+        reason=reason,
         control=_is_control(files, planned),
         convicted=judged.convicted if judged else None,
         accepted=accepted,
@@ -81,6 +87,7 @@ def load_scenario(
         judged_s=judged.judged_s if judged else None,
         replay=planned.replay if planned else "",
     )
+    report = replace(report, reason=reason_with(reason, report.aside, missing))
     if files.experiment is not None:
         report = _as_tried(report, files.experiment)
     return LoadedScenario(report=report, experiment=files.experiment, problems=(*files.problems, *damaged))
@@ -176,9 +183,9 @@ def _without_findings(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdic
     return verdicts.without_findings(files.judged.crashed, files.judged.coverage)
 
 
-def reason_with(reason: str, missing: str) -> str:
-    """The reason of an accepted violation, with another failure of the scenario."""
-    return f"{reason}; accepted, but {missing}" if missing else reason
+def reason_with(reason: str, aside: str, missing: str) -> str:
+    """The reason of a violation; where that does not decide (`aside`), with another failure of the scenario or case."""
+    return f"{reason}; {aside}, but {missing}" if aside and missing else reason
 
 
 def claimed(ids: tuple[str, ...], verdict: Verdict, reason: str) -> tuple[RequirementVerdict, ...]:
@@ -226,6 +233,7 @@ def _findings(
             consequences=finding.consequences,
             known_bug=finding.known_bug,
             known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
+            weight=weigh(bugs().get(finding.known_bug or ""), strict=around.strict),
             accepted=covers(around.accepted, finding, judged.requirements, around.catalogue),
             witnesses=examples,
             evidence=directory if (around.root / directory).is_dir() else "",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from verification.known_bugs.weight import Weight
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
@@ -98,6 +100,7 @@ class WitnessRows:
 class FindingReport:
     """A finding: the anomaly, its definition, why it is illegal, and its worst examples.
 
+    `weight` is that of its known bug in the decision; without a known bug it decides.
     `evidence` is the directory with every violation, empty when there is none. `around` is the log around the earliest
     example, `around_count` the number of log entries in the evidence, `around_brokers` the lines of broker logs about
     it. `minimal` is the witness of the first example, None in older verdicts.
@@ -113,6 +116,7 @@ class FindingReport:
     accepted: bool
     witnesses: tuple[Example, ...]
     evidence: str
+    weight: Weight = Weight.DECIDES
     around: tuple[LogRow, ...] = ()
     around_count: int = 0
     around_brokers: tuple[BrokerLine, ...] = ()

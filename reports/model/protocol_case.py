@@ -6,13 +6,17 @@ differs: a scenario has a history and findings, a case has its script.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from verification.known_bugs.weight import Weight, heaviest
 from verification.vocabulary.verdict import RequirementVerdict, Verdict
 
 #: A violation in short: its known bug, empty where there is none, and its anomaly or requirement.
 Proven = tuple[str, str]
+#: The word for a violation that the user accepted.
+ACCEPTED = "accepted"
 
 
 class Tried(Protocol):
@@ -39,8 +43,16 @@ class Tried(Protocol):
         """Whether every violation was accepted."""
 
     @property
+    def aside(self) -> str:
+        """The word for its violation where that does not decide: accepted, standing risk or deviation; else empty."""
+
+    @property
+    def weights(self) -> tuple[tuple[str, Weight], ...]:
+        """The known bugs that name a violation which was not accepted, with their weights in the decision."""
+
+    @property
     def counts_as(self) -> Verdict:
-        """The verdict for the exit code: without the findings, if they were accepted."""
+        """The verdict for the exit code: without the violation, where that does not decide."""
 
     @property
     def requirements(self) -> tuple[RequirementVerdict, ...]:
@@ -69,6 +81,22 @@ class Tried(Protocol):
     @property
     def proven(self) -> tuple[Proven, ...]:
         """The violations with their known bugs."""
+
+
+def word_aside(verdict: Verdict, weight: Weight, *, accepted: bool) -> str:
+    """The word for a violation that does not decide; empty for one that decides, and where there is none."""
+    if verdict is not Verdict.FAIL:
+        return ""
+    if accepted:
+        return ACCEPTED
+    return "" if weight is Weight.DECIDES else weight.value
+
+
+def aside_of(failing: Iterable[Tried]) -> str:
+    """The word for several violations: the heaviest of their words; empty where one of them decides."""
+    words = {each.aside for each in failing}
+    ordered = ("", *map(str, Weight), ACCEPTED)
+    return min(words, key=ordered.index, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +135,16 @@ class StatementRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRow:
-    """A known bug or limitation; `named` is True where the catalogue names this very case."""
+    """A known bug or limitation; `named` is True where the catalogue names this very case.
+
+    `weight` is its weight in the decision where it names the case.
+    """
 
     id: str
     note: str
     limitation: bool
     named: bool
+    weight: Weight = Weight.DECIDES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +152,9 @@ class ScriptCase:
     """One protocol case.
 
     `key` names its directory and its anchor. `script` is the path of its script relative to the loaded directory, empty
-    when there is none. `run` is the id of this execution. `accepted` is True when the violation is accepted;
-    `without_findings` is then the verdict without it. `part` is the name of its run in a merged report.
+    when there is none. `run` is the id of this execution. `accepted` is True when the violation is accepted.
+    `without_findings` is the verdict without a violation that does not decide. `part` is the name of its run in a merged
+    report.
     """
 
     key: str
@@ -146,9 +179,19 @@ class ScriptCase:
     seed: int | None = None
 
     @property
+    def weights(self) -> tuple[tuple[str, Weight], ...]:
+        """The known bugs that name the case, unless the violation was accepted."""
+        return () if self.accepted else tuple((each.id, each.weight) for each in self.known if each.named)
+
+    @property
+    def aside(self) -> str:
+        """The word for its violation where that does not decide."""
+        return word_aside(self.verdict, heaviest(weight for _, weight in self.weights), accepted=self.accepted)
+
+    @property
     def counts_as(self) -> Verdict:
-        """The verdict for the exit code: without the violation, if it was accepted."""
-        return self.without_findings if self.accepted else self.verdict
+        """The verdict for the exit code: without the violation, where that does not decide."""
+        return self.without_findings if self.aside else self.verdict
 
     @property
     def clear(self) -> bool:

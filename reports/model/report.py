@@ -19,10 +19,12 @@ from pathlib import Path
 
 from reports.model.change import BaselineComparison, Change
 from reports.model.findings import Example, FindingReport
-from reports.model.protocol_case import Proven, ScriptCase, Tried
+from reports.model.protocol_case import Proven, ScriptCase, Tried, word_aside
+from reports.model.run_judgement import RunJudgement
 from reports.model.timeline import Timeline
+from verification.known_bugs.weight import Weight, heaviest
 from verification.vocabulary.experiment import FEATURE
-from verification.vocabulary.verdict import CoverageItem, Decision, ExitCode, RequirementVerdict, Verdict
+from verification.vocabulary.verdict import CoverageItem, RequirementVerdict, Verdict
 
 FORMAT = 1
 #: Shown where the evidence does not say it.
@@ -128,10 +130,10 @@ class EvidenceFile:
 class ScenarioReport:
     """One scenario or control of the run.
 
-    `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted;
-    `without_findings` is then the verdict without them. `convicted` says whether a control was detected, None where it
-    was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is the name of
-    its run in a merged report.
+    `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted.
+    `without_findings` is the verdict without findings that do not decide. `convicted` says whether a control was detected,
+    None where it was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is
+    the name of its run in a merged report.
     """
 
     key: str
@@ -167,9 +169,20 @@ class ScenarioReport:
     part: str = ""
 
     @property
+    def weights(self) -> tuple[tuple[str, Weight], ...]:
+        """The known bugs that name findings which were not accepted."""
+        return tuple((each.known_bug, each.weight) for each in self.findings if each.known_bug and not each.accepted)
+
+    @property
+    def aside(self) -> str:
+        """The word for its violation where that does not decide."""
+        weight = heaviest(each.weight for each in self.findings if not each.accepted)
+        return word_aside(self.verdict, weight, accepted=self.accepted)
+
+    @property
     def counts_as(self) -> Verdict:
-        """The verdict for the exit code: without the findings, if they were accepted."""
-        return self.without_findings if self.accepted else self.verdict
+        """The verdict for the exit code: without the findings, where they do not decide."""
+        return self.without_findings if self.aside else self.verdict
 
     @property
     def proven(self) -> tuple[Proven, ...]:
@@ -198,7 +211,8 @@ class RequirementRow:
     """A requirement of the catalogue with the verdict of this run.
 
     `verdict` is None when nothing tested it; `untested` then says why. `applies` is False where the requirement does not
-    apply to the release under test.
+    apply to the release under test. `protects` says what a violation puts at risk, empty for an unknown requirement.
+    `aside` is the word for its violations where none of them decides.
     """
 
     id: str
@@ -213,21 +227,8 @@ class RequirementRow:
     accepted: bool
     decided_by: tuple[tuple[str, Verdict, str], ...]
     applies: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunJudgement:
-    """The result of a whole run: verdict, decision, exit code, and the sentence that explains them."""
-
-    verdict: Verdict
-    decision: Decision
-    exit_code: ExitCode
-    why: str
-
-    @property
-    def accepted(self) -> bool:
-        """Whether every violation was accepted; one that was not decides the exit code."""
-        return self.verdict is Verdict.FAIL and self.exit_code is not ExitCode.VIOLATION
+    protects: str = ""
+    aside: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +259,8 @@ class Report:
     """The report of a run of scenarios, a protocol run, or a single scenario or case.
 
     `partial` says why this is not a complete profile, empty when it is. `origin` is the loaded directory; evidence paths
-    are relative to it. `families` are the catalogue's families with their titles. `parts` are the directories of a
-    merged report, empty for a single run.
+    are relative to it. `families` are the catalogue's families with their titles. With `strict` every violation decides.
+    `parts` are the directories of a merged report, empty for a single run.
     """
 
     origin: Path
@@ -282,6 +283,7 @@ class Report:
     acceptances: tuple[AcceptanceRow, ...]
     problems: tuple[Problem, ...]
     replay: str
+    strict: bool = False
     comparison: BaselineComparison | None = None
     parts: tuple[MergedRun, ...] = ()
     cases: tuple[ScriptCase, ...] = ()
@@ -312,9 +314,14 @@ class Report:
     @property
     def cases_worst_first(self) -> tuple[ScriptCase, ...]:
         """The protocol cases, worst verdict first; equals stay in the order of the plan."""
-        return tuple(sorted(self.cases, key=lambda each: (-each.verdict, each.accepted)))
+        return tuple(sorted(self.cases, key=_worst_first))
 
     @property
     def worst_first(self) -> tuple[ScenarioReport, ...]:
         """The scenarios, worst verdict first; equals stay in the order of the plan."""
-        return tuple(sorted(self.scenarios, key=lambda each: (-each.verdict, each.accepted)))
+        return tuple(sorted(self.scenarios, key=_worst_first))
+
+
+def _worst_first(tried: Tried) -> tuple[int, bool, bool]:
+    """A violation that decides comes first, an accepted one last."""
+    return (-tried.verdict, tried.accepted, bool(tried.aside))

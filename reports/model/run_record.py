@@ -5,8 +5,8 @@ last write has the state `finished` or `interrupted`. So a file that still says 
 killed, and a planned scenario without evidence is reported by name. Each write is atomic: a kill leaves the record
 before or after, never half of one.
 
-The decision uses the plan, the selection, the interruption, the problems and the acceptances in it. The writer must not
-put secrets in: options and machine facts appear in the report unchanged.
+The decision uses the plan, the selection, the interruption, the problems, the acceptances and the rule in it. The writer
+must not put secrets in: options and machine facts appear in the report unchanged.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RunRecord:
     `started` is ISO 8601 UTC. `command` repeats the whole run. `narrowed_by` is the selection (`-k`) that left scenarios
     out of the plan, empty for a complete profile. `problems` are sentences about failures outside any scenario; each of
     them makes the run an ERROR. `versions` names libraries and tools, `digests` jars and images, `machine` the host.
-    `seed` is None for a protocol run, in which nothing is random.
+    `seed` is None for a protocol run, in which nothing is random. With `strict` every violation decides.
     """
 
     started: str
@@ -121,6 +121,7 @@ class RunRecord:
     problems: tuple[str, ...] = ()
     expected_s: Float64 = 0.0
     duration_s: Float64 = 0.0
+    strict: bool = False
 
     def write(self, path: Path) -> None:
         """Write `run.json` atomically; the directory must exist."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import RequirementRow, ScenarioReport
+from reports.model.run_judgement import RunJudgement
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 UNTESTED = "UNTESTED"
@@ -39,8 +40,8 @@ MEANING: dict[Verdict, str] = {
 }
 DECISION_SIGN: dict[Decision, str] = {Decision.GO: "✓", Decision.NO_GO: "✗", Decision.UNDECIDED: "?"}
 EXIT_MEANING: dict[ExitCode, str] = {
-    ExitCode.CONFORMANT: "conformant",
-    ExitCode.VIOLATION: "violation not accepted",
+    ExitCode.CONFORMANT: "conformant by the rule",
+    ExitCode.VIOLATION: "violation that decides",
     ExitCode.INCONCLUSIVE: "inconclusive, or nothing ran",
     ExitCode.REGRESSION: "regression from the baseline",
     ExitCode.USAGE: "invalid option, file or release",
@@ -94,12 +95,21 @@ def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
     """The word for a scenario, control or case."""
     if isinstance(scenario, ScenarioReport) and scenario.control:
         return scenario.control_result.value
-    return WORD[scenario.verdict] + (", accepted" if scenario.accepted else "")
+    return _with(WORD[scenario.verdict], scenario.aside)
 
 
 def requirement_word(row: RequirementRow) -> str:
     """The word for a row of the catalogue."""
-    return verdict_word(row.verdict) + (", accepted" if row.accepted else "")
+    return _with(verdict_word(row.verdict), row.aside)
+
+
+def judgement_word(judgement: RunJudgement) -> str:
+    """The word for the verdict of a run, with the numbers of violations that do not decide."""
+    return _with(WORD[judgement.verdict], judgement.aside)
+
+
+def _with(word: str, aside: str) -> str:
+    return f"{word}, {aside}" if aside else word
 
 
 def seconds(value: float | None) -> str:

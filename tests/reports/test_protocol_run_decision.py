@@ -56,7 +56,7 @@ def test_nothing_that_applies_is_inconclusive(tmp_path: Path) -> None:
 )
 def test_a_violation_is_accepted_by_its_bug_or_its_requirement(tmp_path: Path, accepted: str, code: int) -> None:
     """A case is accepted by the bug that names it, or by every requirement that it violates; by no other bug."""
-    report, run = protocol_report(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),))
+    report, run = protocol_report(tmp_path, (PASSED, VIOLATED), accepted=(Acceptance(id=accepted),), strict=True)
     assert report.judgement.exit_code == code
     assert report.acceptances[0].findings == (code == 0)
     assert report.cases[1].verdict is Verdict.FAIL
@@ -97,7 +97,7 @@ def test_two_bugs_in_one_case_are_accepted_together(tmp_path: Path, accepted: tu
     case = "fencing-an-idle-zombie-is-powerless-tv1"
     both = replace(VIOLATED, case=case, release="3.5.2", requirements=("FENCE-01",), statements=tuple(wrong))
     report, _ = protocol_report(
-        tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted)
+        tmp_path, (both,), release="3.5.2", accepted=tuple(Acceptance(id=each) for each in accepted), strict=True
     )
     assert report.judgement.exit_code == code
 
@@ -134,9 +134,8 @@ def test_an_interruption_leaves_cases_undecided_and_proofs_proven(tmp_path: Path
     """A case that did not run is inconclusive; a violation before Ctrl-C stays a violation."""
     for scripts, code in (((PASSED, UNNAMED), ExitCode.ENVIRONMENT), ((VIOLATED, UNNAMED), ExitCode.VIOLATION)):
         place = tmp_path / scripts[0].case
-        run = make_protocol_run(
-            place, scripts, state=RunState.INTERRUPTED, ended=(Ended(key=scripts[0].case, seconds=1.0),)
-        )
+        ended = (Ended(key=scripts[0].case, seconds=1.0),)
+        run = make_protocol_run(place, scripts, state=RunState.INTERRUPTED, ended=ended, strict=True)
         shutil.rmtree(run / "runs" / UNNAMED.case)
         report = load_run(run)
         assert report.cases[1].verdict is Verdict.INCONCLUSIVE

@@ -15,6 +15,7 @@ from tests.support.protocol_run_directories import (
     INAPPLICABLE,
     PASSED,
     UNDECIDED,
+    UNNAMED,
     VIOLATED,
     make_case,
     make_protocol_run,
@@ -23,7 +24,7 @@ from tests.support.run_directories import make_run
 from verification.__main__ import main
 from verification.evidence.run_directory import case_directories
 from verification.scripts.judging import judge_scripts
-from verification.scripts.script import judge
+from verification.scripts.script import Script, judge
 from verification.vocabulary.verdict import ExitCode
 
 
@@ -47,6 +48,14 @@ def test_judging_again_says_what_was_said_first(tmp_path: Path) -> None:
 def test_the_exit_code_is_that_of_the_table(tmp_path: Path, scripts: tuple[object, ...], code: ExitCode) -> None:
     """A violation wins; an undecided case is inconclusive, and so is a protocol run in which no case applied."""
     assert main([str(make_protocol_run(tmp_path / "run", scripts))]) == code  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("script", [VIOLATED, UNNAMED], ids=["a standing risk", "without a name"])
+def test_a_known_bug_that_does_not_decide_counts_only_with_strict(tmp_path: Path, script: Script) -> None:
+    """Every supported release has KB-05; a violation without a name decides always, also next to a standing risk."""
+    run = str(make_protocol_run(tmp_path / "run", (PASSED, script)))
+    assert main([run]) == (ExitCode.CONFORMANT if script is VIOLATED else ExitCode.VIOLATION)
+    assert main([run, "--strict"]) == ExitCode.VIOLATION
 
 
 def test_a_sweep_is_judged_again_without_spark(tmp_path: Path) -> None:
@@ -76,7 +85,7 @@ def test_an_unfit_script_is_named_and_the_others_are_judged(
     assert len(lines) == 2
     assert sum(str(path) in line and line.startswith("ERROR") for line in lines) == 1
     assert any(line.startswith("PASS") and PASSED.case in line for line in lines)
-    make_case(sweep / "runs" / VIOLATED.case, VIOLATED)
+    make_case(sweep / "runs" / UNNAMED.case, UNNAMED)
     assert main([str(sweep)]) == ExitCode.VIOLATION
 
 
@@ -84,7 +93,7 @@ def test_an_edited_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     """An observation that was changed after the protocol run does not turn a violation into a pass."""
     case = make_case(tmp_path / VIOLATED.case, VIOLATED)
     path = case / "script.json"
-    assert main([str(case)]) == ExitCode.VIOLATION
+    assert main([str(case), "--strict"]) == ExitCode.VIOLATION
     edited = path.read_text(encoding="utf-8").replace('"observed": "NONE (0)"', '"observed": "x"')
     path.write_text(edited, encoding="utf-8")
     assert main([str(case)]) == ExitCode.ENVIRONMENT

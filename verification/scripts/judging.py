@@ -11,21 +11,22 @@ from pathlib import Path
 
 from verification.evidence.run_directory import SCRIPT
 from verification.scripts import script as scripts
-from verification.scripts.script import ScriptVerdict, UnfitScriptError
+from verification.scripts.script import Script, ScriptVerdict, UnfitScriptError
 from verification.vocabulary.verdict import ExitCode, Verdict, code_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedScript:
-    """A case's directory and the verdict on its script; None when the script is unfit, for the reason in `unfit`."""
+    """A case's directory, its script and the verdict on it; None when the script is unfit, for the reason in `unfit`."""
 
     directory: Path
     verdict: ScriptVerdict | None
+    script: Script | None = None
     unfit: str = ""
 
     @property
     def code(self) -> ExitCode | None:
-        """The exit code for this script; None for a case that does not apply, because it decides nothing."""
+        """The exit code when every violation decides; None for a case that does not apply, because it decides nothing."""
         if self.verdict is None:
             return ExitCode.ENVIRONMENT
         return None if self.verdict.verdict is Verdict.NOT_APPLICABLE else code_of(self.verdict.verdict)
@@ -44,4 +45,4 @@ def judge_scripts(directories: Iterable[Path]) -> Iterator[JudgedScript]:
         except UnfitScriptError as error:
             yield JudgedScript(directory=directory, verdict=None, unfit=str(error))
         else:
-            yield JudgedScript(directory=directory, verdict=scripts.judge(script))
+            yield JudgedScript(directory=directory, verdict=scripts.judge(script), script=script)

@@ -11,6 +11,9 @@ import re
 
 from verification.vocabulary.errors import ReleaseError
 
+#: The last patch of every line from 3.9 on, oldest first: the releases that have a lock file.
+SUPPORTED = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
+
 _PATTERN = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}")
 
 

@@ -215,7 +215,10 @@ def code_of(verdict: Verdict) -> ExitCode:
 
 
 def decide(code: ExitCode, *, complete: bool) -> Decision:
-    """GO needs exit code 0 of a complete profile; a proven violation or regression is NO-GO; the rest is undecided."""
+    """GO needs exit code 0 of a complete profile; a violation that decides or a regression is NO-GO; else undecided.
+
+    `verification.known_bugs.weight` says which violations decide; docs/decision.md has the whole rule.
+    """
     if code in (ExitCode.VIOLATION, ExitCode.REGRESSION):
         return Decision.NO_GO
     return Decision.GO if code is ExitCode.CONFORMANT and complete else Decision.UNDECIDED
