@@ -226,6 +226,15 @@ def test_no_java_that_spark_accepts(run: Run, tmp_path: Path) -> None:
 # -- Docker ------------------------------------------------------------------------------------------------------------
 
 
+def test_a_strict_run_keeps_its_rule(run: Run, tmp_path: Path) -> None:
+    """`--strict` is in the record of the run, so a report that is rendered again is decided by it; so is the headline."""
+    ended = run(*conformance(tmp_path, "--strict", "--runtime", "docker"), DOCKER_HOST=f"unix://{tmp_path}/no.sock")
+    ended.refused(r"Nothing was started ", code=5)
+    assert kept(tmp_path)["strict"] is True
+    again = run(*python("reports", str(tmp_path / "run")))
+    assert "UNDECIDED (--strict)" in again.output
+
+
 def test_docker_that_is_not_there(run: Run, tmp_path: Path) -> None:
     """The engine that `--runtime docker` needs is looked for before anything is fetched."""
     ended = run(*conformance(tmp_path, "--runtime", "docker"), DOCKER_HOST=f"unix://{tmp_path}/no.sock")

@@ -26,7 +26,7 @@ from runner.protocol.toolkit.responses import NoAnswerError, Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError, ScriptRecorder, UnmetError
 from runner.protocol.toolkit.tampering import tampered
 from runner.run_plugin import RunPlugin
-from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, VIOLATED, make_case
+from tests.support.protocol_run_directories import BROKEN, INAPPLICABLE, PASSED, UNNAMED, VIOLATED, make_case
 from tests.support.protocol_testbed import bare_runner, case_of, plugin_of, served_runner
 from verification.scripts.script import Relation, Script, judge
 from verification.scripts.script import read as read_script
@@ -62,7 +62,7 @@ def test_every_planned_case_needs_a_verdict(tmp_path: Path) -> None:
     code, said = ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,))
     assert code == 5
     assert f"runs/{BROKEN.case}: the planned case left no directory" in said
-    assert ended(tmp_path / "b", (VIOLATED, BROKEN), (VIOLATED,))[0] == 1
+    assert ended(tmp_path / "b", (UNNAMED, BROKEN), (UNNAMED,))[0] == 1
     assert ended(tmp_path / "c", (PASSED,), (PASSED,))[0] == 0
 
 
@@ -77,7 +77,7 @@ def test_an_interruption_is_an_error_unless_something_was_proven(tmp_path: Path)
     """A violation that was proven before Ctrl-C stays proven; the report says `interrupted`."""
     assert ended(tmp_path / "a", (PASSED, BROKEN), (PASSED,), pytest.ExitCode.INTERRUPTED)[0] == 5
     assert json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))["interrupted"] is True
-    assert ended(tmp_path / "b", (VIOLATED, PASSED), (VIOLATED,), pytest.ExitCode.INTERRUPTED)[0] == 1
+    assert ended(tmp_path / "b", (UNNAMED, PASSED), (UNNAMED,), pytest.ExitCode.INTERRUPTED)[0] == 1
 
 
 def test_a_failure_of_the_harness_is_an_error(tmp_path: Path) -> None:
