@@ -57,9 +57,9 @@ class RunFacts:
         return [each for each in self.tried if each.accepted]
 
     def named(self, weight: Weight) -> tuple[str, ...]:
-        """The known bugs of this weight that were shown and not accepted."""
+        """The known bugs of this weight that were shown and not accepted, by id."""
         weights = (one for each in self.tried if each.verdict is Verdict.FAIL for one in each.weights)
-        return tuple(dict.fromkeys(bug for bug, heavy in weights if heavy is weight))
+        return tuple(sorted({bug for bug, heavy in weights if heavy is weight}))
 
     def having(self, verdict: Verdict) -> list[Tried]:
         """Scenarios and cases of the subject that count as this verdict."""

@@ -57,9 +57,9 @@ def reasons(report: Report) -> tuple[Reason, ...]:
     for each in _violations(report):
         gathered.setdefault((each.name, each.accepted), []).append(each)
     proven = [_joined(each) for each in gathered.values()]
-    # Equals stay in the order in which they were met: the worst scenario comes first.
+    # Reasons stay in the order in which they were met: the worst scenario comes first. The others are sorted by id.
     order = tuple(Weight)
-    proven.sort(key=lambda each: (each.accepted, order.index(each.weight)))
+    proven.sort(key=lambda each: (each.accepted, order.index(each.weight), each.name if each.is_aside else ""))
     return (*proven, *_undecided(report))
 
 
