@@ -93,7 +93,7 @@ class RunConfig:
     @property
     def case_lanes(self) -> int:
         """So many clusters perform protocol cases at a time."""
-        return CASE_LANES if self.only is Only.PROTOCOL else max(1, self.lanes // 2)
+        return CASE_LANES if self.only is Only.PROTOCOL else (self.lanes + 1) // 2
 
     @property
     def without_cases(self) -> bool:

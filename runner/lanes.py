@@ -75,7 +75,8 @@ class Queue(Generic[Task]):
 class Lanes(Generic[Task, Outcome]):
     """Performs the tasks of `queues` in threads; `performer` makes that of a lane, by its number.
 
-    A second lane begins a queue if at least `helped_from` of its tasks are left. `outcomes` are the futures by key.
+    A second lane begins a queue if at least `helped_from` of its tasks are left. `outcomes` are the futures by key, and
+    `running` the keys of the tasks that each lane performs now.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Lanes(Generic[Task, Outcome]):
     ) -> None:
         tasks = [task for queue in queues for task in queue.tasks]
         self.outcomes: dict[str, Future[Outcome]] = {task.key: Future() for task in tasks}
+        self.running: dict[str, tuple[str, ...]] = {}
         self._queues = list(queues)
         self._helped_from = helped_from
         self._taking = threading.Lock()
@@ -127,6 +129,7 @@ class Lanes(Generic[Task, Outcome]):
             return None, []
 
     def _perform(self, performer: Performer[Task, Outcome], group: list[Task]) -> None:
+        self.running[threading.current_thread().name] = tuple(task.key for task in group)
         try:
             ended = performer.perform_together(group)
         except BaseException as error:  # noqa: BLE001 - the future raises it to its reader

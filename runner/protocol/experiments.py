@@ -31,6 +31,7 @@ from wire.transaction_versions import TransactionVersion
 HELPED_FROM = 20
 #: The seconds of one case on two cores, with its share of starting clusters.
 ESTIMATED_S = 1.3
+_STATUS = "cases"
 
 
 class ProtocolExperiments(Experiments):
@@ -84,7 +85,7 @@ class ProtocolExperiments(Experiments):
         self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
     ) -> None:
         """Perform the cases in lanes."""
-        self._lanes = Lanes(
+        lanes = self._lanes = Lanes(
             queues([self._case(item) for item in items]),
             partial(self._case_runner, environment),
             lanes=self.config.case_lanes,
@@ -94,10 +95,13 @@ class ProtocolExperiments(Experiments):
         def performed(item: pytest.Item, _: Future[CaseResult]) -> None:
             if not self._stopped:
                 ended(item)
+            if all(each.done() for each in lanes.outcomes.values()):
+                self.record.console.unfollow(_STATUS)
 
         for item in items:
-            self._lanes.outcomes[self._case(item).key].add_done_callback(partial(performed, item))
-        self._lanes.start()
+            lanes.outcomes[self._case(item).key].add_done_callback(partial(performed, item))
+        self.record.console.follow(_STATUS, partial(_status, lanes))
+        lanes.start()
 
     def _case_runner(self, environment: Environment, lane: int) -> CaseRunner:
         """The case runner of a lane, whose clusters have directories of their own."""
@@ -135,8 +139,18 @@ class ProtocolExperiments(Experiments):
     def close(self, *, interrupted: bool) -> None:
         """End the lanes and their clusters."""
         del interrupted  # they end in the same way
+        self.record.console.unfollow(_STATUS)
         if self._lanes is not None:
             self._lanes.close()
+
+
+def _status(lanes: Lanes[ProtocolCase, CaseResult]) -> str:
+    """The live line: how many cases have ended, and which are performed now."""
+    done = sum(each.done() for each in lanes.outcomes.values())
+    now = [
+        keys[0] + (f" and {len(keys) - 1} with it" if len(keys) > 1 else "") for keys in list(lanes.running.values())
+    ]
+    return f"{done} of {len(lanes.outcomes)} cases have ended │ {', '.join(now)}"
 
 
 def _needs(item: pytest.Item) -> Needs:
