@@ -235,6 +235,17 @@ def test_held_up_is_what_a_fault_kept_from_ending() -> None:
     assert fault_measures.held_up(told(fault(3, 4.5), transaction(1, lasts_s=5))) == 0, "the fault stood too short"
 
 
+@pytest.mark.parametrize("slow_at_s", [0.5, 9.0], ids=["before", "after"])
+def test_an_operation_that_is_only_slow_is_not_held_up(slow_at_s: float) -> None:
+    """Where an operation takes three seconds without a fault, one that a fault held up takes longer."""
+    slow, begun_late, begun_early = transaction(slow_at_s, lasts_s=2.4), transaction(5.7, lasts_s=2.4), transaction(5.5)
+    assert fault_measures.held_up(told(fault(3, 8), begun_late)) == 1
+    assert fault_measures.held_up(told(fault(3, 8), slow, begun_late)) == 0
+    assert fault_measures.held_up(told(fault(3, 8), slow, replace(begun_early, completed_ns=9 * S))) == 1
+    started = replace(slow, action=Action.INIT)
+    assert fault_measures.held_up(told(fault(3, 8), started, begun_late)) == 1, "an initialisation is no operation"
+
+
 def test_observers_count_while_a_fault_stands(tmp_path: Path) -> None:
     """Records that were received before or after the fault do not count."""
     path = tmp_path / "o.jsonl.gz"

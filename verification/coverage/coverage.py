@@ -169,7 +169,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "held_up": Measure(
         count=fault_measures.held_up,
-        text=f"operations that a fault kept from ending for {fault_measures.HELD_UP_S:g} s or more",
+        text=f"operations that a fault kept from ending, {fault_measures.HELD_UP_S:g} s or more and longer than without it",
     ),
     "observed_during": Measure(
         count=fault_measures.observed_during, text="records given to live observers while a fault stood"

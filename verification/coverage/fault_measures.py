@@ -37,7 +37,7 @@ NS = lso_samples.NS
 #: REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (KIP-447). The java client has one exception without a code for them.
 REFUSED_MEMBER = frozenset({22, 25, 27, 82})
 REFUSED_MEMBER_NAME = "CommitFailedException"
-#: An operation of any workload ends within a fraction of this time when no fault keeps it from ending.
+#: On a machine that is not busy, an operation of any workload ends within a tenth of this time when no fault holds.
 HELD_UP_S = 2.0
 
 
@@ -181,8 +181,29 @@ def committed_while_leaderless(evidence: RunEvidence) -> int:
     )
 
 
+def _longest_undisturbed_ns(evidence: RunEvidence) -> int:
+    """How long the slowest operation took that ended before the first fault began, or began after the last heal."""
+    faults, healed_ns = evidence.history.of(FaultRecord), last_heal_ns(evidence)
+    began_ns = min((each.began_ns for each in faults), default=0)
+    return max(
+        (
+            each.completed_ns - each.invoked_ns
+            for each in evidence.history.of(Operation)
+            if each.action is not Action.INIT
+            and each.completed_ns is not None
+            and (each.completed_ns < began_ns or (healed_ns is not None and each.invoked_ns > healed_ns))
+        ),
+        default=0,
+    )
+
+
 def held_up(evidence: RunEvidence) -> int:
-    """Operations that could not end while a fault held: under way for its last `HELD_UP_S` and until it was healed."""
+    """Operations that could not end while a fault held: under way for the last part of it, and until it was healed.
+
+    That part is `HELD_UP_S`, or the time of the slowest operation that no fault met if that is longer. On a busy machine
+    an operation that is only slow may be under way for seconds when the fault is healed.
+    """
+    slow_ns = max(int(HELD_UP_S * NS), _longest_undisturbed_ns(evidence))
     windows = [
         (each.confirmed_ns, each.healed_ns)
         for each in evidence.history.of(FaultRecord)
@@ -193,7 +214,7 @@ def held_up(evidence: RunEvidence) -> int:
         for each in evidence.history.of(Operation)
         if each.action is not Action.INIT
         and any(
-            max(each.invoked_ns, confirmed) <= healed - HELD_UP_S * NS
+            max(each.invoked_ns, confirmed) <= healed - slow_ns
             and (each.completed_ns is None or each.completed_ns >= healed)
             for confirmed, healed in windows
         )
