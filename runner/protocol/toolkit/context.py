@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.outage import OnOutage, at_once
+from runner.protocol.toolkit.repeated_markers import OLD_S, repeated
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.scripts.script import Relation
@@ -259,7 +260,14 @@ class CaseContext:
         self.recording.state(what, observed, relation, expected, required=True)
 
     def expect(self, what: str, observed: Any, expected: Any, relation: Relation = Relation.EQUALS) -> None:
-        """State a claim; if it does not hold, the requirement is violated, and the script goes on."""
+        """State a claim; if it does not hold, the requirement is violated, and the script goes on.
+
+        If a repeated marker may be the reason, the script ends, INCONCLUSIVE (see `repeated_markers`).
+        """
+        if self.recording.seconds >= OLD_S and not self.recording.holds(observed, relation, expected):
+            places = repeated(self.name, self.recording, self.client, self.inspect)
+            if places:
+                self.require(f"partitions with a marker that was sent again, before a claim on {what}", places, [])
         self.recording.state(what, observed, relation, expected, required=False)
 
     def expect_code(self, what: str, answer: Response, *codes: int) -> None:

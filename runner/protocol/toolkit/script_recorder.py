@@ -26,6 +26,11 @@ class ScriptRecorder:
         self.exchanges: list[Exchange] = []
         self.statements: list[Statement] = []
 
+    @property
+    def seconds(self) -> float:
+        """The time since the first request; 0 before it."""
+        return (time.monotonic_ns() - self.exchanges[0].sent_ns) / 1e9 if self.exchanges else 0.0
+
     def begin(self, api: str, version: int, to: str, request: Any) -> Exchange:
         """Record a request that is about to be sent; its number is its place in the script."""
         begun = Exchange(
@@ -65,7 +70,18 @@ class ScriptRecorder:
 
     def state(self, what: str, observed: Any, relation: Relation, expected: Any, *, required: bool) -> Statement:
         """Record how an observed value relates to the expected one. Raises UnmetError if a precondition does not hold."""
-        statement = Statement(
+        statement = self._statement(what, observed, relation, expected, required=required)
+        self.statements.append(statement)
+        if required and not statement.holds:
+            raise UnmetError(str(statement))
+        return statement
+
+    def holds(self, observed: Any, relation: Relation, expected: Any) -> bool:
+        """Whether a statement with these values would hold."""
+        return self._statement("", observed, relation, expected, required=False).holds
+
+    def _statement(self, what: str, observed: Any, relation: Relation, expected: Any, *, required: bool) -> Statement:
+        return Statement(
             after=len(self.exchanges),
             what=what,
             relation=relation,
@@ -73,7 +89,3 @@ class ScriptRecorder:
             observed=plain(observed),
             required=required,
         )
-        self.statements.append(statement)
-        if required and not statement.holds:
-            raise UnmetError(str(statement))
-        return statement

@@ -54,8 +54,9 @@ class HeldLog:
         found: list[tuple[int, int, int | None, bool]] = []
         for _, batch in self.batches:
             if batch.control:
-                first = begun.pop(batch.producer_id)
-                found.append((batch.producer_id, first, batch.base_offset, batch.marker() is Marker.ABORT))
+                first = begun.pop(batch.producer_id, None)
+                if first is not None:  # a repeated marker ends nothing
+                    found.append((batch.producer_id, first, batch.base_offset, batch.marker() is Marker.ABORT))
             elif batch.transactional:
                 begun.setdefault(batch.producer_id, batch.base_offset)
         return found + [(producer, first, None, False) for producer, first in begun.items()]
