@@ -181,13 +181,15 @@ def _unbound(base: Base, draft: Draft) -> Breaks:
 
 
 def _stranded(base: Base, draft: Draft) -> Breaks:
-    """A producer receives a fatal error; a violation if no successor replaced it and survival is claimed."""
+    """A producer receives a fatal error; a violation where survival is claimed, without a successor and a timeout."""
     keys = [key for key in base.transactions("aborted") if base.operations[key]["completed_ns"] is not None]
     key = draft.pick(keys)
     claimed = draft.random.random() < 0.7
-    draft.change("runs", lambda _: True, survival_claimed=claimed)
-    draft.tell(key, fatal=True, outcome="fail")
     own = base.operations[key]
+    spare_ns = draft.pick((0, 1, 10**9))
+    timeout_ns = own["completed_ns"] - own["invoked_ns"] + spare_ns
+    draft.change("runs", lambda _: True, survival_claimed=claimed, transaction_timeout_ns=timeout_ns)
+    draft.tell(key, fatal=True, outcome="fail")
     replaced = any(
         row["action"] == "init"
         and row["transactional_id"] == own["transactional_id"]
@@ -195,7 +197,7 @@ def _stranded(base: Base, draft: Draft) -> Breaks:
         and row["completed_ns"] < own["completed_ns"]
         for row in base.operations.values()
     )
-    return {Anomaly.STRANDED_PRODUCER} if claimed and not replaced else ()
+    return {Anomaly.STRANDED_PRODUCER} if claimed and spare_ns and not replaced else ()
 
 
 MUTATORS = tuple(

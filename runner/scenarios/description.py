@@ -51,6 +51,7 @@ def experiment_of(
         schedule=tuple(step.describe() for step in scenario.schedule),
         cluster=environment.describe(cluster),
         transaction_timeout_s=workload.transaction_timeout_s,
+        producer_expiration_s=int(cluster.broker_settings.get("producer.id.expiration.ms", 0)) / 1_000,
         replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
         versions={**environment.versions, **versions},
     )

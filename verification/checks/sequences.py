@@ -20,8 +20,8 @@ def broken_sequence(facts: EvidenceFacts) -> DataFrame:
 
     `checks.numbering` defines the number that was due, and the cases in which leaders accept any. Not judged are records
     without a number (evidence of other sources, producers without idempotence) and the first record of a producer. Nor
-    are runs that lasted so long that brokers may have forgotten producers (`rows.FORGOTTEN_NS`): after a producer's state
-    expired, a leader accepts any number, by design (IDEMP-24).
+    are runs that lasted so long that brokers may have forgotten producers (`Experiment.producer_expiration_s`): after a
+    producer's state expired, a leader accepts any number, by design (IDEMP-24).
     """
     starts = F.broadcast(facts.frames.ends.select(*PARTITION, "start"))
     remembering = F.broadcast(facts.frames.runs.where("not coalesce(forgetful, false)").select("run"))

@@ -21,6 +21,7 @@ from verification.vocabulary.identity import decode
 
 #: For so long a broker remembers an idle producer (the default of producer.id.expiration.ms; up to 3.3 seven times as long).
 FORGOTTEN_NS = 24 * 3_600 * 10**9
+NS_PER_S = 10**9
 
 #: Fields of an operation that its row has unchanged.
 _TAKEN = ("transactional_id", "records", "invoked_ns", "decided_ns", "completed_ns", "fatal")
@@ -103,10 +104,12 @@ def _observers(run: RunEvidence) -> Iterator[Row]:
         }
 
 
-def _forgetful(operations: Sequence[Operation]) -> bool:
+def _forgetful(run: RunEvidence) -> bool:
     """Whether the operations lasted so long that brokers may have forgotten a producer in between."""
+    operations = run.history.of(Operation)
+    forgotten_ns = round(run.experiment.producer_expiration_s * NS_PER_S) or FORGOTTEN_NS
     ends = (each.completed_ns if each.completed_ns is not None else each.invoked_ns for each in operations)
-    return max(ends, default=0) - min((each.invoked_ns for each in operations), default=0) >= FORGOTTEN_NS
+    return max(ends, default=0) - min((each.invoked_ns for each in operations), default=0) >= forgotten_ns
 
 
 def rows_without_operations(run: RunEvidence) -> Rows:
@@ -114,8 +117,9 @@ def rows_without_operations(run: RunEvidence) -> Rows:
     experiment = run.experiment
     columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
     kept = {name: getattr(experiment, name) for name in columns}
+    timeout_ns = round((experiment.transaction_timeout_s or transaction_log_rows.TIMEOUT_S) * NS_PER_S)
     return {
-        "runs": [{**kept, "forgetful": _forgetful(run.history.of(Operation))}],
+        "runs": [{**kept, "forgetful": _forgetful(run), "transaction_timeout_ns": timeout_ns}],
         "observers": list(_observers(run)),
         "ends": list(_ends(run)),
         "settled": list(_settled(run)),

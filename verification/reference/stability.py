@@ -108,6 +108,12 @@ def copied(index: RunIndex) -> Iterator[RawViolation]:
             yield violation(Anomaly.OFFSET_WITHOUT_OUTPUT, index.record(spot), place, cause=cause)
 
 
+def _may_have_timed_out(index: RunIndex, operation: Row) -> bool:
+    """Whether the coordinator may have aborted the operation's transaction because of its timeout."""
+    lasted_ns = operation["completed_ns"] - operation["invoked_ns"]
+    return operation["action"] != "init" and bool(lasted_ns >= index.run["transaction_timeout_ns"])
+
+
 def stranded(index: RunIndex) -> Iterator[RawViolation]:
     """stranded-producer."""
     if not index.run["survival_claimed"]:
@@ -115,6 +121,8 @@ def stranded(index: RunIndex) -> Iterator[RawViolation]:
     inits = [row for row in index.operations.values() if row["action"] == "init" and row["outcome"] == "ok"]
     for (process, operation), row in index.operations.items():
         if not row["fatal"] or row["transactional_id"] is None or row["completed_ns"] is None:
+            continue
+        if _may_have_timed_out(index, row):
             continue
         later = [
             each

@@ -170,7 +170,8 @@ COORDINATOR_STATES = _schema(("run", _STRING), ("producer_id", _LONG), ("state",
 GROUP_OFFSETS = _schema(("run", _STRING), ("topic_index", _INT), ("partition", _INT), ("offset", _LONG))
 
 #: One row per run: the parts of its experiment that checks need. `forgetful`: it lasted so long that brokers may have
-#: forgotten producers.
+#: forgotten producers. `transaction_timeout_ns`: so long its transactions may be open; Kafka's default where the
+#: experiment does not say it.
 RUNS = _schema(
     ("run", _STRING),
     ("has_log", _BOOLEAN),
@@ -178,6 +179,7 @@ RUNS = _schema(
     ("survival_claimed", _BOOLEAN),
     ("fan_out", _INT),
     ("forgetful", _BOOLEAN),
+    ("transaction_timeout_ns", _LONG),
 )
 
 #: One row per place, as `checks.places` describes.

@@ -164,7 +164,8 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         " superseded it.",
         "Idempotence and epochs exist because networks delay and repeat requests: a transaction may have to be aborted,"
         " but its producer must be able to go on.",
-        "It is checked only where the subject claims that its producers survive.",
+        "It is checked only where the subject claims that its producers survive. An operation that lasted as long as the"
+        " transaction timeout does not count, because its coordinator may have aborted the transaction and fenced it.",
     ),
 }
 

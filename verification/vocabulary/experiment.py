@@ -71,6 +71,7 @@ class Experiment:
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
     `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
     the answers to producers, without a log.
+    `producer_expiration_s` is the brokers' producer.id.expiration.ms, in seconds; 0 is Kafka's default of a day.
     """
 
     run: str
@@ -95,6 +96,7 @@ class Experiment:
     schedule: tuple[str, ...] = ()
     cluster: str = ""
     transaction_timeout_s: Float64 = 0.0
+    producer_expiration_s: Float64 = 0.0
     replay: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)

@@ -47,6 +47,7 @@ CASES: dict[str, Case] = {
         stability.stuck,
         stability.stranded,
         stability.stranded_unclaimed,
+        stability.stalled,
         copies.clean_copies,
         copies.offset_ahead,
         copies.output_ahead,

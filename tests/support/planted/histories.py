@@ -18,6 +18,7 @@ from typing import Any
 from verification.evidence.columns import IDENTITY
 from verification.evidence.row_types import Row, Rows
 from verification.evidence.rows import identity_row, operation_rows
+from verification.evidence.transaction_log_rows import TIMEOUT_S
 from verification.vocabulary.experiment import Experiment, ExperimentTopic, IsolationLevel, Observer
 from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome
 from verification.vocabulary.identity import Identity, RecordKind
@@ -311,7 +312,7 @@ def plant(planted: Planted) -> Plant:
     kept = {name: getattr(planted, name) for name in names}
     rows: Rows = {
         **found,
-        "runs": [{"run": planted.run, **kept}],
+        "runs": [{"run": planted.run, **kept, "transaction_timeout_ns": round(TIMEOUT_S * 1_000) * MS}],
         "observers": observers,
         "operations": operation_rows(planted.run, planted.operations),
         "acks": list(planted.acks),

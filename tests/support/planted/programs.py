@@ -264,7 +264,11 @@ def _swap(plant: Plant, numbers: Numbers) -> None:
 def _strand(plant: Plant, numbers: Numbers) -> None:
     named = [operation for operation in plant.operations if operation.transactional_id is not None]
     if named:
-        plant.retell(named[numbers[1] % len(named)], fatal=True)
+        operation = named[numbers[1] % len(named)]
+        # Shorter than the transaction timeout, as long, or longer: a producer may itself have stood still.
+        lasts_ns = plant.rows["runs"][0]["transaction_timeout_ns"] + numbers[0] % 3 - 1
+        completed = {"completed_ns": operation.invoked_ns + lasts_ns} if numbers[2] % 2 else {}
+        plant.retell(operation, fatal=True, **completed)
 
 
 TAMPERING: dict[str, Callable[[Plant, Numbers], None]] = {

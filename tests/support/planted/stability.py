@@ -109,6 +109,22 @@ def stranded(run: str, *, claimed: bool = True) -> tuple[Plant, set[Found]]:
     return plant, {found("stranded-producer", None, process=told.process, operation=told.operation)}
 
 
+def stalled(run: str) -> tuple[Plant, set[Found]]:
+    """A producer stands still until its transaction times out; another is a moment faster, or only initialises."""
+    planted = busy(run, survival_claimed=True)
+    clients = [planted.client(f"tx-{number}") for number in (7, 8, 9)]
+    slow, fast = (planted.transaction(each, (A0,), decision="abort")[0] for each in clients[:2])
+    started = next(each for each in planted.operations if each.process == clients[2].process)
+    plant = planted.finish()
+    timeout_ns = plant.rows["runs"][0]["transaction_timeout_ns"]
+    for each, lasts_ns in ((slow, timeout_ns), (fast, timeout_ns - 1), (started, timeout_ns)):
+        changes = {"completed_ns": each.invoked_ns + lasts_ns, "outcome": Outcome.FAIL, "fatal": True}
+        plant.retell(each, stage="init" if each is started else "produce", decided_ns=None, **changes)
+    return plant, {
+        found("stranded-producer", None, process=each.process, operation=each.operation) for each in (fast, started)
+    }
+
+
 def stranded_unclaimed(run: str) -> tuple[Plant, set[Found]]:
     """The same in a run that does not claim that producers survive."""
     return stranded(run, claimed=False)[0], set()
