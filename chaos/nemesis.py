@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from chaos.errors import ChaosError
+from chaos.errors import ChaosError, SyncPointError, UnknownClientError
 from verification.vocabulary.history import FaultRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chaos.arena import Arena
+    from chaos.clients import ClientProcess, SyncPoint
     from chaos.schedule import Schedule, Step
 
 #: The pause between two looks while waiting for a proof. A look costs one Metadata request per broker, about 10 ms;
@@ -29,8 +30,9 @@ LOOK_EVERY_S = 0.2
 #: How much longer a fault may stand until clients have tried enough. Requests to a broker that is gone end with its
 #: session (3 s) or with their own timeout (5 s); twice that is more than any client needs to try again.
 STANDS_LONGER_S = 10.0
-#: All producers reach a sync point within one operation each; slow brokers included.
-HOLD_WITHIN_S = 30.0
+#: All producers reach a sync point within one operation each. One that an earlier fault left without an answer waits for
+#: its transaction timeout (30 s by default) and 10 s more.
+HOLD_WITHIN_S = 45.0
 #: A driver that is let go sends its commit within milliseconds, on a busy machine within a second.
 DECIDE_WITHIN_S = 5.0
 #: A commit takes 3 to 30 ms, and the harness may notice the first one 35 ms late. Of a dozen producers that are let go
@@ -188,14 +190,32 @@ class Nemesis:
         if step.while_held is None:
             yield lambda: None
             return
-        processes = tuple(each for each in self.arena.clients.alive("producer") if each.transactional_id is not None)
+        clients = self.arena.clients
 
         def release() -> None:
-            self.arena.clients.release(processes)
+            clients.release(clients.alive("producer"))
 
         try:
-            self.arena.clients.hold(step.while_held, processes=processes, timeout_s=HOLD_WITHIN_S)
-            self.arena.clients.dismiss(processes[: step.leaving])
+            clients.dismiss(self._hold(step.while_held)[: step.leaving])
             yield release
         finally:
             release()
+
+    def _hold(self, point: SyncPoint) -> tuple[ClientProcess, ...]:
+        """Hold every transactional producer and return them.
+
+        A producer that has waited for an answer since an earlier fault may retire now. Its successor is held instead.
+        Raises SyncPointError and UnknownClientError where all are alive, or too much time has passed.
+        """
+        clients, end_s = self.arena.clients, time.monotonic() + HOLD_WITHIN_S
+        while True:
+            processes = tuple(each for each in clients.alive("producer") if each.transactional_id is not None)
+            try:
+                clients.hold(point, processes=processes, timeout_s=end_s - time.monotonic())
+            except (SyncPointError, UnknownClientError):
+                gone = set(processes) - set(clients.alive("producer"))
+                if not gone or time.monotonic() > end_s:
+                    raise
+                self.wait(LOOK_EVERY_S)
+            else:
+                return processes
