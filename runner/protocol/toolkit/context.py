@@ -50,6 +50,9 @@ T = TypeVar("T")
 QUORUM_SINCE = "3.3.0"
 #: A coordinator that was just elected loads its partition in milliseconds, a transaction completes in a round trip.
 SET_UP_WITHIN_S = 15.0
+#: The longest wait for an answer. Elsewhere a connection is given up after 4 s and another broker is asked. A script asks
+#: this broker once, and a broker that stood still for 4 s would end it as an ERROR.
+ANSWERED_WITHIN_S = 15.0
 #: A transaction that cannot be aborted in this time is stuck, and the cluster will be replaced.
 TIDY_WITHIN_S = 3.0
 #: The codes that mean "not now": the request did nothing, or its effect is not complete yet.
@@ -163,7 +166,8 @@ class CaseContext:
 
         def receive() -> Response:
             try:
-                return self.recording.answered(begun, connection.wire.receive(pending))
+                answer = connection.wire.receive(pending, Deadline.after(ANSWERED_WITHIN_S))
+                return self.recording.answered(begun, answer)
             except WireError as error:
                 return self.recording.answered(begun, error)
 

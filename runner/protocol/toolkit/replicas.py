@@ -14,6 +14,7 @@ from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext, Sent
 from runner.protocol.toolkit.producer import ScriptedProducer
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode
+from wire.deadline import Deadline
 from wire.router import check
 from wire.schema import Body
 from wire.values import TopicPartition
@@ -62,9 +63,14 @@ def put(case: CaseContext, at: TopicPartition, *brokers: int) -> None:
     """Reassign a partition to these brokers, and wait until all of them are in sync and the others are gone."""
     partition = {"PartitionIndex": at.partition, "Replicas": list(brokers)}
     body = {"TimeoutMs": ASKED_FOR_MS, "Topics": [{"Name": at.topic, "Partitions": [partition]}]}
-    answer = case.client.call("AlterPartitionReassignments", body, broker=_controller(case))
-    check(answer["ErrorCode"], f"AlterPartitionReassignments of {at}")
-    check(answer["Responses"][0]["Partitions"][0]["ErrorCode"], f"AlterPartitionReassignments of {at}")
+
+    def ask(attempt: Deadline) -> None:
+        answer = case.client.call("AlterPartitionReassignments", body, broker=_controller(case), deadline=attempt)
+        check(answer["ErrorCode"], f"AlterPartitionReassignments of {at}")
+        check(answer["Responses"][0]["Partitions"][0]["ErrorCode"], f"AlterPartitionReassignments of {at}")
+
+    # To name the same replicas again changes nothing. On a busy machine controllers change, and none answers meanwhile.
+    case.client.until(f"the reassignment of {at}", ask)
     wanted = [sorted(brokers), sorted(brokers)]
     seen = case.poll_until(lambda: _replicas(case, at), lambda each: each == wanted, within_s=MOVED_WITHIN_S)
     case.require(f"the replicas of {at}, and those in sync", seen, wanted)
@@ -81,7 +87,11 @@ def lead(case: CaseContext, at: TopicPartition, broker: int) -> None:
 
 def elected(case: CaseContext, at: TopicPartition, broker: int) -> None:
     """Elect the preferred replica, which is `broker`, and wait until Metadata names it as the leader."""
-    case.client.call("ElectLeaders", _election(at), broker=_controller(case))
+
+    def ask(attempt: Deadline) -> None:
+        case.client.call("ElectLeaders", _election(at), broker=_controller(case), deadline=attempt)
+
+    case.client.until(f"the election of {at}", ask)
     seen = case.poll_until(lambda: case.leader(at), lambda each: each == broker, within_s=MOVED_WITHIN_S)
     case.require(f"the leader of {at}", seen, broker)
 
