@@ -194,7 +194,7 @@ class RunPlugin:
             session.exitstatus = code_of_listing(exitstatus)
             return
         before = exitstatus == pytest.ExitCode.INTERRUPTED or self._requests.count > 0
-        with deferred(asked=int(before), again=self.hurry) as interrupts:
+        with deferred(asked=int(before), again=self.hurry, requests=self._requests) as interrupts:
             yield
             session.exitstatus = int(self._finish(exitstatus, interrupts))
 

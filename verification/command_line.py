@@ -25,11 +25,17 @@ class Parser(argparse.ArgumentParser):
         self.exit(int(ExitCode.USAGE), f"{self.prog}: {message}\n")
 
 
+def _interrupt_once(*_: object) -> NoReturn:
+    """Treat SIGTERM as Ctrl-C, once: `timeout` and tox may send it several times, and must not break off a clean-up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def end_with(main: Callable[[], int], *, program: str, kept: str) -> NoReturn:
     """Run a command and exit with its exit code; `kept` names the results that an interruption leaves as they are."""
     # A shell starts background programs with SIGINT ignored. SIGTERM would end this program without any clean-up.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt_once)
     try:
         code = int(main())
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from runner import signals
 from runner.resources import RunResources
 from runner.signals import OBEYED_AT, StopRequests, deferred
 from verification.spark import session as spark
@@ -52,6 +53,30 @@ def test_the_judge_is_not_waited_for_in_a_hurry(running: bool, monkeypatch: pyte
         resources._spark.set_result("session")
     resources.hurry()
     assert killed == ["session"] * running
+
+
+def test_one_request_in_several_signals_hurries_nothing() -> None:
+    """`timeout` sends SIGTERM twice, and tox passes it on: a judgement in flight is finished."""
+    requests = StopRequests()
+    hurries: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        requests(signal.SIGTERM, None)
+    requests(signal.SIGTERM, None)
+    with deferred(again=lambda: hurries.append(1), requests=requests) as interrupts:
+        signal.raise_signal(signal.SIGTERM)
+        assert (interrupts.asked, hurries) == (1, [])
+        signal.raise_signal(signal.SIGINT)
+        assert (interrupts.asked, hurries) == (2, [1])
+
+
+def test_sigterm_after_a_while_is_a_further_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second `kill` skips the judgement, as a second Ctrl-C does."""
+    monkeypatch.setattr(signals, "SAME_WITHIN_S", 0.0)
+    hurries: list[int] = []
+    with deferred(again=lambda: hurries.append(1)):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+    assert hurries == [1]
 
 
 def test_a_request_that_a_finalizer_swallows_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,10 @@ class Command:
         """SIGINT to the process group, as Ctrl-C in a terminal."""
         os.killpg(self._process.pid, signal.SIGINT)
 
+    def terminate(self) -> None:
+        """SIGTERM to the command alone, as a CI system sends it."""
+        self._process.terminate()
+
     def end(self, *, within_s: float = WITHIN_S) -> Ended:
         """Wait for the end of the command. After the bound, fail with the stacks of all its threads."""
         try:

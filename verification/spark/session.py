@@ -146,10 +146,12 @@ def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSes
 
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with _output(log) as output:
+        # A process group of its own: SIGTERM to the group of this process must not end a judgement that is in flight.
+        options = {"stdout": output, "stderr": output, "process_group": 0}
         try:
             # A child inherits the niceness of the thread that starts it, which cannot be undone: the thread ends afterwards.
             with ThreadPoolExecutor(1, initializer=_lower_priority, initargs=(niceness,)) as starter:
-                gateway = starter.submit(launch_gateway, conf, {"stdout": output, "stderr": output}).result()
+                gateway = starter.submit(launch_gateway, conf, options).result()
             return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
         except Exception as error:
             output.seek(0)
