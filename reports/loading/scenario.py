@@ -27,7 +27,7 @@ from verification.evidence.run_directory import RunDirectory
 from verification.known_bugs.weight import weigh
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.experiment import Experiment
-from verification.vocabulary.verdict import Finding, RequirementVerdict, Verdict, Violation
+from verification.vocabulary.verdict import Finding, RequirementVerdict, ScenarioVerdict, Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def load_scenario(
 ) -> LoadedScenario:
     """Read the directory of one scenario; `planned` is None for a scenario outside the plan."""
     files = read_files(directory, around.root)
-    verdict, reason = _verdict(files, ended, interrupted=around.interrupted)
+    verdict, reason = _verdict(files, ended, directory, interrupted=around.interrupted)
     timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
     findings, damaged = _findings(files, around, directory)
     judged = files.judged
@@ -163,16 +163,26 @@ def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
     )
 
 
-def _verdict(files: ScenarioFiles, ended: Ended | None, *, interrupted: bool) -> tuple[Verdict, str]:
+def _verdict(
+    files: ScenarioFiles, ended: Ended | None, directory: RunDirectory, *, interrupted: bool
+) -> tuple[Verdict, str]:
     error = ended.error if ended is not None else ""
     if files.judged is None:
         if interrupted and not error:
             return Verdict.INCONCLUSIVE, "the run was interrupted before this scenario was judged"
         return Verdict.ERROR, error or (files.problems[-1].text if files.problems else "not judged")
+    if interrupted and not error and _is_unfit(files.judged):
+        unfit = files.judged.reason.replace(f"{directory.root}/", "")
+        return Verdict.ERROR, f"the run was interrupted or killed during this scenario, so it cannot be judged: {unfit}"
     broken = error or (files.problems[0].text if files.problems else "")
     if broken and files.judged.verdict < Verdict.ERROR:
         return Verdict.ERROR, broken
     return files.judged.verdict, files.judged.reason
+
+
+def _is_unfit(judged: ScenarioVerdict) -> bool:
+    """Whether the judge refused the evidence: then nothing was counted, and no requirement was decided."""
+    return judged.verdict is Verdict.ERROR and not (judged.counts or judged.coverage or judged.requirements)
 
 
 def _without_findings(files: ScenarioFiles, ended: Ended | None) -> tuple[Verdict, str]:

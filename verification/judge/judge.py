@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,9 @@ from verification.judge.quick_pass import in_order
 from verification.judge.run_checks import collect
 from verification.spark.codegen import interpreted
 from verification.spark.errors import in_a_line
+from verification.vocabulary import experiment
 from verification.vocabulary.errors import UnfitEvidenceError
+from verification.vocabulary.experiment import UnfitExperimentError
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 from verification.vocabulary.violations import Attributed, RawViolation
 
@@ -136,9 +139,13 @@ def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple
 
 
 def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:
+    run = ""
+    # A run that was killed leaves its description, but no whole evidence.
+    with suppress(UnfitExperimentError):
+        run = experiment.read(directory.experiment).run
     return ScenarioVerdict(
         scenario=directory.root.name,
-        run="",
+        run=run,
         verdict=Verdict.ERROR,
         reason=str(error),
         findings=(),
