@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from benchmarks.harness import judging, report, starting, throughput, wire_client
+from benchmarks.harness import judging, report, spending, starting, throughput, wire_client
 from benchmarks.measuring.command import Bench, Benchmark, BenchmarkResult
 from benchmarks.measuring.ratio import Ratio
 from benchmarks.measuring.table import render
@@ -22,7 +22,7 @@ from runner.errors import ENVIRONMENT_ERRORS
 from runner.resources import RunResources, ScenarioLane
 from verification.command_line import Parser
 
-PARTS = ("starting", "speaking", "judging", "throughput", "reporting")
+PARTS = ("spending", "starting", "speaking", "judging", "throughput", "reporting")
 #: Fewer records are judged in less time than Spark needs for planning, so they show no rate.
 RECORDS = 1_000_000
 PAIRS = 5
@@ -55,6 +55,7 @@ class Parts:
         self.environment = environment
         self.bench = bench
         self.problems: list[str] = []
+        self.spending: tuple[str, ...] = ()
         self._stack = ExitStack()
         self._lane: ScenarioLane | None = None
 
@@ -62,6 +63,7 @@ class Parts:
         """The ratios of all parts; the error of a part that failed is printed and added to `problems`."""
         options, bench = self.options, self.bench
         parts: dict[str, Callable[[], tuple[Ratio, ...]]] = {
+            "spending": self._spend,
             "starting": lambda: starting.measure(
                 self._runtime, self.config.directory / "starts", pairs=options.pairs, say=bench.say
             ),
@@ -85,6 +87,12 @@ class Parts:
                     bench.say(self.problems[-1])
         return ratios
 
+    def _spend(self) -> tuple[Ratio, ...]:
+        """Keep the tables of a run's processor time. It runs first, while no JVM of other parts lives."""
+        place = self.config.directory / "spending"
+        self.spending = spending.tables(spending.measure(self.options.release.version, place, self.bench.say))
+        return ()
+
     @property
     def _runtime(self) -> LocalRuntime:
         assert isinstance(self.environment.brokers, LocalRuntime), (
@@ -94,12 +102,13 @@ class Parts:
 
     def _open(self) -> ScenarioLane:
         if self._lane is None:
+            os.environ.setdefault(*SPARK_MEMORY)
             resources = RunResources(self.config, self.bench.console, environment=self.environment)
             self._lane = self._stack.enter_context(resources).lane()
         return self._lane
 
 
-def page(ratios: Sequence[Ratio], machine: Sequence[str]) -> str:
+def page(ratios: Sequence[Ratio], machine: Sequence[str], spent: Sequence[str] = ()) -> str:
     """The text of `docs/generated/benchmarks.md`."""
     return "\n".join(
         [
@@ -112,6 +121,7 @@ def page(ratios: Sequence[Ratio], machine: Sequence[str]) -> str:
             "",
             render(ratios),
             "",
+            *(line for table in spent for line in (table, "")),
         ]
     )
 
@@ -139,13 +149,12 @@ def _options(parser: Parser, arguments: Sequence[str] | None) -> HarnessOptions:
 
 
 def _measure(options: HarnessOptions, bench: Bench) -> BenchmarkResult:
-    os.environ.setdefault(*SPARK_MEMORY)
     config, environment, machine = bench.prepare(options.release)
     parts = Parts(options, config, environment, bench)
     ratios = parts.measure()
     return BenchmarkResult(
-        tables=(render(ratios) if ratios else "no ratio could be measured",),
-        page=page(ratios, machine) if options.complete else None,
+        tables=(*((render(ratios),) if ratios else ()), *parts.spending) or ("nothing could be measured",),
+        page=page(ratios, machine, parts.spending) if options.complete else None,
         unmeasured=parts.problems,
     )
 

@@ -21,11 +21,11 @@ from benchmarks.measuring.errors import ContenderError
 _LOOK_S = 0.1
 _TAIL_LINES = 12
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 #: How long the processes of a session may take to end after a request.
 _ENDING_S = 20.0
 # Fields of /proc/<pid>/stat after the name, counted from the state (proc(5) counts from 1, the state being its third).
-_PARENT, _SESSION, _USER, _SYSTEM, _CHILDREN_SYSTEM, _RESIDENT = 1, 3, 11, 12, 14, 21
+PARENT, _SESSION, USER, SYSTEM, CHILDREN_SYSTEM, STARTED, _RESIDENT = 1, 3, 11, 12, 14, 19, 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,12 @@ def processor_s() -> float:
     Other processes of the session do not count, such as those of a shell or of a test runner.
     """
     own = os.getsid(0)
-    session = {pid: fields for pid, fields in _processes() if int(fields[_SESSION]) == own}
+    session = {pid: fields for pid, fields in processes() if int(fields[_SESSION]) == own}
     found = {os.getpid()}
-    while more := {pid for pid, fields in session.items() if int(fields[_PARENT]) in found} - found:
+    while more := {pid for pid, fields in session.items() if int(fields[PARENT]) in found} - found:
         found |= more
-    ticks = (int(each) for pid in found for each in session[pid][_USER : _CHILDREN_SYSTEM + 1])
-    return sum(ticks) / _TICKS_PER_S
+    ticks = (int(each) for pid in found for each in session[pid][USER : CHILDREN_SYSTEM + 1])
+    return sum(ticks) / TICKS_PER_S
 
 
 @dataclass(slots=True)
@@ -66,13 +66,13 @@ class _ProcessSession:
     def look(self) -> None:
         resident = driver = 0
         spent = self.processor_s = self.processor_s or {}
-        for pid, fields in _processes():
+        for pid, fields in processes():
             if int(fields[_SESSION]) == self.number:
                 held = int(fields[_RESIDENT]) * _PAGE
                 resident += held
-                if self.number in (pid, int(fields[_PARENT])):
+                if self.number in (pid, int(fields[PARENT])):
                     driver += held
-                spent[pid] = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
+                spent[pid] = (int(fields[USER]) + int(fields[SYSTEM])) / TICKS_PER_S
         self.peak_bytes = max(self.peak_bytes, resident)
         self.driver_bytes = max(self.driver_bytes, driver)
 
@@ -80,7 +80,7 @@ class _ProcessSession:
         """End the processes that are left: first by request, then by force."""
         deadline = time.monotonic() + _ENDING_S
         for number in (signal.SIGTERM, signal.SIGKILL):
-            while pids := [pid for pid, fields in _processes() if int(fields[_SESSION]) == self.number]:
+            while pids := [pid for pid, fields in processes() if int(fields[_SESSION]) == self.number]:
                 for pid in pids:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
@@ -89,7 +89,7 @@ class _ProcessSession:
                 time.sleep(_LOOK_S)
 
 
-def _processes() -> Iterator[tuple[int, list[str]]]:
+def processes() -> Iterator[tuple[int, list[str]]]:
     """Every living process, with the fields of its stat from the state on."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
