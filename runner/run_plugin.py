@@ -150,7 +150,7 @@ class RunPlugin:
     def _break_off(self) -> None:
         """Interrupt everything that runs, and report the experiments that have ended by then."""
         self.console.say("Interrupted: healing faults, ending clients and brokers, judging complete evidence")
-        with deferred(asked=1, again=self.hurry):
+        with deferred(asked=1, again=self.hurry, requests=self._requests):
             for kind in (self._scenarios, self._cases):
                 kind.stop()
             with suppress(Empty):
