@@ -56,7 +56,18 @@ def measure(release: str, place: Path, say: Callable[[str], None]) -> Spending:
     """Run the scenarios. Raises WorthlessJudgementError when one of them has another verdict than PASS."""
     run, log = place / "run", place / "output"
     place.mkdir(parents=True)
-    options = ("--kafka", release, "--runtime", "local", "--seed", str(SEED), "--only", "scenarios", "--run-dir", str(run))
+    options = (
+        "--kafka",
+        release,
+        "--runtime",
+        "local",
+        "--seed",
+        str(SEED),
+        "--only",
+        "scenarios",
+        "--run-dir",
+        str(run),
+    )
     command = (sys.executable, "-m", "pytest", "suites", *options, "-k", " or ".join(SCENARIOS))
     code, times = processor_times(command, cwd=ROOT, log=log)
     if code:
