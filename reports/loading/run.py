@@ -221,7 +221,12 @@ def _partial(source: _Source) -> str:
 
 
 def _duration_s(source: _Source, reports: Sequence[Tried]) -> float:
-    """The duration of the run; if it was not recorded, the sum of its scenarios and cases."""
+    """The duration of the run; if it was not recorded, the sum of its scenarios and cases.
+
+    A run that was killed recorded the time until its last experiment ended; it took at least as long as each of them.
+    """
+    if source.record is not None and source.record.state is RunState.RUNNING and not source.alone:
+        return max([source.record.duration_s, *(each.actual_s or 0.0 for each in reports)])
     if source.record is not None and source.record.duration_s and not source.alone:
         return source.record.duration_s
     return sum(each.actual_s or 0.0 for each in reports)
