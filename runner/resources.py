@@ -25,8 +25,6 @@ from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.verdict import ScenarioVerdict
 
 LOG = logging.getLogger(__name__)
-#: The judge works while the next scenario runs, and must not slow down its brokers when a fault strikes.
-JUDGE_NICENESS = 10
 #: A judgement is mostly query planning, whose time does not grow with the scenarios. One alone took 12 s of processor
 #: time, each of three 5 s, each of four 4 s, each of six 3 s. With more than four, a verdict comes minutes late.
 JUDGED_TOGETHER = 4
@@ -74,7 +72,7 @@ class RunResources(Closing):
         from verification.spark.session import start
 
         began = time.monotonic()
-        session = start(java_home=self.environment.spark_java_home, niceness=JUDGE_NICENESS, log=self.spark_log)
+        session = start(java_home=self.environment.spark_java_home, log=self.spark_log)
         self.seconds["spark start-up"] = time.monotonic() - began
         LOG.info("Spark started in %.1f s; its log is %s", self.seconds["spark start-up"], self.spark_log)
         self._stack.callback(self._stop_spark, session)

@@ -23,7 +23,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -138,7 +137,7 @@ def _logging() -> str:
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
-def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSession:
+def _launch(chosen: dict[str, str], log: Path | None) -> SparkSession:
     """Start the JVM with its output in a file, and the session in it."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -149,9 +148,7 @@ def _launch(chosen: dict[str, str], niceness: int, log: Path | None) -> SparkSes
         # A process group of its own: SIGTERM to the group of this process must not end a judgement that is in flight.
         options = {"stdout": output, "stderr": output, "process_group": 0}
         try:
-            # A child inherits the niceness of the thread that starts it, which cannot be undone: the thread ends afterwards.
-            with ThreadPoolExecutor(1, initializer=_lower_priority, initargs=(niceness,)) as starter:
-                gateway = starter.submit(launch_gateway, conf, options).result()
+            gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
         except Exception as error:
             output.seek(0)
@@ -189,25 +186,17 @@ def end(session: SparkSession) -> None:
     gateway.proc.wait(END_WITHIN_S)
 
 
-def _lower_priority(niceness: int) -> None:
-    """Lower the priority of this thread, on systems where threads have their own."""
-    if niceness and sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
-
-
 def start(
     *,
     java_home: Path | None = None,
     options: Mapping[str, str] | None = None,
-    niceness: int = 0,
     log: Path | None = None,
 ) -> SparkSession:
     """The session of this process, started when there is none.
 
     `java_home` is the Java of the driver's JVM; without it `spark_java` looks for one;
-    `options` are the user's Spark settings and win over every default. `niceness` (0 to 19) lowers the priority of the
-    JVM and its workers; only Linux can do this for one child. `log` is the file for the output of the JVM, by default a
-    temporary one. Thread-safe, so that it can start in the background.
+    `options` are the user's Spark settings and win over every default. `log` is the file for the output of the JVM, by
+    default a temporary one. Thread-safe, so that it can start in the background.
 
     Raises JavaUnfitError before anything starts, SessionError when the JVM or the remote server does not start.
     """
@@ -235,4 +224,4 @@ def start(
         else:
             # The launcher would prefer it to PATH, and it is unfit.
             os.environ.pop("JAVA_HOME", None)
-        return _launch(chosen, niceness, log)
+        return _launch(chosen, log)
