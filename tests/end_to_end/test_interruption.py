@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -79,9 +80,15 @@ class Evidence:
         assert not list(self.run.glob("clusters/**/tmp"))
 
 
-def interrupted(command: Command, *, codes: tuple[int, ...] = (5,), within_s: float = END_WITHIN_S) -> Ended:
+def interrupted(
+    command: Command,
+    *,
+    codes: tuple[int, ...] = (5,),
+    within_s: float = END_WITHIN_S,
+    by: signal.Signals = signal.SIGINT,
+) -> Ended:
     """Interrupt a command; check that it ends by itself with one of the codes and leaves nothing."""
-    command.interrupt()
+    command.interrupt(by)
     ended = command.end(within_s=within_s)
     assert ended.code in codes, ended.output
     assert "INTERNALERROR" not in ended.output
@@ -282,13 +289,14 @@ def test_while_capturing(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_while_judging(start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_while_judging(start: Start, tmp_path: Path, by: signal.Signals) -> None:
     """The judgement in flight is finished and kept, and the run still counts as interrupted."""
     run = Evidence(tmp_path / "run")
     command = start(*conformance(tmp_path, "--runtime", "local"))
     command.wait_for(run.is_sealed, "the judgement", within_s=PHASE_WITHIN_S)
     assert not list(run.run.glob("runs/*/verdicts.json"))
-    interrupted(command)
+    interrupted(command, by=by)
     run.was_interrupted()
     assert len(list(run.run.glob("runs/*/verdicts.json"))) == 1
 

@@ -91,9 +91,9 @@ class Command:
             assert time.monotonic() < deadline, f"{what} was not seen within {within_s:.0f} s:\n{self.output}"
             time.sleep(_LOOK_EVERY_S)
 
-    def interrupt(self) -> None:
-        """SIGINT to the process group, as Ctrl-C in a terminal."""
-        os.killpg(self._process.pid, signal.SIGINT)
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT to the process group, as Ctrl-C in a terminal; `timeout` sends SIGTERM to the group."""
+        os.killpg(self._process.pid, number)
 
     def terminate(self) -> None:
         """SIGTERM to the command alone, as a CI system sends it."""
