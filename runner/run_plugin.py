@@ -125,7 +125,7 @@ class RunPlugin:
     def _perform(self, items: Sequence[pytest.Item]) -> None:
         environment = self.record.environment
         assert environment is not None, "the environment was prepared"
-        progress = RunProgress(self.record)
+        progress = RunProgress(self.record.planned, self.record.ended, self.record.config)
         waiting = set(items)
         try:
             for kind, own in self._by_kind(items):

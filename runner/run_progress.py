@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
 
-from reports.model.run_record import Planned
+from reports.model.run_record import Ended, Planned
 from runner.config import RunConfig
-
-if TYPE_CHECKING:
-    from runner.run_record_writer import RunRecordWriter
 
 
 def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
@@ -42,14 +38,15 @@ def summed_up(planned: Collection[Planned], config: RunConfig) -> str:
 class RunProgress:
     """The live line of a whole run: experiments with a verdict, time so far and time left."""
 
-    def __init__(self, record: RunRecordWriter) -> None:
-        self._record = record
+    def __init__(self, planned: Mapping[str, Planned], ended: Mapping[str, Ended], config: RunConfig) -> None:
+        self._planned, self._ended, self._config = planned, ended, config
         self._began = time.monotonic()
 
     def line(self) -> str:
         """For instance `112 of 325 have ended │ 3.5 min, about 8 min left`."""
-        planned, ended = self._record.planned, self._record.ended
         minutes = (time.monotonic() - self._began) / 60
-        left = [each for key, each in planned.items() if key not in ended]
-        left_min = estimated_s(left, self._record.config) / 60
-        return f"{len(ended)} of {len(planned)} have ended │ {minutes:.1f} min, about {left_min:.0f} min left"
+        left_min = (
+            estimated_s([each for key, each in self._planned.items() if key not in self._ended], self._config) / 60
+        )
+        done = f"{len(self._ended)} of {len(self._planned)} have ended"
+        return f"{done} │ {minutes:.1f} min, about {left_min:.0f} min left"

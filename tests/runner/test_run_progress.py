@@ -1,0 +1,33 @@
+"""How long a run takes: scenarios and cases side by side, each in their lanes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from reports.model.run_record import Ended, Planned
+from runner.run_progress import RunProgress, estimated_s, summed_up
+
+
+def planned(key: str, expected_s: float, *, case: bool = False, control: bool = False) -> Planned:
+    """One experiment."""
+    return Planned(key=key, scenario=key, claim="", expected_s=expected_s, case=case, control=control)
+
+
+CONFIG: Any = SimpleNamespace(lanes=2, case_lanes=1)
+PLANNED = {each.key: each for each in (planned("a", 300.0), planned("b", 180.0, control=True))}
+CASES = {key: planned(key, 150.0, case=True) for key in ("c", "d", "e")}
+
+
+def test_the_longer_of_both_kinds_counts() -> None:
+    """Two lanes of scenarios need 240 s, one lane of cases 450 s."""
+    assert estimated_s(PLANNED.values(), CONFIG) == 240.0
+    assert estimated_s([*PLANNED.values(), *CASES.values()], CONFIG) == 450.0
+    assert summed_up(PLANNED.values(), CONFIG) == "2 scenarios, 1 of them controls: about 4 min, in 2 lanes"
+    assert summed_up(CASES.values(), CONFIG) == "3 protocol cases: about 8 min, in 1 lane"
+
+
+def test_experiments_that_have_ended_need_no_time() -> None:
+    """The line says how many are left and how long they take."""
+    ended = {"a": Ended(key="a", seconds=1.0)}
+    assert RunProgress(PLANNED, ended, CONFIG).line() == "1 of 2 have ended │ 0.0 min, about 2 min left"
