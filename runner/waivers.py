@@ -4,7 +4,7 @@ A waiver file is TOML:
 
     [[accept]]
     id = "KB-16"
-    reason = "no topic of ours has a single replica"
+    reason = "no partition of ours is ever without a leader while a transaction ends"
     until = 2027-03-31
 
 An accepted violation stays in the report and does not change the exit code. A waiver without a reason or an end date

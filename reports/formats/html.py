@@ -20,6 +20,7 @@ from urllib.parse import quote
 from jinja2 import Environment
 
 from reports.deciding import matrix, scorecards
+from reports.deciding.advice_boxes import boxes
 from reports.deciding.reasons import reasons
 from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
@@ -33,6 +34,7 @@ from reports.model.change import BaselineComparison, Change, ChangeKind
 from reports.model.findings import FindingReport
 from reports.model.protocol_case import StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
+from reports.model.vocabulary import bugs
 from verification.known_bugs.weight import Weight
 from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Verdict
@@ -63,6 +65,7 @@ SECTIONS = (
     "standing-risks",
     "deviations",
     "change",
+    "advice",
     "scorecards",
     "families",
     "runs",
@@ -118,6 +121,8 @@ def render(report: Report, directory: Path) -> str:
         reasons=[each for each in every if not each.is_aside],
         risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
+        boxes=(advice := boxes(report)),
+        advised=frozenset(each.id for each in advice),
         detailed=detailed(report),
         proof=_proof_links(report, anchors),
         counted=_counted(report.scenarios),
@@ -202,6 +207,7 @@ def _anchors(report: Report) -> dict[str, str]:
         *SECTIONS,
         *(place(row.id) for row in report.requirements),
         *(f"family-{place(row.family)}" for row in report.requirements),
+        *(f"advice-{each}" for each in bugs()),
     }
     anchors: dict[str, str] = {}
     for scenario in (*report.tried, *report.controls):

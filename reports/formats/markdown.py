@@ -37,6 +37,8 @@ _ITEM = re.compile(r"[0-9]+[.)]")
 _QUOTED = re.compile(r"""([("']*)([^()]+?)([)"'.,;:]*)""")
 _WORD = re.compile(r"()(.+?)([.,;:]*)")
 _PIPE = "&#124;"
+#: Punctuation of the sentence that follows a command without a space.
+_CLOSING = ".,;:"
 
 
 def bounded(given: Iterable[str], *, page: str) -> str:
@@ -85,6 +87,17 @@ def literal(text: str, length_max: int = 0) -> str:
 def code(text: str, length_max: int = 0) -> str:
     """A command, path or name as inline code on one line; a fence is longer than any run of backticks in it."""
     return _PIPE.join(_fenced(each) if each else "" for each in one_line(text, length_max).split("|"))
+
+
+def with_code(text: str) -> str:
+    """A sentence in which the parts between backticks are inline code: commands, metrics and log lines."""
+    shown = ""
+    for place, part in enumerate(one_line(text).split("`")):
+        rest = part if place % 2 else part.lstrip(_CLOSING)
+        shown += "" if place % 2 else part[: len(part) - len(rest)]
+        if rest.strip():
+            shown += (" " if shown else "") + (code(rest) if place % 2 else literal(rest.strip()))
+    return shown
 
 
 def strong(text: str, length_max: int = 0) -> str:

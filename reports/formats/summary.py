@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from reports.deciding.advice_boxes import boxes
 from reports.deciding.reasons import reasons
 from reports.deciding.scorecards import cards
-from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong
+from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
 from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
@@ -30,6 +31,9 @@ from verification.vocabulary.verdict import Verdict
 #: Reasons below the decision, and places of each.
 REASONS_MAX = 8
 PLACES_MAX = 3
+#: Known bugs with their advice, and points of each part of it; the page has all.
+ADVISED_MAX = 2
+POINTS_MAX = 4
 
 
 def render(report: Report) -> str:
@@ -44,6 +48,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield literal(judgement.why, 1_000)
     yield ""
     yield from _reasons(report)
+    yield from _advice(report)
     yield f"Subject: {literal(_subject(report), 500)}  "
     unknown = "" if report.is_protocol_run or report.parts else "seed unknown, "
     seed = unknown if report.seed is None else f"seed {report.seed}, "
@@ -87,6 +92,18 @@ def _reasons(report: Report) -> Iterator[str]:
             yield ""
             yield from (f"- {strong(each.name, NAME_MAX)} {literal(each.text, REASON_MAX)}" for each in shown)
             yield ""
+
+
+def _advice(report: Report) -> Iterator[str]:
+    """The known bugs that decide the run: whom they concern, and what to do."""
+    for box in [each for each in boxes(report) if each.deciding][:ADVISED_MAX]:
+        yield f"{strong(box.id, NAME_MAX)}, does this concern you, and what to do:"
+        yield ""
+        for heading, part in box.parts:
+            yield f"- {heading}: {' '.join(map(with_code, part.points[:POINTS_MAX]))}"
+        for heading, releases in box.releases:
+            yield f"- {heading}: {literal(releases, REASON_MAX)}"
+        yield ""
 
 
 def _subject(report: Report) -> str:

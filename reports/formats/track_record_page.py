@@ -2,7 +2,7 @@
 
 A reader asks three questions: does the suite find the bugs that a release has, does it find nothing where a release
 lacks them, and what are the observations? The table answers the first two. One section per row has the observations;
-releases with the same observation share a line. Mismatches come first.
+releases with the same observation share a line. Mismatches come first. At the end is the advice on every known bug.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from reports.deciding.advice_boxes import AdviceBox
 from reports.formats.templating import environment, without_blanks
 
 
@@ -69,11 +70,12 @@ class TrackRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """The whole matrix; `commits` are the commits at which its cells ran."""
+    """The whole matrix; `commits` are the commits at which its cells ran, `boxes` the advice on every known bug."""
 
     releases: tuple[str, ...]
     rows: tuple[TrackRow, ...]
     commits: tuple[str, ...]
+    boxes: tuple[AdviceBox, ...] = ()
 
     @property
     def cells(self) -> tuple[TrackCell, ...]:

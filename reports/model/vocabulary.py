@@ -7,6 +7,7 @@ from functools import cache
 
 from verification.known_bugs import catalogue as known_bugs
 from verification.known_bugs.catalogue import KnownBug
+from verification.known_bugs.measured import MeasuredRow, load_measured
 from verification.requirements import catalogue as catalogues
 from verification.requirements.catalogue import Decidability, Family, Requirement
 from verification.vocabulary import releases
@@ -23,6 +24,7 @@ def _families() -> tuple[Family, ...]:
 
 
 _known_bugs = cache(known_bugs.load)
+_measured = cache(load_measured)
 
 
 def catalogue() -> Catalogue:
@@ -57,6 +59,11 @@ def note_on(known_bug: str) -> str:
 def bugs() -> Mapping[str, KnownBug]:
     """Every known bug by its id."""
     return _known_bugs()
+
+
+def measured() -> Mapping[str, tuple[MeasuredRow, ...]]:
+    """The rows of the stored track record by the id of their known bug."""
+    return _measured()
 
 
 def family_of(requirement: str) -> str:

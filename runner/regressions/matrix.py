@@ -10,20 +10,20 @@ from pathlib import Path
 
 from msgspec import convert
 
+from reports.deciding.advice_boxes import box
 from reports.formats import track_record_page
 from reports.formats.track_record_page import Mark, Showing, TrackCell, TrackRecord, TrackRow
-from reports.model.vocabulary import note_on
+from reports.model.vocabulary import bugs, note_on
 from runner.config import ROOT
 from runner.regressions.reproduction import Reproduction, Result
 from runner.resumable_matrix import UnfitMatrixError, markdown_table, replace_between_markers
 from verification.evidence.atomic_write import atomic_write
+from verification.known_bugs.measured import CELLS, FORMAT, measured_rows
 from verification.vocabulary.releases import parse
 
-CELLS = ROOT / "docs" / "generated" / "track-record.json"
 TABLE = ROOT / "docs" / "generated" / "track-record.md"
 PAGE = ROOT / "docs" / "generated" / "track-record.html"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
-FORMAT = 1
 _MARKS = {
     Result.VIOLATED: Mark.VIOLATED,
     Result.HELD: Mark.HELD,
@@ -118,10 +118,12 @@ def as_track_record(results: Sequence[ReproductionResult], reproductions: Sequen
     by_row: dict[str, list[ReproductionResult]] = {}
     for result in sorted(results, key=lambda each: parse(each.release)):
         by_row.setdefault(result.row, []).append(result)
+    measured = measured_rows((each.row, each.release, each.seen) for each in results)
     return TrackRecord(
         releases=releases,
         rows=tuple(_as_row(each, by_row[each.name], releases) for each in reproductions if each.name in by_row),
         commits=tuple(sorted({each.commit for each in results})),
+        boxes=tuple(box(bug, measured.get(name, ())) for name, bug in bugs().items()),
     )
 
 

@@ -155,6 +155,9 @@ GOOD = {
     "reach": '"ordinary"',
     "reason": '"A crash is enough."',
     "mechanism": '"It is forgotten."',
+    "advice": "{"
+    + ", ".join(f'{part} = {{points = ["not known"]}}' for part in ("concerns", "avoid", "alert", "repair"))
+    + "}",
 }
 
 

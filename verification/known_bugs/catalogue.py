@@ -30,6 +30,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NewType
 
+from verification.known_bugs.advice import Advice, read_advice
 from verification.requirements.catalogue import Protects, RequirementId
 from verification.requirements.toml_table import Table, read_toml
 from verification.vocabulary import releases
@@ -100,7 +101,7 @@ class KnownBug:
     only costs availability. `requirements` are those that it violates. `impact` is what it puts at risk, `reach` how a
     system gets there, and `reason` one sentence on both. `mechanism` is one paragraph. `cases` are the symptoms by the
     keys of protocol cases. The first symptom is always there; the others follow from it, as far as the case looks for
-    them.
+    them. `advice` says what a user does about it.
     """
 
     id: KnownBugId
@@ -115,6 +116,7 @@ class KnownBug:
     reach: Reach
     reason: str
     mechanism: str
+    advice: Advice
     condition: str | None = None
     signature: Signature | None = None
     cases: Mapping[str, tuple[Symptom, ...]] = field(default_factory=dict, hash=False)
@@ -158,6 +160,7 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
         reach=entry.choice("reach", Reach),
         reason=entry.text("reason"),
         mechanism=entry.text("mechanism"),
+        advice=read_advice(entry.table("advice")),
         cases={case: _symptoms(symptoms) for case, symptoms in entry.tables("cases").items()},
         signature=None if signature is None else _signature(entry, signature),
     )
