@@ -137,6 +137,8 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "findings": [_finding(asdict(each)) for each in scenario.findings],
         "availability": _availability(scenario),
         "counts": dict(scenario.counts),
+        "topics": list(scenario.topics),
+        **({"damage": asdict(scenario.damage)} if scenario.damage is not None else {}),
         "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},
         "evidence": [asdict(each) for each in scenario.evidence],
         "replay": scenario.replay,

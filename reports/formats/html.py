@@ -21,6 +21,7 @@ from jinja2 import Environment
 
 from reports.deciding import matrix, scorecards
 from reports.deciding.advice_boxes import boxes
+from reports.deciding.impact import impact, sentence
 from reports.deciding.reasons import reasons
 from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
@@ -31,7 +32,7 @@ from reports.formats.script_page import held_of, requests_of, steps
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
-from reports.model.findings import FindingReport
+from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
 from reports.model.vocabulary import bugs
@@ -121,6 +122,7 @@ def render(report: Report, directory: Path) -> str:
         reasons=[each for each in every if not each.is_aside],
         risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
+        impact=impact(report),
         boxes=(advice := boxes(report)),
         advised=frozenset(each.id for each in advice),
         detailed=detailed(report),
@@ -192,6 +194,8 @@ def _environment() -> Environment:
         deciding_shown=DECIDING_SHOWN,
         brief=BRIEF_MAX,
         counted_as=_COUNTED_AS,
+        damage_sentence=sentence,
+        topic_of=_topic_of,
     )
     return made
 
@@ -221,7 +225,7 @@ def _anchors(report: Report) -> dict[str, str]:
 
 
 def _proof_links(report: Report, anchors: Mapping[str, str]) -> Callable[[str], str]:
-    """A function from key to the fragment of its proof: the earliest violation, else the section."""
+    """A function from key to the fragment of its proof: the first example, else the section."""
     firsts = {each.key for each in report.scenarios if each.first_violation and not each.clear}
     return lambda key: f"first-{anchors[key]}" if key in firsts else anchors.get(key, "top")
 
@@ -271,6 +275,12 @@ def _counts_of(group: matrix.Group) -> tuple[tuple[Verdict | None, int], ...]:
 def _relation(statement: StatementRow) -> str:
     """The relation to the expected value as a prefix, empty for equality."""
     return "" if statement.relation == Relation.EQUALS else f"{statement.relation.removeprefix('is ')} "
+
+
+def _topic_of(scenario: ScenarioReport, example: Example) -> str:
+    """Partitions, replication factor and min ISR of the topic of an example, empty where it has no place."""
+    topic = example.place.partition("@")[0].rpartition("-")[0]
+    return next((each for each in scenario.topics if topic and each.startswith(f"{topic}: ")), "")
 
 
 def _folder(scenario: ScenarioReport) -> str:

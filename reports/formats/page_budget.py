@@ -2,7 +2,7 @@
 
 One bug of a release can fail two hundred scenarios; their charts, witnesses and logs would be nine repetitive megabytes.
 Then the page shows only some in detail: first one scenario per reason, then the others. The rest is shortened to claim,
-findings, earliest violation and the path of the evidence.
+findings, first example and the path of the evidence.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from reports.deciding.advice_boxes import boxes
+from reports.deciding.impact import impact
 from reports.deciding.reasons import reasons
 from reports.deciding.scorecards import cards
 from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
@@ -47,6 +48,9 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield literal(judgement.why, 1_000)
     yield ""
+    if hit := impact(report):
+        yield f"**Impact**: {literal(hit, 600)}"
+        yield ""
     yield from _reasons(report)
     yield from _advice(report)
     yield f"Subject: {literal(_subject(report), 500)}  "

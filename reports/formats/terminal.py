@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from reports.deciding.impact import impact
 from reports.deciding.reasons import reasons
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import ScriptCase
@@ -176,6 +177,8 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     verdict = f"verdict {judgement_word(judgement)}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
     yield f"{painted} ({judgement.rule})   {verdict}"
     yield plain(judgement.why)
+    if hit := impact(report):
+        yield f"impact: {plain(hit)}"
     shown = [each for each in reasons(report) if each.verdict is Verdict.FAIL and not each.is_aside]
     for each in shown[:REASONS_MAX]:
         yield one_line_kept(f"  {each.name}{', accepted' if each.accepted else ''}: {each.text}")

@@ -7,18 +7,21 @@ inferred: "during step 0" says when, not why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from reports.loading.broker_log import BrokerLogQuery
 from reports.loading.timeline_builder import NS_PER_S, origin_ns
 from reports.model.clock import instant, later
 from reports.model.findings import Example, OperationRow, PlaceRow, WitnessRows
 from verification.vocabulary import verdict as verdicts
-from verification.vocabulary.history import FaultRecord, History, Operation
+from verification.vocabulary.history import FaultRecord, History, Operation, Told
 from verification.vocabulary.verdict import Violation
 
+#: Offsets named per partition.
+OFFSETS_MAX = 5
 #: The end of the reader names of final captures.
 _CAPTURE = " capture"
 
@@ -60,13 +63,13 @@ def context(history: History | None) -> Context:
     )
 
 
-def witness(violation: Violation, known: Context) -> Example:
-    """The violation with facts of the history."""
+def witness(violation: Violation, known: Context, entries: Iterable[Mapping[str, Any]] = ()) -> Example:
+    """The violation with facts of the history; one of a whole transaction has the places of `entries` that prove it."""
     operation = _of(violation, known)
     return Example(
         record=_record(violation),
         transaction=_transaction(operation),
-        place=_place(violation, known),
+        place=_place(violation, known) or _places(violation, known, entries),
         producer=_producer(operation),
         told=_told(operation),
         observer=violation.observer or "",
@@ -162,6 +165,26 @@ def _place(of: Violation | verdicts.WitnessPlace, known: Context) -> str:
     return f"{topic}{partition}{offset}"
 
 
+def _places(of: Violation, known: Context, entries: Iterable[Mapping[str, Any]]) -> str:
+    """The records of an operation that differ from what its client was told: `orders-0@3, 5; orders-1@8`."""
+    key = (of.process, of.operation)
+    own = [each for each in entries if (each.get("process"), each.get("operation")) == key and "control" not in each]
+    seen = [each for each in own if each.get("committed", 0) > 0]
+    unseen = [each for each in own if each not in seen]
+    told = own[0].get("told") if own else None
+    wrong = unseen if told == Told.COMMITTED else seen if told == Told.ABORTED else min(seen, unseen, key=len)
+    offsets: dict[str, list[str]] = {}
+    for each in wrong:
+        topic = str(each.get("topic", "?")).removeprefix(f"{known.run}-")
+        offsets.setdefault(f"{topic}-{each.get('partition', '?')}", []).append(str(each.get("offset", "?")))
+    return "; ".join(f"{partition}@{_cut(at)}" for partition, at in offsets.items())
+
+
+def _cut(offsets: list[str]) -> str:
+    rest = len(offsets) - OFFSETS_MAX
+    return ", ".join(offsets[:OFFSETS_MAX]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def _transaction(operation: Operation | None) -> str:
     if operation is None or operation.transactional_id is None:
         return ""
@@ -183,7 +206,7 @@ def _told(operation: Operation | None) -> str:
     return f"{told} {operation.error_name}" if operation.error_name else told
 
 
-def _during(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[FaultRecord]:
+def fault_windows_of(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[FaultRecord]:
     """The faults whose window the operation overlapped."""
     end = operation.completed_ns
     return [
@@ -195,14 +218,14 @@ def _during(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[Fault
 
 def _under(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
     """The faults whose window the operation overlapped, in words; else the time since the last heal."""
-    if during := _during(operation, faults):
+    if during := fault_windows_of(operation, faults):
         return "during " + "; ".join(f"step {each.step}: {each.description or each.fault}" for each in during)
     return _when(operation, faults)
 
 
 def _when(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:
     """The same with step numbers only, for a table above the list of faults."""
-    if during := _during(operation, faults):
+    if during := fault_windows_of(operation, faults):
         return "during " + ", ".join(f"step {each.step}" for each in during)
     healed = [each for each in faults if each.healed_ns is not None and each.healed_ns < operation.invoked_ns]
     if healed:

@@ -2,21 +2,19 @@
 
 The file has the log entries of every example's operation and their neighbours. Shown are those of one example: its own
 transaction or operation, and its neighbours in the same partition. If there is no room for all, entries with a rare
-result come first, because a violation is a difference. A missing or damaged file gives no rows and a problem: the
-finding itself is in verdicts.json.
+result come first, because a violation is a difference.
 
 For an illegal transition the file has the transaction log records of one transactional id, which are shown unchanged.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from reports.loading.finding_records import FindingRecords, problem_of
 from reports.model.findings import LogRow
 from verification.vocabulary.verdict import Violation
 
@@ -24,8 +22,6 @@ from verification.vocabulary.verdict import Violation
 ROWS_MAX = 12
 #: Offsets before and after the violation's own.
 AROUND = 3
-#: The judge writes at most 5 000 lines; a foreign file can have any number.
-LINES_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,31 +33,20 @@ class LogContext:
     problem: str = ""
 
 
-def around(path: Path, violation: Violation, run: str) -> LogContext:
+def around(records: FindingRecords, violation: Violation, run: str) -> LogContext:
     """The log around one violation; `run` is the topic prefix to leave out. Bad content raises no error."""
-    if not path.is_file():
-        return LogContext()
+    if records.problem:
+        return LogContext(problem=records.problem)
     try:
-        bodies = list(_bodies(path))
+        bodies = records.entries
         ids = {each["transactional_id"] for each in bodies if "state" in each and _is_at(each, violation)}
         chosen = [each for each in bodies if _near(each, violation) or each.get("transactional_id") in ids]
         often = Counter(map(_result, chosen))
         ordered = sorted(chosen, key=lambda each: (often[_result(each)], *_distance(each, violation)))[:ROWS_MAX]
         ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
         return LogContext(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return LogContext(
-            problem=f"{path.name} of {path.parent.name} is truncated, or not written by Onceproof: {error!r}"
-        )
-
-
-def _bodies(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        for _, line in zip(range(LINES_MAX), lines, strict=False):
-            body = json.loads(line)
-            if not isinstance(body, dict):
-                raise ValueError("a line is no object")  # noqa: TRY004 - it is the file that is wrong
-            yield body
+    except (ValueError, KeyError, TypeError) as error:
+        return LogContext(problem=problem_of(records.path, error))
 
 
 def _is_own(body: Mapping[str, Any], violation: Violation) -> bool:

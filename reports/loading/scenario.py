@@ -8,26 +8,30 @@ scenario is shown and counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.deciding.acceptance import covers
-from reports.loading import broker_log, log_context
+from reports.loading import broker_log, finding_records, log_context
 from reports.loading import examples as witnesses
 from reports.loading import timeline_builder as timelines
+from reports.loading.damage import damage_of
 from reports.loading.examples import Context
+from reports.loading.finding_records import FindingRecords
 from reports.loading.log_context import LogContext
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
-from reports.model.findings import BrokerLine, Example, FindingReport
+from reports.model.findings import BrokerLine, FindingReport
 from reports.model.report import Problem, ScenarioReport
 from reports.model.run_record import Ended, Planned
 from reports.model.vocabulary import Catalogue, bugs, definition_of, note_on
+from reports.model.wording import counted
 from verification.evidence.run_directory import RunDirectory
 from verification.known_bugs.weight import weigh
 from verification.vocabulary import verdict as verdicts
-from verification.vocabulary.experiment import Experiment
-from verification.vocabulary.verdict import Finding, RequirementVerdict, ScenarioVerdict, Verdict, Violation
+from verification.vocabulary.experiment import Experiment, ExperimentTopic
+from verification.vocabulary.verdict import Finding, RequirementVerdict, ScenarioVerdict, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +64,9 @@ def load_scenario(
     files = read_files(directory, around.root)
     verdict, reason = _verdict(files, ended, directory, interrupted=around.interrupted)
     timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
-    findings, damaged = _findings(files, around, directory)
-    judged = files.judged
+    judged, known = files.judged, witnesses.context(files.history)
+    records = _records(directory, judged)
+    findings, damaged = _findings(files, around, directory, known, records)
     accepted = verdict is Verdict.FAIL and bool(findings) and all(each.accepted for each in findings)
     without_findings, missing = _without_findings(files, ended)
     report = ScenarioReport(
@@ -86,6 +91,7 @@ def load_scenario(
         actual_s=ended.seconds if ended else (timeline.end_s if timeline else None),
         judged_s=judged.judged_s if judged else None,
         replay=planned.replay if planned else "",
+        damage=damage_of(judged.findings, records, known, files.ends) if judged else None,
     )
     report = replace(report, reason=reason_with(reason, report.aside, missing))
     if files.experiment is not None:
@@ -158,8 +164,16 @@ def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
         workload=experiment.workload,
         schedule=experiment.schedule,
         transaction_timeout_s=experiment.transaction_timeout_s,
+        topics=tuple(_topic(each, experiment.run) for each in experiment.topics),
         configuration=tuple(sorted(experiment.configuration.items())),
         replay=experiment.replay or report.replay,
+    )
+
+
+def _topic(topic: ExperimentTopic, run: str) -> str:
+    return (
+        f"{topic.name.removeprefix(f'{run}-')}: {counted(topic.partitions, 'partition')}, replication factor "
+        f"{topic.replication}, min ISR {topic.min_in_sync}"
     )
 
 
@@ -219,20 +233,23 @@ def _requirements(
 
 
 def _findings(
-    files: ScenarioFiles, around: RunContext, scenario: RunDirectory
+    files: ScenarioFiles,
+    around: RunContext,
+    scenario: RunDirectory,
+    known: Context,
+    records: Mapping[str, FindingRecords],
 ) -> tuple[tuple[FindingReport, ...], tuple[Problem, ...]]:
     """The findings, and the problems of their files."""
     judged = files.judged
     if judged is None:
         return (), ()
-    known = witnesses.context(files.history)
     problems: list[Problem] = []
 
     def finding_report(finding: Finding) -> FindingReport:
         directory = (f"{files.place}/" if files.place else "") + f"findings/{finding.anomaly}/"
         known_as = definition_of(finding.anomaly)
-        examples = tuple(witnesses.witness(each, known) for each in finding.examples)
-        log = _log_around(scenario, finding, examples, judged.run)
+        entries = records[finding.anomaly]
+        log = log_context.around(entries, finding.examples[0], judged.run) if finding.examples else LogContext()
         if log.problem:
             problems.append(Problem(place=files.place or scenario.root.name, text=log.problem))
         return FindingReport(
@@ -245,38 +262,26 @@ def _findings(
             known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
             weight=weigh(bugs().get(finding.known_bug or ""), strict=around.strict),
             accepted=covers(around.accepted, finding, judged.requirements, around.catalogue),
-            witnesses=examples,
+            witnesses=tuple(witnesses.witness(each, known, entries.entries) for each in finding.examples),
             evidence=directory if (around.root / directory).is_dir() else "",
             around=log.rows,
             around_count=log.count,
-            around_brokers=() if judged.convicted else _brokers_around(scenario, finding, examples, known),
+            around_brokers=() if judged.convicted else _brokers_around(scenario, finding, known),
             minimal=witnesses.minimal(finding.witness, known),
         )
 
     return tuple(finding_report(each) for each in judged.findings), tuple(problems)
 
 
-def _log_around(scenario: RunDirectory, finding: Finding, examples: tuple[Example, ...], run: str) -> LogContext:
-    """The log around the earliest example, because later ones may be its consequences."""
-    first = _first(finding, examples)
-    if first is None:
-        return LogContext()
-    return log_context.around(scenario.findings / finding.anomaly / "records.jsonl", first, run)
+def _records(scenario: RunDirectory, judged: ScenarioVerdict | None) -> dict[str, FindingRecords]:
+    """The log entries of each finding by its anomaly."""
+    anomalies = [each.anomaly for each in judged.findings] if judged else []
+    return {each: finding_records.read(scenario.findings / each / "records.jsonl") for each in anomalies}
 
 
-def _first(finding: Finding, examples: tuple[Example, ...]) -> Violation | None:
-    """The earliest example; the first one where no operation is known, None without examples."""
-    timed = [(each.at_s, place) for place, each in enumerate(examples) if each.at_s is not None]
-    return finding.examples[min(timed)[1] if timed else 0] if finding.examples else None
-
-
-def _brokers_around(
-    scenario: RunDirectory, finding: Finding, examples: tuple[Example, ...], known: Context
-) -> tuple[BrokerLine, ...]:
-    """Broker log lines about the earliest example; empty where its operation is unknown."""
-    first = _first(finding, examples)
-    if first is None:
+def _brokers_around(scenario: RunDirectory, finding: Finding, known: Context) -> tuple[BrokerLine, ...]:
+    """Broker log lines about the first example; empty where its operation is unknown."""
+    if not finding.examples:
         return ()
-    # The judge's witness belongs to the first example, which need not be the earliest.
-    query = witnesses.broker_log_query(first, finding.witness if first is finding.examples[0] else None, known)
+    query = witnesses.broker_log_query(finding.examples[0], finding.witness, known)
     return () if query is None else broker_log.around(scenario.brokers, query)

@@ -19,9 +19,11 @@ from verification.evidence.run_directory import CONTENTS, RunDirectory
 from verification.evidence.transaction_log_file import TransactionLog
 from verification.evidence.verdict_file import UnfitVerdictError
 from verification.vocabulary import experiment as experiments
+from verification.vocabulary import quiescent_state
 from verification.vocabulary.errors import UnfitEvidenceError
 from verification.vocabulary.experiment import Experiment, UnfitExperimentError
 from verification.vocabulary.history import History
+from verification.vocabulary.quiescent_state import PartitionEnd
 from verification.vocabulary.verdict import ScenarioVerdict
 
 Content = TypeVar("Content")
@@ -45,6 +47,7 @@ class ScenarioFiles:
     history: History | None
     transaction_log: TransactionLog | None
     judged: ScenarioVerdict | None
+    ends: tuple[PartitionEnd, ...]
     problems: tuple[Problem, ...]
     evidence: tuple[EvidenceFile, ...]
 
@@ -76,12 +79,16 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
         text = _mismatch("transaction_log.jsonl.gz", log.header.run, "history.jsonl", history.run)
         problems.append(Problem(place=place or directory.root.name, text=text))
         log = None
+    # A scenario without captures was not judged; that is a problem already.
+    state = _attempt(lambda: quiescent_state.read(directory.captures), [], place, directory.root)
+    ends = () if state is None else state.ends
     return ScenarioFiles(
         place=place,
         experiment=experiment,
         history=history,
         transaction_log=log,
         judged=judged,
+        ends=ends,
         problems=tuple(problems),
         evidence=_evidence(directory.root, place),
     )

@@ -98,10 +98,10 @@ class WitnessRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingReport:
-    """A finding: the anomaly, its definition, why it is illegal, and its worst examples.
+    """A finding: the anomaly, its definition, why it is illegal, and its first examples.
 
     `weight` is that of its known bug in the decision; without a known bug it decides.
-    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the earliest
+    `evidence` is the directory with every violation, empty when there is none. `around` is the log around the first
     example, `around_count` the number of log entries in the evidence, `around_brokers` the lines of broker logs about
     it. `minimal` is the witness of the first example, None in older verdicts.
     """
@@ -124,6 +124,5 @@ class FindingReport:
 
     @property
     def first(self) -> Example | None:
-        """The example whose operation began first; None when the history has none of their operations."""
-        timed = [each for each in self.witnesses if each.at_s is not None]
-        return min(timed, key=lambda each: each.at_s or 0.0, default=None)
+        """The first example, the one with the witness and the logs; None when its operation is not in the history."""
+        return self.witnesses[0] if self.witnesses and self.witnesses[0].at_s is not None else None

@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from reports.model.change import BaselineComparison, Change
+from reports.model.damage import Damage
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import Proven, ScriptCase, Tried, word_aside
 from reports.model.run_judgement import RunJudgement
@@ -133,7 +134,7 @@ class ScenarioReport:
     `key` names its directory and its anchor. `accepted` is True when every finding of a FAIL is accepted.
     `without_findings` is the verdict without findings that do not decide. `convicted` says whether a control was detected,
     None where it was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is
-    the name of its run in a merged report.
+    the name of its run in a merged report. `topics` have partitions, replication factor and min ISR of each topic.
     """
 
     key: str
@@ -167,6 +168,8 @@ class ScenarioReport:
     judged_s: float | None = None
     replay: str = ""
     part: str = ""
+    topics: tuple[str, ...] = ()
+    damage: Damage | None = None
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:
@@ -191,9 +194,9 @@ class ScenarioReport:
 
     @property
     def first_violation(self) -> tuple[FindingReport, Example] | None:
-        """The earliest violation whose operation is known, with its finding."""
-        firsts = [(finding, first) for finding in self.findings if (first := finding.first) is not None]
-        return min(firsts, key=lambda each: each[1].at_s or 0.0, default=None)
+        """The first example of the first finding whose operation is known, with its finding."""
+        firsts = ((finding, first) for finding in self.findings if (first := finding.first) is not None)
+        return next(firsts, None)
 
     @property
     def control_result(self) -> ControlResult:

@@ -124,17 +124,15 @@ def asked_about(tmp_path: Path, finding: Finding) -> str:
     return " ".join(each.text for each in shown.around_brokers)
 
 
-@pytest.mark.parametrize("witness_is_of_the_first", [True, False])
-def test_only_places_of_the_quoted_example_are_asked_for(tmp_path: Path, witness_is_of_the_first: bool) -> None:
-    """The judge's witness belongs to the worst example; broker lines belong to the earliest one."""
+def test_the_places_of_the_witness_are_asked_for_too(tmp_path: Path) -> None:
+    """The judge's witness, the log and the broker lines all belong to the first example."""
     finding = planted("torn-transaction")
     assert finding.witness is not None
     elsewhere = replace(finding.witness.places[0], topic="elsewhere", partition=5)
-    examples = finding.examples if witness_is_of_the_first else tuple(reversed(finding.examples))
-    witness = replace(finding.witness, places=(elsewhere,))
-    said = asked_about(tmp_path, replace(finding, examples=examples, witness=witness))
+    said = asked_about(tmp_path / "with", replace(finding, witness=replace(finding.witness, places=(elsewhere,))))
     assert f"{FAILED.topic}-0" in said
-    assert ("elsewhere-5" in said) is witness_is_of_the_first
+    assert "elsewhere-5" in said
+    assert "elsewhere-5" not in asked_about(tmp_path / "without", replace(finding, witness=None))
 
 
 def test_a_violation_without_an_operation_is_not_asked_about(tmp_path: Path) -> None:
@@ -148,5 +146,5 @@ def test_the_page_shows_them_with_the_witness(tmp_path: Path) -> None:
     """For a violation, but not for a detected control, whose broker is broken on purpose."""
     _, run = rendered(tmp_path, (SMOKE, FAILED, CONTROL))
     text = page_of(run).text
-    assert text.count("Broker log lines about the earliest example") == 1
+    assert text.count("Broker log lines about the first example") == 1
     assert f"Lost leader of {FAILED.topic}-0" in text

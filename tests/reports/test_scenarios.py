@@ -16,6 +16,7 @@ from reports.formats import html
 from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.shapes import WIDTH
 from reports.formats.page_budget import DETAILED_MIN
+from reports.loading.finding_records import read
 from reports.loading.log_context import ROWS_MAX, around
 from reports.loading.merge import merge
 from reports.loading.run import load_run
@@ -107,7 +108,7 @@ def test_a_history_without_commits_has_no_figures() -> None:
 
 
 def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
-    """Each process has a lane with its operations in order, and the chart marks the earliest violation."""
+    """Each process has a lane with its operations in order, and the chart marks the first example."""
     history = History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=tuple(entries(SMOKE)))
     drawn = timeline(history)
     assert drawn is not None
@@ -123,7 +124,7 @@ def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
         assert box.x >= 0
         assert box.x + box.width <= WIDTH
         assert box.y + box.height <= picture.height
-    assert "earliest violation" in picture.description
+    assert "first example" in picture.description
 
 
 def test_a_stuck_lso_is_in_the_timeline() -> None:
@@ -154,13 +155,13 @@ def test_the_log_around_a_violation_shows_what_differs(tmp_path: Path) -> None:
     violation = Violation(
         anomaly="hidden-committed", process=0, operation=60, topic="billing-events", partition=0, offset=1042
     )
-    shown = around(path, violation, FAILED.run)
+    shown = around(read(path), violation, FAILED.run)
     assert len(shown.rows) == ROWS_MAX
     assert shown.count == 21
     assert "billing-events-0@1042" in [each.place for each in shown.rows if each.committed == "0"]
     assert any(each.what == "marker: abort" for each in shown.rows)
     path.write_text("{", encoding="utf-8")
-    assert "truncated, or not written by Onceproof" in around(path, violation, "").problem
+    assert "truncated, or not written by Onceproof" in around(read(path), violation, "").problem
     assert any("records.jsonl" in each.text for each in load_run(run).problems)
 
 
@@ -173,7 +174,7 @@ def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
     )
     assert "Witness of the first example" not in old
     proof = new[new.index("Witness of the first example: the fewest log entries") :]
-    proof = proof[: proof.index("The log around the earliest example")]
+    proof = proof[: proof.index("The log around the first example")]
     for timeline_of in (
         "billing-events-0@1042",
         "record (outcome: commit)",
@@ -187,7 +188,7 @@ def test_the_page_shows_the_minimal_witness(tmp_path: Path) -> None:
 
 
 def test_the_page_leads_to_the_first_violation(tmp_path: Path) -> None:
-    """The jump targets are in the same article; the earliest violation names its operation; passes have no jumps."""
+    """The jump targets are in the same article; the first example names its operation; passes have no jumps."""
     run = make_run(tmp_path, (SMOKE, FAILED))
     page = html.render(load_run(run), run)
     assert page.count('class="jump"') == 2
@@ -282,7 +283,7 @@ def test_two_hundred_violations_stay_below_two_megabytes(tmp_path: Path) -> None
     full, short = page.count('<figure id="timeline-'), page.count("Shortened, because many scenarios failed")
     assert (full + short, full >= DETAILED_MIN) == (200, True)
     assert '<figure id="timeline-the-only-duplicate"' in page
-    assert page.count("The earliest violation") == 200
+    assert page.count("The first example</strong>") == 200
     links = re.findall(r'href="#([^"]+)"', page)
     assert {f'id="{each}"' for each in links} <= set(re.findall(r'id="[^"]+"', page))
     # A dozen of them are all detailed.

@@ -143,7 +143,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An anomaly, how often, the worst examples (at most 32; all are in `findings/<anomaly>/`).
+    """An anomaly, how often, the first examples (at most 32; all are in `findings/<anomaly>/`).
 
     `consequences` counts violations in other transactions that this finding explains. `known_bug` is the id of a
     known bug whose signature over the evidence matched; a finding without the signature stays unnamed. `witness` shows

@@ -3,7 +3,7 @@
 It is below the chart of rates, on the same time axis. A lane per process has its operations as lines: thin if ok, thick
 if failed, dashed if unknown. Then come the coordinator rows (`charts.coordinators`), and a lane per partition whose
 leader changed or was missing. The last part has both offsets of the partition with the largest lag. A vertical line
-marks the earliest violation.
+marks the first example.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _LaneLayout:
 
 
 def draw_lanes(timeline: Timeline, violation_s: float | None) -> Drawing:
-    """The chart of one scenario; `violation_s` is the start of the earliest violating operation."""
+    """The chart of one scenario; `violation_s` is the start of the first example's operation."""
     lanes, leaders, worst = timeline.lanes[:LANES_MAX], _led(timeline), _worst(timeline)
     coordinators = coordinator_drawing.chosen(timeline.coordinators)
     layout = _LaneLayout(
@@ -241,7 +241,7 @@ def _marked(layout: _LaneLayout, at_s: float | None) -> Iterator[TextShape]:
     if at_s is not None:
         x = layout.x(at_s)
         left = x > WIDTH / 2
-        text = f"earliest violation, {seconds(at_s)}"
+        text = f"first example, {seconds(at_s)}"
         yield TextShape(
             x=x + (-5 if left else 5), y=TOP - 6, text=text, anchor="end" if left else "start", kind="violation"
         )
@@ -280,5 +280,5 @@ def _description(
             f"the last stable offset of {worst.place} was at most {max(map(_lag, worst.points))} records behind"
         )
     if violation_s is not None:
-        parts.append(f"the earliest violation began at {seconds(violation_s)}")
+        parts.append(f"the first example began at {seconds(violation_s)}")
     return "; ".join(parts) + "."

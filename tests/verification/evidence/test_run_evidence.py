@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from reports.loading.finding_records import read
 from reports.loading.log_context import around
 from tests.support.damaged_runs import DAMAGE, ENTRY, change_captures, change_polls, cut_history, log_bodies, write_log
 from tests.support.planted import writes
@@ -268,7 +269,7 @@ def test_an_illegal_transition_is_shown_among_the_states_around_it(tmp_path: Pat
     ((*_, partition, offset, _),) = expected
     assert (told["topic"], told["partition"], told["offset"]) == ("__transaction_state", partition, offset)
     violation = Violation(anomaly="illegal-transition", topic=TOPIC, partition=partition, offset=offset)
-    shown = around(folder / "records.jsonl", violation, run.run)
+    shown = around(read(folder / "records.jsonl"), violation, run.run)
     assert [row.what.split(": ")[1] for row in shown.rows] == [
         *("Empty", "Ongoing", "PrepareCommit"),
         *("Ongoing", "PrepareCommit", "CompleteCommit"),

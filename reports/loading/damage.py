@@ -1,0 +1,77 @@
+"""Count the damage of a scenario from its findings, their log entries, the history and the ends of the partitions.
+
+Records are counted once, however many findings name them. The judge keeps the log entries of at most 32 examples of a
+finding; with more violations the counts are lower bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from reports.loading.examples import Context, fault_windows_of
+from reports.loading.finding_records import LINES_MAX, FindingRecords
+from reports.model.damage import Damage, HeldPartition
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Intent, Operation, Outcome, Told
+from verification.vocabulary.quiescent_state import PartitionEnd
+from verification.vocabulary.verdict import Finding
+
+#: Anomalies of which every violation is a record that reached a reader and must not.
+SHOWN = (Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.ZOMBIE_WRITE)
+
+
+def damage_of(
+    findings: Iterable[Finding], records: Mapping[str, FindingRecords], known: Context, ends: Iterable[PartitionEnd]
+) -> Damage | None:
+    """The damage of a scenario's findings; None without any. `records` are the log entries by anomaly."""
+    found = tuple(findings)
+    if not found:
+        return None
+    identities = {(each.process, each.operation) for finding in found for each in finding.examples}
+    hit = [each for key, each in known.operations.items() if key in identities and _acknowledged(each)]
+    during = [
+        each for each in known.operations.values() if _acknowledged(each) and fault_windows_of(each, known.faults)
+    ]
+    entries = _once(entry for each in records.values() for entry in each.entries)
+    own = [each for each in entries if (each.get("process"), each.get("operation")) in identities and _promised(each)]
+    missing = [each for each in own if not each.get("in_log", True)]
+    aborted = [each for each in own if each.get("in_log", True) and each.get("outcome") == "abort"]
+    hidden = [each for each in own if each not in missing and each not in aborted and not each.get("committed", 1)]
+    count = {each.anomaly: each.count for each in found}
+    return Damage(
+        operations=len(hit),
+        during_fault=sum(each in hit for each in during),
+        acknowledged_during_fault=len(during),
+        lost=max(len(missing), count.get(Anomaly.LOST_WRITE, 0) - len(aborted)),
+        aborted=len(aborted),
+        hidden=max(len(hidden), count.get(Anomaly.HIDDEN_COMMITTED, 0)),
+        doubled=count.get(Anomaly.DUPLICATE, 0),
+        shown=sum(count.get(each, 0) for each in SHOWN),
+        held=tuple(_held(each, known.run) for each in ends if each.last_stable_offset < each.high_watermark),
+        at_least=any(each.count > len(each.examples) for each in found)
+        or any(len(each.entries) >= LINES_MAX for each in records.values()),
+    )
+
+
+def _acknowledged(operation: Operation) -> bool:
+    """Whether the client was told that its records are in force: a commit, or a record without a transaction."""
+    return operation.outcome is Outcome.OK and operation.intent is not Intent.ABORT and operation.records > 0
+
+
+def _promised(entry: Mapping[str, Any]) -> bool:
+    return entry.get("told") == Told.COMMITTED and "control" not in entry
+
+
+def _once(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Entries of several findings, each place and record once."""
+    names = ("topic", "partition", "offset", "process", "operation", "index")
+    return list({tuple(each.get(name) for name in names): each for each in entries}.values())
+
+
+def _held(end: PartitionEnd, run: str) -> HeldPartition:
+    return HeldPartition(
+        place=f"{end.topic.removeprefix(f'{run}-')}-{end.partition}",
+        last_stable_offset=end.last_stable_offset,
+        high_watermark=end.high_watermark,
+    )
