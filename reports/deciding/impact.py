@@ -37,7 +37,7 @@ def summed(all_: Iterable[Damage]) -> Damage:
         hidden=total("hidden"),
         doubled=total("doubled"),
         shown=total("shown"),
-        held=tuple(held for one in each for held in one.held),
+        held=None if any(one.held is None for one in each) else tuple(held for one in each for held in one.held or ()),
         at_least=any(one.at_least for one in each),
     )
 
@@ -58,7 +58,9 @@ def sentence(damage: Damage) -> str:
     return f"{hit}. Acknowledged records: {least}{records}. {_held(damage.held)}"
 
 
-def _held(held: tuple[HeldPartition, ...]) -> str:
+def _held(held: tuple[HeldPartition, ...] | None) -> str:
+    if held is None:
+        return "What is held back behind them is not recorded."
     if not held:
         return "Nothing is held back behind them."
     named = ", ".join(f"{each.place}@{each.last_stable_offset}" for each in held[:HELD_MAX])

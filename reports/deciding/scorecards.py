@@ -1,7 +1,9 @@
 """One card per guarantee that users ask about, and never one score for all of them.
 
 A guarantee is a set of anomalies that must not occur. A scenario tested it when it decided a requirement that forbids
-one of them. A finding refutes it. Otherwise it has the worst verdict of the scenarios that tested it; a scenario that
+one of them. A finding refutes it, and so does the damage of a finding of another anomaly: an acknowledged record that
+was lost refutes *No loss*, whatever anomaly names it. A requirement of the guarantee's own family that failed refutes
+it too. Otherwise it has the worst verdict of the scenarios that tested it; a scenario that
 failed for another reason does not count. It passes only when each of its anomalies is forbidden by a requirement that
 passed: an anomaly that no check looked for may be there. A pass says "no violation in N scenarios", because a run tries
 only some of the moments at which a fault can occur. Recovery is measured and has no verdict, because Kafka promises no
@@ -13,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from reports.model.findings import FindingReport
+from reports.deciding.effort import effort_together
 from reports.model.protocol_case import Tried
 from reports.model.report import Report, ScenarioReport
 from reports.model.timeline import Unavailability
-from reports.model.vocabulary import Catalogue, catalogue
-from reports.model.wording import counted, noun_of, seconds
+from reports.model.vocabulary import Catalogue, catalogue, family_of
+from reports.model.wording import counted, noun_of, number, seconds
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import Verdict
 
@@ -66,14 +68,31 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
         frozenset({Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO}),
     ),
 )
+#: The damage that refutes a guarantee, with its words.
+DAMAGE = {
+    "No loss": ("all_lost", "acknowledged records lost"),
+    "Visibility": ("hidden", "acknowledged records that no reader receives"),
+}
+#: The family of requirements that a guarantee stands for as a whole.
+FAMILY = {"Coordination": "COORD"}
 RECOVERY = ("Recovery time", "The time without commits around a fault. Measured, without a verdict.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """What refutes a guarantee: the scenario or case, what was found there, and its known bug, empty for none."""
+
+    key: str
+    what: str
+    known_bug: str
+    accepted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """One guarantee: `verdict` is None where nothing tested it, or where it is only measured (`measured`).
 
-    `refuted` are the findings with the key of their scenario; `fact` is one sentence of figures.
+    `fact` is one sentence of figures.
     """
 
     title: str
@@ -82,56 +101,87 @@ class Card:
     accepted: bool = False
     measured: bool = False
     fact: str = ""
-    refuted: tuple[tuple[str, FindingReport], ...] = ()
+    refuted: tuple[Refutation, ...] = ()
 
 
 def cards(report: Report) -> tuple[Card, ...]:
     """The cards in the order of the guarantees, recovery last."""
     known = catalogue()
-    return (*(_card(*each, report.scenarios, known) for each in GUARANTEES), _recovery(report.scenarios))
+    return (*(_card(*each, report, known) for each in GUARANTEES), _recovery(report.scenarios))
 
 
 def no_violation_in(tried: Iterable[Tried]) -> str:
-    """The number of scenarios or cases that passed, with their seeds, as a phrase."""
+    """The number of scenarios or cases that passed, with the effort behind them, as a phrase."""
     passed = tuple(tried)
-    seeds = sorted({each.seed for each in passed if each.seed is not None})
     found = f"no violation in {counted(len(passed), noun_of(passed))}"
-    return f"{found} (seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds))})" if seeds else found
+    behind = effort_together(passed)
+    return f"{found} ({behind})" if behind else found
 
 
-def _card(
-    title: str, about: str, anomalies: frozenset[Anomaly], scenarios: Iterable[ScenarioReport], known: Catalogue
-) -> Card:
+def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report, known: Catalogue) -> Card:
+    refuted: list[Refutation] = []
     tried: list[tuple[ScenarioReport, Verdict]] = []
-    refuted: list[tuple[str, FindingReport]] = []
-    for scenario in scenarios:
-        found = [each for each in scenario.findings if each.anomaly in anomalies]
-        refuted += [(scenario.key, each) for each in found]
-        said = [
-            each.verdict
-            for each in scenario.requirements
-            if each.id in known and anomalies & set(known[each.id].forbids)
-        ]
-        if said and not found:
-            tried.append((scenario, Verdict.worst(said)))
-    counting = [
-        (scenario, verdict) for scenario, verdict in tried if verdict not in (Verdict.FAIL, Verdict.NOT_APPLICABLE)
-    ]
+    for scenario in report.scenarios:
+        found = [*_found(scenario, title, anomalies), *_failed(scenario, title)]
+        said = [each.verdict for each in scenario.requirements if _is_about(each.id, title, anomalies, known)]
+        refuted += found
+        if found or said:
+            tried.append((scenario, Verdict.FAIL if found else Verdict.worst(said)))
+    refuted += [each for case in report.cases for each in _failed(case, title)]
+    refuting = {each.key for each in refuted}
+    counting = [each for each in tried if each[1] is not Verdict.NOT_APPLICABLE and each[0].key not in refuting]
     passed = [scenario for scenario, verdict in counting if verdict is Verdict.PASS]
-    verdict = Verdict.FAIL if refuted else Verdict.worst(each for _, each in counting) if counting else None
+    other = [scenario for scenario, verdict in counting if verdict is Verdict.FAIL]
+    decided = [verdict for _, verdict in counting if verdict is not Verdict.FAIL]
+    verdict = Verdict.FAIL if refuted else Verdict.worst(decided) if decided else None
     untried = anomalies - _forbidden(passed, known) if verdict is Verdict.PASS else frozenset()
-    if untried:
+    if untried or (verdict is None and other):
         verdict = Verdict.INCONCLUSIVE
-    if verdict is None and any(each is Verdict.FAIL for _, each in tried):
-        verdict = Verdict.INCONCLUSIVE
+    violating = sum(scenario.key in refuting for scenario, _ in tried)
+    undecided = len(counting) - len(passed) - len(other)
     return Card(
         title=title,
         about=about,
         verdict=verdict,
-        accepted=bool(refuted) and all(each.accepted for _, each in refuted),
-        fact=_fact(passed, len(counting) - len(passed), refuted=bool(refuted), untried=untried),
+        accepted=bool(refuted) and all(each.accepted for each in refuted),
+        fact=_fact(passed, violating, undecided, len(other), untried=untried),
         refuted=tuple(refuted),
     )
+
+
+def _found(scenario: ScenarioReport, title: str, anomalies: frozenset[Anomaly]) -> Iterator[Refutation]:
+    """The findings of a scenario that refute a guarantee; if there are none, the damage of its other findings."""
+    own = [each for each in scenario.findings if each.anomaly in anomalies]
+    for each in own:
+        what = f"{each.anomaly} × {number(each.count)}"
+        yield Refutation(key=scenario.key, what=what, known_bug=each.known_bug or "", accepted=each.accepted)
+    field, words = DAMAGE.get(title, ("", ""))
+    count = getattr(scenario.damage, field) if field and scenario.damage is not None else 0
+    if count and not own:
+        accepted = all(each.accepted for each in scenario.findings)
+        bug = _only_bug(scenario)
+        yield Refutation(key=scenario.key, what=f"{number(count)} {words}", known_bug=bug, accepted=accepted)
+
+
+def _failed(tried: Tried, title: str) -> Iterator[Refutation]:
+    """The failed requirements of a guarantee's own family."""
+    for each in tried.requirements:
+        if title in FAMILY and family_of(each.id) == FAMILY[title] and each.verdict is Verdict.FAIL:
+            what = f"{each.id} failed"
+            yield Refutation(key=tried.key, what=what, known_bug=_only_bug(tried), accepted=tried.accepted)
+
+
+def _only_bug(tried: Tried) -> str:
+    """The known bug that explains everything that was found there; empty where there are several or none."""
+    bugs = {bug for bug, _ in tried.proven}
+    return bugs.pop() if len(bugs) == 1 else ""
+
+
+def _is_about(requirement: str, title: str, anomalies: frozenset[Anomaly], known: Catalogue) -> bool:
+    """Whether a requirement decides a guarantee: it forbids one of its anomalies, or is of its own family."""
+    if title in FAMILY and family_of(requirement) == FAMILY[title]:
+        return True
+    return requirement in known and bool(anomalies & set(known[requirement].forbids))
 
 
 def _forbidden(scenarios: Iterable[ScenarioReport], known: Catalogue) -> frozenset[Anomaly]:
@@ -141,16 +191,20 @@ def _forbidden(scenarios: Iterable[ScenarioReport], known: Catalogue) -> frozens
 
 
 def _fact(
-    passed: list[ScenarioReport], undecided: int, *, refuted: bool, untried: frozenset[Anomaly] = frozenset()
+    passed: list[ScenarioReport], violating: int, undecided: int, other: int, *, untried: frozenset[Anomaly]
 ) -> str:
-    parts = []
-    if untried:
-        parts.append(f"Not tested: {', '.join(sorted(untried))}")
-    if passed:
-        parts.append(f"{'Otherwise n' if refuted else 'N'}{no_violation_in(passed)[1:]}")
-    if undecided:
-        parts.append(f"{counted(undecided, 'scenario')} could not decide it")
-    return ". ".join(parts) + "." if parts else "" if refuted else "No scenario of this run tested it."
+    """One sentence, in which the scenarios add up to all that tested the guarantee."""
+    whole = len(passed) + violating + undecided + other
+    if not whole:
+        return "No scenario of this run tested it."
+    parts = [
+        no_violation_in(passed) if passed else "",
+        f"a violation in {violating}" if violating else "",
+        f"{undecided} could not decide it" if undecided else "",
+        f"{other} failed for another reason" if other else "",
+    ]
+    fact = f"{counted(whole, 'scenario')} tested it: {', '.join(each for each in parts if each)}."
+    return f"Not tested: {', '.join(sorted(untried))}. {fact}" if untried else fact
 
 
 def _recovery(scenarios: Iterable[ScenarioReport]) -> Card:

@@ -21,6 +21,7 @@ from jinja2 import Environment
 
 from reports.deciding import matrix, scorecards
 from reports.deciding.advice_boxes import boxes
+from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.reasons import reasons
 from reports.formats.charts.colours import paint
@@ -195,6 +196,7 @@ def _environment() -> Environment:
         brief=BRIEF_MAX,
         counted_as=_COUNTED_AS,
         damage_sentence=sentence,
+        effort=effort,
         topic_of=_topic_of,
     )
     return made

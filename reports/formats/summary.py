@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from reports.deciding.advice_boxes import boxes
+from reports.deciding.effort import effort
 from reports.deciding.impact import impact
 from reports.deciding.reasons import reasons
 from reports.deciding.scorecards import cards
@@ -67,6 +68,9 @@ def _lines(report: Report) -> Iterator[str]:
     if not report.is_protocol_run:
         yield from _guarantees(report)
     yield from _table("Scenarios", report.worst_first)
+    for each in report.worst_first:
+        if each.judge:
+            yield from ("", f"Judge {code(each.key, NAME_MAX)} without a cluster: {code(each.judge, 1_000)}")
     yield from _table("Controls", report.controls)
     yield from _findings(report)
     yield from _cases(report)
@@ -165,7 +169,8 @@ def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
     for each in scenarios:
         sign = verdict_sign(shown_verdict(each))
         word = scenario_word(each)
-        key, reason = code(each.key, NAME_MAX), literal(each.reason, REASON_MAX)
+        said = effort(each) if each.verdict is Verdict.PASS and not each.control else each.reason
+        key, reason = code(each.key, NAME_MAX), literal(said, REASON_MAX)
         yield f"| {sign} {word} | {key} | {seconds(each.actual_s)} | {reason} |"
 
 

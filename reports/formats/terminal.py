@@ -242,6 +242,8 @@ def _witnesses(report: Report) -> Iterator[str]:
         if each not in unreached:
             yield ""
             yield from witness_lines(each)
+            if each.judge:
+                yield f"  judge    {one_line(each.judge)}"
             if each.replay:
                 yield f"  re-run   {one_line(each.replay)}"
     if unreached:

@@ -22,9 +22,15 @@ SHOWN = (Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.ZOMBIE_WRITE)
 
 
 def damage_of(
-    findings: Iterable[Finding], records: Mapping[str, FindingRecords], known: Context, ends: Iterable[PartitionEnd]
+    findings: Iterable[Finding],
+    records: Mapping[str, FindingRecords],
+    known: Context,
+    ends: Iterable[PartitionEnd] | None,
 ) -> Damage | None:
-    """The damage of a scenario's findings; None without any. `records` are the log entries by anomaly."""
+    """The damage of a scenario's findings; None without any. `records` are the log entries by anomaly.
+
+    `ends` are the ends of the partitions at quiescence, None where they are unknown.
+    """
     found = tuple(findings)
     if not found:
         return None
@@ -48,7 +54,9 @@ def damage_of(
         hidden=max(len(hidden), count.get(Anomaly.HIDDEN_COMMITTED, 0)),
         doubled=count.get(Anomaly.DUPLICATE, 0),
         shown=sum(count.get(each, 0) for each in SHOWN),
-        held=tuple(_held(each, known.run) for each in ends if each.last_stable_offset < each.high_watermark),
+        held=None
+        if ends is None
+        else tuple(_held(each, known.run) for each in ends if each.last_stable_offset < each.high_watermark),
         at_least=any(each.count > len(each.examples) for each in found)
         or any(len(each.entries) >= LINES_MAX for each in records.values()),
     )

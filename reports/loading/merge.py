@@ -201,12 +201,18 @@ def _below(prefix: str, path: str) -> str:
     return f"{prefix}/{path}" if path and prefix != "." else path
 
 
+def _judge_below(prefix: str, command: str) -> str:
+    begin, _, path = command.rpartition(" ")
+    return f"{begin} {_below(prefix, path)}" if begin else ""
+
+
 def _named(scenario: ScenarioReport, name: str, prefix: str) -> ScenarioReport:
     return replace(
         scenario,
         key=f"{scenario.key}@{name}",
         part=name,
         evidence=tuple(replace(each, path=_below(prefix, each.path)) for each in scenario.evidence),
+        judge=_judge_below(prefix, scenario.judge),
         findings=tuple(replace(each, evidence=_below(prefix, each.evidence)) for each in scenario.findings),
     )
 

@@ -22,6 +22,7 @@ from reports.loading.finding_records import FindingRecords
 from reports.loading.log_context import LogContext
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
+from reports.loading.warning_signs import warning_signs
 from reports.model.findings import BrokerLine, FindingReport
 from reports.model.report import Problem, ScenarioReport
 from reports.model.run_record import Ended, Planned
@@ -32,6 +33,9 @@ from verification.known_bugs.weight import weigh
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.experiment import Experiment, ExperimentTopic
 from verification.vocabulary.verdict import Finding, RequirementVerdict, ScenarioVerdict, Verdict
+
+#: Begins the reason of a scenario without a verdict of the judge.
+NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,9 @@ def load_scenario(
     files = read_files(directory, around.root)
     verdict, reason = _verdict(files, ended, directory, interrupted=around.interrupted)
     timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
+    # A broken environment leaves signs that say nothing about the subject.
+    signs = () if files.judged or (ended and ended.error) else warning_signs(files.history, timeline)
+    reason = "; ".join([reason, *(("warning signs: " + ", ".join(signs),) if signs else ())])
     judged, known = files.judged, witnesses.context(files.history)
     records = _records(directory, judged)
     findings, damaged = _findings(files, around, directory, known, records)
@@ -91,6 +98,7 @@ def load_scenario(
         actual_s=ended.seconds if ended else (timeline.end_s if timeline else None),
         judged_s=judged.judged_s if judged else None,
         replay=planned.replay if planned else "",
+        judge=f"python -m verification {files.place or '.'}" if files.judged is None and files.history else "",
         damage=damage_of(judged.findings, records, known, files.ends) if judged else None,
     )
     report = replace(report, reason=reason_with(reason, report.aside, missing))
@@ -183,8 +191,9 @@ def _verdict(
     error = ended.error if ended is not None else ""
     if files.judged is None:
         if interrupted and not error:
-            return Verdict.INCONCLUSIVE, "the run was interrupted before this scenario was judged"
-        return Verdict.ERROR, error or (files.problems[-1].text if files.problems else "not judged")
+            return Verdict.INCONCLUSIVE, f"{NOT_JUDGED}: the run was interrupted before that"
+        text = files.problems[-1].text if files.problems else NOT_JUDGED
+        return Verdict.ERROR, error or (text if NOT_JUDGED in text else f"{NOT_JUDGED}: {text}")
     if interrupted and not error and _is_unfit(files.judged):
         unfit = files.judged.reason.replace(f"{directory.root}/", "")
         return Verdict.ERROR, f"the run was interrupted or killed during this scenario, so it cannot be judged: {unfit}"

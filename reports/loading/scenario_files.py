@@ -47,7 +47,7 @@ class ScenarioFiles:
     history: History | None
     transaction_log: TransactionLog | None
     judged: ScenarioVerdict | None
-    ends: tuple[PartitionEnd, ...]
+    ends: tuple[PartitionEnd, ...] | None
     problems: tuple[Problem, ...]
     evidence: tuple[EvidenceFile, ...]
 
@@ -81,7 +81,7 @@ def read_files(directory: RunDirectory, root: Path) -> ScenarioFiles:
         log = None
     # A scenario without captures was not judged; that is a problem already.
     state = _attempt(lambda: quiescent_state.read(directory.captures), [], place, directory.root)
-    ends = () if state is None else state.ends
+    ends = None if state is None else state.ends
     return ScenarioFiles(
         place=place,
         experiment=experiment,

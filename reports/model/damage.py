@@ -26,7 +26,8 @@ class Damage:
     `operations` were acknowledged and hit; `during_fault` of them, of `acknowledged_during_fault`, overlapped a fault.
     `lost` records were acknowledged and are not in the log, `aborted` ones are there, but were aborted after their commit
     was acknowledged. `hidden` ones are committed or open, and no reader receives them. `doubled` are further copies.
-    `shown` reached a reader and must not. `at_least` is True where the judge kept only a part of the examples.
+    `shown` reached a reader and must not. `held` is None where the ends of the partitions are
+    unknown. `at_least` is True where the judge kept only a part of the examples.
     """
 
     operations: int = 0
@@ -37,7 +38,7 @@ class Damage:
     hidden: int = 0
     doubled: int = 0
     shown: int = 0
-    held: tuple[HeldPartition, ...] = ()
+    held: tuple[HeldPartition, ...] | None = None
     at_least: bool = False
 
     @property

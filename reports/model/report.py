@@ -135,6 +135,7 @@ class ScenarioReport:
     `without_findings` is the verdict without findings that do not decide. `convicted` says whether a control was detected,
     None where it was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is
     the name of its run in a merged report. `topics` have partitions, replication factor and min ISR of each topic.
+    `judge` is the command that judges evidence without a verdict, from the directory of the report.
     """
 
     key: str
@@ -169,6 +170,7 @@ class ScenarioReport:
     replay: str = ""
     part: str = ""
     topics: tuple[str, ...] = ()
+    judge: str = ""
     damage: Damage | None = None
 
     @property

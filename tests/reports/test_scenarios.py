@@ -208,18 +208,59 @@ def card(run: Path, title: str) -> scorecards.Card:
 
 
 def test_each_guarantee_is_judged_by_its_own_anomalies(tmp_path: Path) -> None:
-    """A torn transaction refutes atomicity but not visibility; untested guarantees are so marked; seeds are named."""
+    """A torn transaction refutes atomicity; untested guarantees are so marked; seeds are named."""
     torn = replace(FAILED, findings=(found("torn-transaction"),))
     run = make_run(tmp_path / "a", (SMOKE, replace(SMOKE, key="again", seed=8), torn, CONTROL))
     assert card(run, "Atomicity").verdict is Verdict.FAIL
-    assert [key for key, _ in card(run, "Atomicity").refuted] == [FAILED.key]
-    assert "no violation in 2 scenarios (seeds 7, 8)" in card(run, "Atomicity").fact
+    assert [each.key for each in card(run, "Atomicity").refuted] == [FAILED.key]
+    assert card(run, "Atomicity").fact == (
+        "3 scenarios tested it: no violation in 2 scenarios (seeds 7, 8; 2 faults, 360 operations during them), "
+        "a violation in 1."
+    )
     assert card(run, "Fencing").verdict is None
     # The control's duplicates are the control's.
     assert card(run, "No duplicates").verdict is not Verdict.FAIL
     assert card(run, "Recovery time").measured
     open_ = make_run(tmp_path / "b", (UNDECIDED,))
     assert card(open_, "Fencing").verdict is Verdict.INCONCLUSIVE
+
+
+def test_guarantees_follow_the_damage_of_any_anomaly(tmp_path: Path) -> None:
+    """Hidden records refute visibility and aborted ones "no loss", although the finding is a hung transaction."""
+    hung = replace(FAILED, findings=(found("hung-transaction", known_bug="KB-16"),))
+    run = make_run(tmp_path, (SMOKE, hung))
+    path = run / "runs" / FAILED.key / "findings" / "hung-transaction" / "records.jsonl"
+    row = {"topic": FAILED.topic, "partition": 0, "process": 0, "operation": 60, "told": "committed", "committed": 0}
+    rows = [{**row, "offset": 1, "outcome": "abort"}, {**row, "offset": 2, "outcome": "open"}]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    for title, what in (
+        ("No loss", "1 acknowledged records lost"),
+        ("Visibility", "1 acknowledged records that no reader receives"),
+        ("LSO liveness", "hung-transaction × 3"),
+    ):
+        shown = card(run, title)
+        assert shown.verdict is Verdict.FAIL
+        assert [(each.what, each.known_bug) for each in shown.refuted] == [(what, "KB-16")]
+
+
+def test_coordination_follows_its_whole_family(tmp_path: Path) -> None:
+    """A failed coordinator requirement refutes it, also one that a protocol case failed and one by another anomaly."""
+    failed = replace(FAILED, requirements=("COORD-11",))
+    run = make_run(tmp_path / "scenarios", (replace(SMOKE, requirements=("COORD-01",)), failed))
+    shown = card(run, "Coordination")
+    assert shown.verdict is Verdict.FAIL
+    assert [(each.key, each.what) for each in shown.refuted] == [(FAILED.key, "COORD-11 failed")]
+    assert shown.fact.startswith("2 scenarios tested it: no violation in 1 scenario")
+
+
+def test_scenarios_of_a_card_add_up(tmp_path: Path) -> None:
+    """Each scenario that tested a guarantee is counted once: pass, violation, undecided, or failed for another reason."""
+    other = replace(FAILED, key="other", findings=(found("duplicate"),), requirements=("TXN-25",))
+    undecided = replace(UNDECIDED, requirements=("TXN-25",))
+    torn = replace(FAILED, findings=(found("torn-transaction"),))
+    fact = card(make_run(tmp_path, (SMOKE, torn, other, undecided)), "Atomicity").fact
+    assert fact.startswith("4 scenarios tested it: no violation in 1 scenario ")
+    assert fact.endswith(", a violation in 1, 1 could not decide it, 1 failed for another reason.")
 
 
 def test_a_guarantee_passes_only_when_all_of_it_was_tried() -> None:
@@ -259,7 +300,7 @@ def test_a_stochastic_pass_says_in_how_many_runs(tmp_path: Path) -> None:
     plan = Plan(key="a", requirements=("TXN-25",))
     report = load_run(make_run(tmp_path, (plan, replace(plan, key="b", seed=9))))
     strengths = {line.row.id: line.strength for group in groups(report) for line in group.lines if line.strength}
-    assert strengths == {"TXN-25": "no violation in 2 scenarios (seeds 7, 9)"}
+    assert strengths == {"TXN-25": "no violation in 2 scenarios (seeds 7, 9; 2 faults, 360 operations during them)"}
     page = html.render(report, tmp_path)
     assert "Evidence for each pass" in page
 

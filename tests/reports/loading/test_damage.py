@@ -119,6 +119,10 @@ def test_a_record_of_two_findings_counts_once() -> None:
     assert made is not None
     assert (made.hidden, made.held, made.any) == (1, (), True)
     assert "Nothing is held back" in sentence(made)
+    unknown = damage_of(findings, records, Context(operations={}, faults=()), None)
+    assert unknown is not None
+    assert unknown.held is None
+    assert "not recorded" in sentence(summed([made, unknown]))
 
 
 @pytest.mark.parametrize(
@@ -150,6 +154,7 @@ def test_scenarios_are_summed() -> None:
     """Many partitions are cut to three by name and counted whole."""
     one = of(entry(0, 2, outcome="abort", committed=0))
     both = summed([one, one, one, replace(one, at_least=True)])
+    assert both.held is not None
     assert (both.operations, both.aborted, len(both.held), both.at_least) == (4, 4, 4, True)
     assert "orders-1@40 and 1 more: 40 offsets" in sentence(both)
 

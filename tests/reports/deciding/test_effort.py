@@ -1,0 +1,48 @@
+"""How much was tried behind a pass: seeds, faults, operations during them, and the narrowest floor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from reports.deciding.effort import effort, effort_together
+from reports.formats import html, summary
+from reports.loading.run import load_run
+from reports.model.report import ScenarioReport
+from tests.support.plans import SMOKE
+from tests.support.run_directories import make_run
+from verification.vocabulary.verdict import CoverageItem, Verdict
+
+
+def scenario(*coverage: tuple[str, int, int]) -> ScenarioReport:
+    """A scenario that passed, with floors: name, counted, needed."""
+    items = tuple(CoverageItem(name=name, have=have, need=need, text="") for name, have, need in coverage)
+    return ScenarioReport(key="a", scenario="a", claim="", verdict=Verdict.PASS, reason="", seed=7, coverage=items)
+
+
+def test_the_narrowest_floor_is_the_one_with_the_least_share() -> None:
+    """Floors such as one fault have no share; one that was missed is always named."""
+    items = (("faults_confirmed", 1, 1), ("records", 11_000, 10_000), ("attempted_during", 28, 10))
+    assert effort(scenario(*items)) == (
+        "seed 7; 28 operations during faults (10 needed); narrowest floor 110 % (11\u202f000 of 10\u202f000 records)"
+    )
+    assert "narrowest floor 0 % (0 of 1 faults_confirmed)" in effort(scenario(("faults_confirmed", 0, 1), *items[1:]))
+    assert effort(scenario()) == "seed 7"
+
+
+def test_seeds_and_faults_of_several_are_together(tmp_path: Path) -> None:
+    """Seeds are named once each; scenarios without a fault add none."""
+    report = load_run(make_run(tmp_path, [SMOKE, replace(SMOKE, key="b"), replace(SMOKE, key="c", seed=9)]))
+    assert effort_together(report.scenarios) == "seeds 7, 9; 3 faults, 540 operations during them"
+    assert effort_together([scenario()]) == "seed 7"
+    assert effort_together(()) == ""
+
+
+def test_the_effort_stands_next_to_a_pass(tmp_path: Path) -> None:
+    """In the table of scenarios of the page and of the summary."""
+    run = make_run(tmp_path, [SMOKE])
+    report = load_run(run)
+    said = effort(report.scenarios[0])
+    assert "1 of 1 fault confirmed; 180 operations during faults (50 needed)" in said
+    assert said in html.render(report, run)
+    assert "180 operations during faults" in summary.render(report)
