@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,10 +18,20 @@ def commit(root: Path = ROOT) -> str:
     return f"{found}{DIRTY if changed else ''}" if found else UNKNOWN
 
 
+def tool(root: Path = ROOT) -> str:
+    """This program with its version and commit, for reports: repeating a run takes both."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return f"Onceproof {project['version']}, commit {commit(root)}"
+
+
 def names_a_state(commit: str) -> bool:
     """Whether two checkouts of that commit hold the same files."""
     return commit != UNKNOWN and not commit.endswith(DIRTY)
 
 
 def _git(root: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout
+    try:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        # A run needs no git; without it the commit is unknown.
+        return ""

@@ -144,9 +144,12 @@ class RunConfig:
 
     @property
     def command(self) -> str:
-        """The command that repeats this run, with its selection."""
+        """The command that repeats this run, with its selection and with everything that its decision depends on."""
         only = " --only scenarios" if self.only is Only.SCENARIOS else ""
-        return self.replay + only + (f' -k "{self.keyword}"' if self.keyword else "")
+        rule = " --strict" if self.strict else ""
+        accepted = "".join(f" --accept {each}" for each in self.accepted)
+        waivers = f" --waivers {self.waivers}" if self.waivers else ""
+        return self.replay + only + rule + accepted + waivers + (f' -k "{self.keyword}"' if self.keyword else "")
 
     @property
     def replay_options(self) -> str:

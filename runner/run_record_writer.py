@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,8 @@ import pytest
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from reports.formats import terminal
 from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunState
+from runner import checkout
+from runner.config import Runtime
 from runner.environment import Environment, describe_machine, prepare
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.run_log import RunLog
@@ -56,6 +59,7 @@ class RunRecordWriter:
         self._log: RunLog | None = None
         self._began = time.monotonic()
         self._writing = threading.Lock()
+        self._suite = checkout.tool()
 
     def plan(self, planned: Iterable[Planned]) -> None:
         """Add the scenarios or cases of this run; raises pytest.UsageError when two have one name."""
@@ -138,11 +142,14 @@ class RunRecordWriter:
 
     def _write(self, state: RunState) -> None:
         config, environment = self.config, self.environment
+        # To repeat the run takes the runtime that was used, not the one that would be chosen today.
+        used = config if environment is None else replace(config, runtime=Runtime(environment.runtime))
         RunRecord(
             started=config.started,
             seed=config.recorded_seed,
             profile=config.recorded_profile,
-            command=config.command,
+            command=used.command,
+            suite=self._suite,
             release=config.release.version,
             runtime=config.runtime if environment is None else environment.runtime,
             clients=tuple(sorted({each.client for each in self.planned.values() if each.client})),

@@ -14,8 +14,9 @@ from reports.deciding.reasons import reasons
 from reports.model.report import Report
 from reports.model.vocabulary import bugs, measured, note_on
 from verification.known_bugs.advice import Advice, AdvicePart
-from verification.known_bugs.catalogue import BugKind, KnownBug
+from verification.known_bugs.catalogue import BugKind, KnownBug, Reach
 from verification.known_bugs.measured import MeasuredRow
+from verification.requirements.catalogue import Protects
 from verification.vocabulary.releases import parse
 
 #: The parts of the advice, with their headings.
@@ -27,6 +28,17 @@ PARTS = (
 )
 #: Ends the list of releases that were not tried.
 OTHERS = "; and every release that is not named here"
+#: What a bug puts at risk, and how a system gets there, in words.
+_RISK = {
+    Protects.RECORDS: "Records are at risk",
+    Protects.PROGRESS: "Progress is at risk",
+    Protects.CONTRACT: "Neither records nor progress is at risk",
+}
+_REACH = {
+    Reach.ORDINARY: "under ordinary faults",
+    Reach.RARE: "after a delayed or repeated message",
+    Reach.CONTRIVED: "by a forged request, damaged files or a setting that the documentation forbids",
+}
 #: So many consecutive releases are shown as a range.
 RANGE_MIN = 3
 
@@ -35,14 +47,16 @@ RANGE_MIN = 3
 class AdviceBox:
     """The box of one known bug.
 
-    `note` has title, issue, affected and fixed releases. `releases` are headings with measured releases. `deciding` is
-    whether the bug decides this run, which an accepted one, a standing risk or a deviation does not.
+    `risk` says what is at risk and how a system gets there, with the reason. `note` has title, issue, affected and fixed
+    releases. `releases` are headings with measured releases. `deciding` is whether the bug decides this run, which an
+    accepted one, a standing risk or a deviation does not.
     """
 
     id: str
     title: str
     note: str
     limitation: bool
+    risk: str
     advice: Advice
     releases: tuple[tuple[str, str], ...]
     deciding: bool = False
@@ -65,11 +79,13 @@ def boxes(report: Report) -> tuple[AdviceBox, ...]:
 
 def box(bug: KnownBug, rows: Sequence[MeasuredRow], *, deciding: bool = False) -> AdviceBox:
     """The box of one bug with its rows of the track record."""
+    reach = "" if bug.impact is Protects.CONTRACT else f", {_REACH[bug.reach]}"
     return AdviceBox(
         id=bug.id,
         title=bug.title,
         note=note_on(bug.id),
         limitation=bug.kind is BugKind.LIMITATION,
+        risk=f"{_RISK[bug.impact]}{reach}. {bug.reason}",
         advice=bug.advice,
         releases=tuple(_of_rows(rows) if rows else _of_ranges(bug)),
         deciding=deciding,

@@ -28,12 +28,13 @@ from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
 from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.rates import draw
+from reports.formats.finding_page import columns_of, topic_of
+from reports.formats.glossary import GLOSSARY
 from reports.formats.page_budget import detailed
 from reports.formats.script_page import held_of, requests_of, steps
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
-from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
 from reports.model.vocabulary import bugs
@@ -75,6 +76,8 @@ SECTIONS = (
     "controls",
     "cases",
     "requirements",
+    "untried",
+    "words",
     "details",
     "passed",
     "about",
@@ -88,16 +91,6 @@ _CHANGE_SIGN = {
     ChangeKind.NO_LONGER_APPLICABLE: "–",
 }
 _CHANGE_CLASS = {ChangeKind.NEWLY_INCONCLUSIVE: "inconclusive", ChangeKind.FIXED: "pass"}
-_WITNESS_COLUMNS = (
-    ("record", "Operation"),
-    ("place", "Topic-partition@offset"),
-    ("transaction", "Transactional id"),
-    ("producer", "Producer"),
-    ("told", "Answer to client"),
-    ("observer", "Observer"),
-    ("when", "When"),
-    ("detail", "Detail"),
-)
 #: The counts of the judge, in words.
 _COUNTED_AS = {
     "log": "records and markers in the log",
@@ -139,6 +132,8 @@ def render(report: Report, directory: Path) -> str:
         guarantees=_guarantees(cards),
         matrix_columns=matrix.columns(report),
         groups=groups,
+        untried=tuple(group for group in groups if not group.tested),
+        partly=tuple(group for group in groups if 0 < group.tested < len(group.lines)),
         strengths=tuple(line for group in groups for line in group.lines if line.strength),
         all_charted=len(report.scenarios) + len(report.controls) <= CHARTED_MAX,
         number_of=list(anchors).index,
@@ -181,7 +176,7 @@ def _environment() -> Environment:
         decision_sign=wording.DECISION_SIGN,
         exit_meaning=wording.EXIT_MEANING,
         css_class=CSS_CLASS.__getitem__,
-        columns=_columns,
+        columns=columns_of,
         change_sign=_CHANGE_SIGN,
         change_class=_change_class,
         examples_shown=EXAMPLES_SHOWN,
@@ -196,8 +191,9 @@ def _environment() -> Environment:
         brief=BRIEF_MAX,
         counted_as=_COUNTED_AS,
         damage_sentence=sentence,
+        glossary=GLOSSARY,
         effort=effort,
-        topic_of=_topic_of,
+        topic_of=topic_of,
     )
     return made
 
@@ -279,12 +275,6 @@ def _relation(statement: StatementRow) -> str:
     return "" if statement.relation == Relation.EQUALS else f"{statement.relation.removeprefix('is ')} "
 
 
-def _topic_of(scenario: ScenarioReport, example: Example) -> str:
-    """Partitions, replication factor and min ISR of the topic of an example, empty where it has no place."""
-    topic = example.place.partition("@")[0].rpartition("-")[0]
-    return next((each for each in scenario.topics if topic and each.startswith(f"{topic}: ")), "")
-
-
 def _folder(scenario: ScenarioReport) -> str:
     """The evidence directory of a scenario."""
     return f"{Path(scenario.evidence[0].path).parent.as_posix()}/"
@@ -301,10 +291,3 @@ def _unclear_of(row: RequirementRow) -> _Decided:
 def _clear_of(row: RequirementRow) -> _Decided:
     """The scenarios and cases that passed a requirement or to which it does not apply."""
     return tuple(each for each in row.decided_by if each[1] <= Verdict.PASS)
-
-
-def _columns(finding: FindingReport) -> tuple[tuple[str, str], ...]:
-    """The columns in which at least one example has a value."""
-    return tuple(
-        (name, title) for name, title in _WITNESS_COLUMNS if any(getattr(each, name) for each in finding.witnesses)
-    )

@@ -7,12 +7,12 @@ of `reports.formats.markdown`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reports.deciding.advice_boxes import boxes
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact
-from reports.deciding.reasons import reasons
+from reports.deciding.reasons import Reason, reasons
 from reports.deciding.scorecards import cards
 from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
 from reports.model.clock import moment
@@ -52,8 +52,10 @@ def _lines(report: Report) -> Iterator[str]:
     if hit := impact(report):
         yield f"**Impact**: {literal(hit, 600)}"
         yield ""
-    yield from _reasons(report)
+    every = reasons(report)
+    yield from _reasons([each for each in every if not each.is_aside])
     yield from _advice(report)
+    yield from _asides([each for each in every if each.is_aside])
     yield f"Subject: {literal(_subject(report), 500)}  "
     unknown = "" if report.is_protocol_run or report.parts else "seed unknown, "
     seed = unknown if report.seed is None else f"seed {report.seed}, "
@@ -62,7 +64,7 @@ def _lines(report: Report) -> Iterator[str]:
     )
     if report.replay:
         yield ""
-        yield f"Re-run: {code(report.replay, 2_000)}"
+        yield f"Re-run: {code(report.replay, 2_000)}" + (f"; made by {literal(report.suite)}" if report.suite else "")
     yield from _runs(report)
     yield from _change(report)
     if not report.is_protocol_run:
@@ -80,10 +82,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"This run tested {tested} of {len(report.requirements)} requirements of the catalogue."
 
 
-def _reasons(report: Report) -> Iterator[str]:
-    """The reasons for the decision, and what does not decide; the tables below have all details."""
-    every = reasons(report)
-    all_reasons = [each for each in every if not each.is_aside]
+def _reasons(all_reasons: Sequence[Reason]) -> Iterator[str]:
+    """The reasons for the decision; the tables below have all details."""
     for each in all_reasons[:REASONS_MAX]:
         accepted = " (accepted)" if each.accepted else ""
         yield f"- {verdict_sign(each.verdict)} {strong(each.name, NAME_MAX)}{accepted} {literal(each.text, 400)}"
@@ -94,8 +94,12 @@ def _reasons(report: Report) -> Iterator[str]:
         yield f"- and {rest} more"
     if all_reasons:
         yield ""
+
+
+def _asides(every: Sequence[Reason]) -> Iterator[str]:
+    """The standing risks and deviations."""
     for weight in (Weight.RISK, Weight.DEVIATION):
-        if shown := [each for each in every if each.is_aside and each.weight is weight]:
+        if shown := [each for each in every if each.weight is weight]:
             yield f"{counted(len(shown), str(weight)).capitalize()}, which the default rule does not count:"
             yield ""
             yield from (f"- {strong(each.name, NAME_MAX)} {literal(each.text, REASON_MAX)}" for each in shown)
@@ -107,6 +111,7 @@ def _advice(report: Report) -> Iterator[str]:
     for box in [each for each in boxes(report) if each.deciding][:ADVISED_MAX]:
         yield f"{strong(box.id, NAME_MAX)}, does this concern you, and what to do:"
         yield ""
+        yield f"- What is at risk: {literal(box.risk, 400)}"
         for heading, part in box.parts:
             yield f"- {heading}: {' '.join(map(with_code, part.points[:POINTS_MAX]))}"
         for heading, releases in box.releases:

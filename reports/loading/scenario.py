@@ -20,6 +20,7 @@ from reports.loading.damage import damage_of
 from reports.loading.examples import Context
 from reports.loading.finding_records import FindingRecords
 from reports.loading.log_context import LogContext
+from reports.loading.moments import moments
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
 from reports.loading.warning_signs import warning_signs
@@ -90,7 +91,7 @@ def load_scenario(
         requirements=_requirements(files, planned, verdict, reason),
         coverage=judged.coverage if judged else (),
         findings=findings,
-        faults=timelines.fault_rows(files.history) if files.history else (),
+        faults=(faults := timelines.fault_rows(files.history) if files.history else ()),
         counts=judged.counts if judged else (),
         timeline=timeline,
         evidence=files.evidence,
@@ -99,6 +100,7 @@ def load_scenario(
         judged_s=judged.judged_s if judged else None,
         replay=planned.replay if planned else "",
         judge=f"python -m verification {files.place or '.'}" if files.judged is None and files.history else "",
+        moments=moments(faults, judged.findings if judged else (), known, timeline),
         damage=damage_of(judged.findings, records, known, files.ends) if judged else None,
     )
     report = replace(report, reason=reason_with(reason, report.aside, missing))

@@ -136,6 +136,7 @@ class ScenarioReport:
     None where it was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is
     the name of its run in a merged report. `topics` have partitions, replication factor and min ISR of each topic.
     `judge` is the command that judges evidence without a verdict, from the directory of the report.
+    `moments` are the faults and what happened meanwhile, in seconds from the start.
     """
 
     key: str
@@ -171,6 +172,7 @@ class ScenarioReport:
     part: str = ""
     topics: tuple[str, ...] = ()
     judge: str = ""
+    moments: tuple[tuple[float, str], ...] = ()
     damage: Damage | None = None
 
     @property

@@ -39,6 +39,7 @@ from runner.regressions.reproduction import REPRODUCTIONS, Reproduction, Result
 from runner.resumable_matrix import CellStore, add_rerun_option
 from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import SCRIPT
+from verification.known_bugs.measured import CELLS
 from verification.scripts import script
 from verification.vocabulary.verdict import ExitCode, Verdict, exit_code
 
@@ -244,4 +245,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    end_with(main, program=PROGRAM, kept=f"the results so far are in {matrix.CELLS.relative_to(ROOT)}")
+    end_with(main, program=PROGRAM, kept=f"the results so far are in {CELLS.relative_to(ROOT)}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from runner.config import SUITES, Profile, lanes_of
+from fixtures.clusters.locks.releases import default_release
+from runner.checkout import tool
+from runner.config import SUITES, Profile, Runtime, lanes_of, unreported
 from runner.run_plugin import RunPlugin
 from runner.scenarios.planning import in_profile
 from runner.selection import code_of_listing, narrowed_by
@@ -114,3 +118,18 @@ def test_the_scenarios_are_in_suites() -> None:
 def test_the_lanes_of_a_machine(cores: int, memory_gb: int, lanes: int) -> None:
     """Every lane has a core and 4 GB of memory; there is always one."""
     assert lanes_of(cores, memory_gb * 10**9) == lanes
+
+
+def test_the_command_of_a_run_has_everything_that_its_decision_depends_on() -> None:
+    """The selection, the rule, the acceptances and the waivers, so that a copied line repeats the run."""
+    config = unreported(default_release(), Path("run"), runtime=Runtime.LOCAL)
+    plain = config.command
+    assert plain.endswith("--runtime local --client confluent --profile quick --seed 1")
+    chosen = replace(config, keyword="fencing", strict=True, accepted=("KB-16",), waivers=Path("accepted.toml"))
+    assert chosen.command == f'{plain} --strict --accept KB-16 --waivers accepted.toml -k "fencing"'
+
+
+def test_a_machine_without_git_names_the_version_and_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run needs no git."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert re.fullmatch(r"Onceproof [0-9.]+, commit unknown", tool())

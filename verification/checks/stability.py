@@ -53,7 +53,7 @@ def hung_transaction(facts: EvidenceFacts) -> DataFrame:
     adopted = facts.places.where("adopted and genuine and known and outcome != 'open'").join(
         operations, ["run", "next_process", "next_operation"], "left_semi"
     )
-    taken = "concat('producer ', producer_id, '; no marker of its own, the next transaction decided it: ', outcome)"
+    taken = "concat('producer ', producer_id, '; its marker was never written, the next one decided it: ', outcome)"
     return violations(_hung(facts), Anomaly.HUNG_TRANSACTION, detail=own).unionByName(
         violations(adopted, Anomaly.HUNG_TRANSACTION, detail=taken)
     )

@@ -36,7 +36,7 @@ def torn_transaction(facts: EvidenceFacts) -> DataFrame:
         )
     )
     detail = (
-        "concat('told ', told, '; ', seen, ' of ', size, ' records are visible, missing are ',"
+        "concat('told ', told, '; ', seen, ' of ', size, ' records are visible; missing are records number ',"
         f" concat_ws(', ', slice(missing, 1, {NAMED})), case when size(missing) > {NAMED} then ' …' else '' end)"
     )
     cause = f"case when seen + waits = size then '{LSO}' end"

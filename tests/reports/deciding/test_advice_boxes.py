@@ -54,6 +54,13 @@ def test_a_bug_without_a_row_has_the_ends_of_its_ranges() -> None:
     assert shown["Fixed in"] == "4.0.2"
 
 
+def test_the_box_says_what_is_at_risk_and_how_a_system_gets_there() -> None:
+    """The words follow impact and reach of the catalogue, and the reason is quoted."""
+    assert box(MARKER, ()).risk == f"Records are at risk, under ordinary faults. {MARKER.reason}"
+    assert box(bugs()["KB-27"], ()).risk.startswith("Neither records nor progress is at risk. Only brokers")
+    assert "after a delayed or repeated message. " in box(bugs()["KB-17"], ()).risk
+
+
 def test_only_bugs_that_the_subject_showed_have_a_box(tmp_path: Path) -> None:
     """A control's bug has none; an accepted bug has one, but does not decide."""
     planted = replace(CONTROL, findings=(found("lost-write", known_bug="KB-13"),))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from reports.deciding.effort import effort, effort_together
 from reports.formats import html, summary
+from reports.formats.glossary import GLOSSARY
 from reports.loading.run import load_run
 from reports.model.report import ScenarioReport
 from tests.support.plans import SMOKE
@@ -46,3 +48,27 @@ def test_the_effort_stands_next_to_a_pass(tmp_path: Path) -> None:
     assert "1 of 1 fault confirmed; 180 operations during faults (50 needed)" in said
     assert said in html.render(report, run)
     assert "180 operations during faults" in summary.render(report)
+
+
+def test_the_page_says_shortly_what_was_not_tried(tmp_path: Path) -> None:
+    """Families without any test come before the matrix, those with some tests with their share; each has a link."""
+    run = make_run(tmp_path, [SMOKE])
+    page = html.render(load_run(run), run)
+    short = page[page.index('<ul class="files" id="untried">') :]
+    short = short[: short.index("</ul>")]
+    assert "Nothing was tried of:" in short
+    assert re.search(r'<a href="#family-SEC">[^<]+</a> \([0-9]+\)', short)
+    assert re.search(r'<a href="#family-TXN">[^<]+</a> \(1 of [0-9]+\)', short)
+    assert "TXN-25" not in short
+    assert page.index('href="#untried"') < page.index('id="untried"') < page.index('id="family-TXN"')
+
+
+def test_the_page_names_the_program_and_explains_its_words(tmp_path: Path) -> None:
+    """Version and commit are next to the command; a dozen words are one click away, each once."""
+    run = make_run(tmp_path, [SMOKE], suite="Onceproof 0.1.0, commit abc1234")
+    page = html.render(load_run(run), run)
+    assert page.index("Onceproof 0.1.0, commit abc1234") < page.index("Repeat this run")
+    assert page.index('href="#words"') < page.index('id="words"')
+    words = [word for word, _ in GLOSSARY]
+    assert len(set(words)) == len(words) in range(12, 17)
+    assert all(f"<dt>{word}</dt>" in page for word in words)

@@ -17,7 +17,7 @@ from reports.loading.run import load_run
 from reports.model.damage import Damage, HeldPartition
 from tests.support.plans import FAILED, SMOKE
 from tests.support.run_directories import make_run
-from verification.vocabulary.history import FaultRecord, Intent, Operation, Outcome
+from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
 from verification.vocabulary.quiescent_state import PartitionEnd
 from verification.vocabulary.verdict import Finding, Violation
 
@@ -33,7 +33,7 @@ def operation(number: int, *, at: int, outcome: Outcome = Outcome.OK, intent: In
     return Operation(
         process=1,
         operation=number,
-        action="transaction",
+        action=Action.TRANSACTION,
         outcome=outcome,
         stage="done",
         invoked_ns=at,

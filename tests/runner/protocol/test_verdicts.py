@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +113,9 @@ def test_a_run_leaves_every_output_format_and_its_record(tmp_path: Path) -> None
         assert (tmp_path / name).is_file(), name
     record = read_record(tmp_path / "run.json")
     assert record.command == 'tox -e protocol -- --kafka 4.3.1 --runtime local -k "gap"'
+    assert re.fullmatch(
+        r"Onceproof [0-9.]+, commit [0-9a-f]{7,}(-dirty)?|Onceproof [0-9.]+, commit unknown", record.suite
+    )
     assert record.planned[0].case
     assert record.seed is None
 

@@ -1,0 +1,21 @@
+"""A dozen words that a reader who knows Kafka needs for the report; docs/glossary.md has all of them."""
+
+from __future__ import annotations
+
+GLOSSARY: tuple[tuple[str, str], ...] = (
+    ("TV1, TV2", "transaction protocol of a client before KIP-890, and with it"),
+    ("marker", "the record that commits or aborts a transaction on one partition"),
+    ("last stable offset (LSO)", "the offset up to which every transaction is decided; read_committed stops there"),
+    ("told, answer to client", "the outcome that the client library reported to the application"),
+    ("subject", "the Kafka release and the clients under test"),
+    ("control", "a subject with a known defect; it tests this suite, not Kafka"),
+    ("step", "one fault of a scenario's schedule"),
+    ("confirmed", "observed to be in effect, not only injected"),
+    ("floor", "the least that must have happened for a pass to mean something"),
+    ("quiescence", "the end of a scenario: no client works, and no transaction is open that could still be decided"),
+    ("capture", "all records of the run's topics, read when no client works any more"),
+    ("observer", "a consumer that reads while the scenario runs"),
+    ("witness", "the fewest log entries and operations that prove an example"),
+    ("KB-16 and so on", "a known bug of the catalogue; a finding has its name only if the evidence has its signature"),
+    ("accepted", "named by the user with --accept or a waiver: it is shown, and does not decide"),
+)
