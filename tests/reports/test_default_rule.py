@@ -194,6 +194,7 @@ def test_every_output_format_shows_what_does_not_decide(tmp_path: Path) -> None:
     page = page_of(run)
     assert {"standing-risks", "deviations"} <= set(page.ids)
     assert "why" not in page.ids
+    assert "protects records" in page.text
     assert page.text.index("Standing risks: 1") < page.text.index("Deviations: 1") < page.text.index("Subject")
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     jsonschema.validate(results, SCHEMA)
