@@ -7,6 +7,7 @@ only by the statement about it.
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.script_recorder import NotApplicableError
@@ -104,10 +105,12 @@ class Inspector:
     def described(self, transactional_id: str) -> Body | None:
         """Describe a transactional id by DescribeTransactions, before 3.0 by the transaction log; None if unknown.
 
+        Topics and partitions are sorted: a coordinator keeps them as a set, so the next one may list them otherwise.
         Raises NotApplicableError before 2.8, where there is neither; so do `state` and `places`.
         """
         try:
-            return self._client.describe_transactions([transactional_id]).get(transactional_id)
+            found = self._client.describe_transactions([transactional_id]).get(transactional_id)
+            return None if found is None else found | {"Topics": _sorted(found["Topics"])}
         except VersionError:
             return self._coordinator_log.described(transactional_id)
 
@@ -149,6 +152,10 @@ class Inspector:
 def result(*, commit: bool) -> str:
     """The state after the end of a transaction."""
     return "CompleteCommit" if commit else "CompleteAbort"
+
+
+def _sorted(topics: list[Body]) -> list[Body]:
+    return [each | {"Partitions": sorted(each["Partitions"])} for each in sorted(topics, key=itemgetter("Topic"))]
 
 
 def _text(value: bytes | None) -> str:

@@ -107,3 +107,19 @@ def test_looks_at_old_releases_end_in_the_log_or_do_not_apply(monkeypatch: pytes
     assert inspect.places("shop") == ["bills-1", "orders-0", "orders-2"]
     with pytest.raises(NotApplicableError, match=r"before 2\.8"):
         inspect.open_at(TopicPartition("orders", 0))
+
+
+def test_the_order_of_a_coordinators_set_says_nothing() -> None:
+    """A coordinator of 4.1.2 lists partitions 1 and 0 after a failover, where the one before listed 0 and 1."""
+
+    def inspector(*topics: dict[str, Any]) -> Inspector:
+        described = {"shop": {"TransactionState": "Ongoing", "Topics": list(topics)}}
+        client: Any = SimpleNamespace(describe_transactions=lambda _: described)
+        return Inspector(client)
+
+    bills = {"Topic": "bills", "Partitions": [0]}
+    before = inspector({"Topic": "orders", "Partitions": [0, 1]}, bills)
+    after = inspector(bills, {"Topic": "orders", "Partitions": [1, 0]})
+    assert before.described("shop") == after.described("shop")
+    assert inspector({"Topic": "orders", "Partitions": [1]}).described("shop") != after.described("shop")
+    assert before.described("unknown") is None
