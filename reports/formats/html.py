@@ -162,6 +162,7 @@ def _environment() -> Environment:
         period_floors=PERIOD_FLOORS,
         unclear_of=_unclear_of,
         clear_of=_clear_of,
+        bug_of=lambda name: bugs()[name],
         reasons_shown=REASONS_SHOWN,
         places_shown=PLACES_SHOWN,
         decided_shown=DECIDED_SHOWN,
