@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from fixtures.clients.java.kept_jvm import KeptJvm
+from fixtures.clients.java.launch import client_jvm
 from fixtures.clusters.locks.releases import clients_jar, definition_jars
 from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
@@ -91,6 +93,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
         self._clients = OpenClients()
+        self._java = KeptJvm(partial(client_jvm, environment.files, environment.java), directory / "clients")
 
     def perform(self, case: ProtocolCase) -> ScriptVerdict:
         """Perform one case, write its script, and judge it. Raises the errors of a cluster that does not start.
@@ -176,6 +179,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
                 release=self.release,
                 defined=self._defined,
                 cluster=cluster,
+                java=self._java,
                 on_outage=at_once if participant is None else participant.await_event,
             )
             LOG.info("%s begins on the cluster in %s", case.key, cluster.directory)
@@ -244,6 +248,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
     def interrupt(self) -> None:
         """A case that another thread performs gets no further answer, and ends."""
         self._clients.abandon()
+        self._java.close()
 
     def close(self) -> None:
         """Interrupt a running case and end the cluster."""

@@ -69,6 +69,7 @@ def bare_runner(directory: Path, *, release: str = "4.3.1", runtime: str = "loca
     runner = object.__new__(CaseRunner)
     runner.directory, runner.release, runner._runtime, runner._catalogue = directory, release, runtime, load()
     runner._clients = OpenClients()
+    runner._java = SimpleNamespace()  # type: ignore[assignment]
     return runner
 
 

@@ -41,6 +41,7 @@ from wire.transaction_versions import AT_MOST, TransactionVersion
 from wire.values import CoordinatorType, TopicPartition
 
 if TYPE_CHECKING:
+    from fixtures.clients.java.kept_jvm import KeptJvm
     from fixtures.clusters.runtime import RunningCluster
     from wire.messages import Definitions
 
@@ -90,7 +91,7 @@ class CaseContext:
 
     `cluster` is for cases that take brokers away (see `runner.protocol.toolkit.brokers`); a case that changes it must
     leave it whole. `on_outage` performs an outage event, alone or for all cases that share it. `defined` are the messages
-    as the release itself defines them; the client uses the newest definitions.
+    as the release itself defines them; the client uses the newest definitions. `java` has the release's own kafka-clients.
     """
 
     def __init__(
@@ -101,12 +102,14 @@ class CaseContext:
         release: str,
         defined: Definitions,
         cluster: RunningCluster,
+        java: KeptJvm,
         on_outage: OnOutage = at_once,
     ) -> None:
         self.client = client
         self.defined = defined
         self.release = release
         self.cluster = cluster
+        self.java = java
         self.on_outage = on_outage
         self.transaction_version = transaction_version
         self.recording = ScriptRecorder()
@@ -187,16 +190,24 @@ class CaseContext:
         return self.send(self.request(api, body, connection=chosen, version=version), connection=chosen).receive()
 
     def send_many(self, request: Request, *, connection: BrokerConnection, count: int) -> Sequence[Body]:
-        """Send one request `count` times without waiting, then receive every answer; one exchange of the script.
+        """Send one request `count` times without waiting, then receive every answer, as `begin_many` does."""
+        return self.begin_many(request, connection=connection, count=count)()
 
-        Raises WireError if an answer does not come, because such requests are preconditions and not claims. An answer is
-        decoded when it is read, because few are.
+    def begin_many(self, request: Request, *, connection: BrokerConnection, count: int) -> Callable[[], Sequence[Body]]:
+        """Send one request `count` times; the broker carries them out one after the other. One exchange of the script.
+
+        The result receives every answer, and raises WireError if one does not come, because such requests are
+        preconditions and not claims. An answer is decoded when it is read, because few are.
         """
         begun = self.recording.begin(f"{request.api} × {count}", request.version, connection.name, request.body)
         sent = connection.wire.send_repeatedly(request, count)
-        answers = Responses(connection.wire, sent)
-        self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
-        return answers
+
+        def receive() -> Sequence[Body]:
+            answers = Responses(connection.wire, sent)
+            self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
+            return answers
+
+        return receive
 
     def since(self, release: str) -> bool:
         """Whether the brokers are of this release or a later one; for behaviour that may differ between releases."""

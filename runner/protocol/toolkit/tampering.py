@@ -26,6 +26,7 @@ from chaos.frames import FrameAction, FrameFilter, FrameLinks, MatchedFrame, Rul
 from fixtures.clusters.local.cluster import LocalCluster
 from runner.protocol.toolkit.context import CaseContext
 from wire.codes import code_name
+from wire.schema import Body
 
 #: A coordinator sends markers within milliseconds, and again after an interruption; the rest is for busy machines.
 MET_WITHIN_S = 15.0
@@ -42,6 +43,10 @@ class Tampered:
         """Wait until a frame was matched on each of these links. Raises InjectionError."""
         wanted = {str(link) for link in links}
         return self.rule.until(what, lambda seen: wanted <= {each.link for each in seen}, timeout_s=within_s)
+
+    def bodies(self) -> list[Body]:
+        """The bodies of the requests matched so far."""
+        return [self.relay.reader.request(each.request).body() for each in self.rule.met]
 
     def released(self, *, within_s: float = MET_WITHIN_S) -> list[list[str]]:
         """Release the frames matched so far, in order; returns the codes in each answer. Raises InjectionError.

@@ -59,6 +59,7 @@ class UserContext(CaseContext):
             release=case.release,
             defined=case.defined,
             cluster=case.cluster,
+            java=case.java,
         )
         self.recording, self.name, self._user, self._own = case.recording, case.name, user, client
 
