@@ -31,7 +31,7 @@ from runner.protocol.toolkit.outage import OutageEvent
 
 #: The outages that cases share, in the order in which they happen. A case that shares only a later one begins after those
 #: before it: a broker that is to be killed was not stopped cleanly since the case began.
-OUTAGES = ("stopped", "crashed", "controller crashed", "all crashed", "isolated")
+OUTAGES = ("stopped", "crashed", "controller crashed", "all crashed", "isolated", "leader crashed")
 
 Result = TypeVar("Result")
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.support.checkout import tracked
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.requirements import render
 from verification.requirements.catalogue import (
@@ -201,6 +202,18 @@ def test_no_scenario_relies_on_an_untested_requirement() -> None:
     """The claims of fault scenarios can be decided, so that a report never calls one both untested and tried."""
     undecided = {each.id for each in CATALOGUE.values() if each.decided is Decidability.UNTESTED}
     assert undecided.isdisjoint(name for ids in COVERED for name in ids.split())
+
+
+def test_an_experiment_decides_every_requirement_that_is_not_untested() -> None:
+    """The requirements that no scenario and no protocol case names are those with a reason why they are untested."""
+    named = {
+        identity
+        for path in tracked("suites/*.py")
+        for identity in re.findall(rf'"((?:{"|".join(FAMILIES)})-[0-9]{{2}})"', path.read_text(encoding="utf-8"))
+    }
+    assert named <= CATALOGUE.keys()
+    undecided = {each.id for each in CATALOGUE.values() if each.decided is Decidability.UNTESTED}
+    assert CATALOGUE.keys() - named == undecided
 
 
 def test_documented_weaknesses_are_limitations() -> None:

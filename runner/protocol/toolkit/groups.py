@@ -31,8 +31,13 @@ def commit(
     case: CaseContext, group: str, offsets: Mapping[TopicPartition, int], *, version: int = 7, **fields: Any
 ) -> Response:
     """Send a plain OffsetCommit; without member and generation it is that of an administrator."""
-    body = {"GroupId": group, "Topics": _topics(offsets)} | fields
+    body = commit_body(group, offsets) | fields
     return case.ask("OffsetCommit", body, broker=case.group_coordinator(group), version=version)
+
+
+def commit_body(group: str, offsets: Mapping[TopicPartition, int]) -> Body:
+    """The body of an OffsetCommit of an administrator, to send it without waiting, or elsewhere."""
+    return {"GroupId": group, "Topics": _topics(offsets)}
 
 
 def fetch_offsets(case: CaseContext, group: str, places: Iterable[TopicPartition], *, stable: bool) -> Response:

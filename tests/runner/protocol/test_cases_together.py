@@ -142,6 +142,6 @@ def test_an_unknown_outage_is_refused(shares: tuple[str, ...]) -> None:
     item.get_closest_marker.return_value = pytest.mark.shares(*shares).mark
     with pytest.raises(
         pytest.UsageError,
-        match='out of "stopped", "crashed", "controller crashed", "all crashed", "isolated", in this order',
+        match='out of "stopped", "crashed", "controller crashed", "all crashed", "isolated", "leader crashed", in this',
     ):
         _shares(item)
