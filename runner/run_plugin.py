@@ -172,8 +172,10 @@ class RunPlugin:
         return True
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+    def pytest_report_teststatus(self, report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
         """Count by verdict; the console already printed the line."""
+        if isinstance(report, pytest.CollectReport):
+            return None  # a file that cannot be imported is pytest's to report
         words = dict(report.user_properties).get("verdict")
         if report.when == "call" and isinstance(words, str):
             return words, "", ""

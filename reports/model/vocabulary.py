@@ -93,7 +93,7 @@ def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool, scr
     if (applies.transaction_version or 0) >= 2 and not spoke_tv2:
         return "It needs a client that speaks transaction version 2, and none did."
     if not scripted:
-        return "No scenario of this run decides it."
+        return "No scenario or case of this run decides it."
     if requirement.decided is Decidability.STOCHASTIC:
         return "Only runs under faults decide it (tox -e conformance)."
     return "No case of this run decides it."

@@ -178,3 +178,14 @@ def test_a_wrong_scenario_is_refused_before_anything_starts(body: str, sentence:
     assert "Traceback" not in done.stdout + done.stderr
     assert done.returncode == 4
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    """Nothing is started, and pytest's own words say where the mistake is."""
+    file = tmp_path / "wrong" / "test_wrong.py"
+    file.parent.mkdir()
+    file.write_text("import no_such_module_of_ours\n", encoding="utf-8")
+    done = conformance(str(file), directory=tmp_path)
+    assert "No module named 'no_such_module_of_ours'" in done.stdout
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert done.returncode == 5, done.stdout
