@@ -201,7 +201,9 @@ def test_the_page_says_how_long_each_release_was_explored(tmp_path: Path) -> Non
 
 #: The requests of a look, with the expected answers where both partitions are empty.
 ANSWERS: dict[str, Said] = {
-    "DescribeTransactions": {"TransactionStates": [{"ErrorCode": 0, "TransactionState": "Empty", "ProducerEpoch": 0}]},
+    "DescribeTransactions": {
+        "TransactionStates": [{"ErrorCode": 0, "TransactionState": "Empty", "ProducerEpoch": 0, "Topics": []}]
+    },
     "ListOffsets": {
         "Topics": [
             {
@@ -263,7 +265,7 @@ def test_a_refused_look_keeps_its_code() -> None:
         "Topics": [{"Name": "x", "Partitions": [{"PartitionIndex": 0, "ErrorCode": -1, "CommittedOffset": -1}]}],
     }
     ends: Said = {"Topics": [{"Name": "x", "Partitions": [{"PartitionIndex": 0, "ErrorCode": -1, "Offset": -1}]}]}
-    state: Said = {"TransactionStates": [{"ErrorCode": -1}]}
+    state: Said = {"TransactionStates": [{"ErrorCode": -1, "Topics": []}]}
     assert looked({}).finding is None
     for says, api in (
         ({"OffsetFetch": [offset]}, "OffsetFetch"),
@@ -276,7 +278,7 @@ def test_a_refused_look_keeps_its_code() -> None:
         assert finding.signature == (
             f"TV1 Empty: look -> UNKNOWN_SERVER_ERROR (-1) to {api} after InitProducerId(fresh) -> NONE (0)"
         )
-    refused: Said = {"TransactionStates": [{"ErrorCode": 53}]}
+    refused: Said = {"TransactionStates": [{"ErrorCode": 53, "Topics": []}]}
     finding = looked({"DescribeTransactions": [refused]}).finding
     assert finding is not None
     assert (finding.nature, finding.observed) == (
@@ -295,7 +297,7 @@ def test_a_pending_offset_is_seen() -> None:
 
 def test_a_look_that_is_refused_for_too_long_keeps_its_code() -> None:
     """The client asks again until its deadline; the last code is then the answer, and not the passed deadline."""
-    loading: Said = {"TransactionStates": [{"ErrorCode": 14}]}
+    loading: Said = {"TransactionStates": [{"ErrorCode": 14, "Topics": []}]}
     finding = looked({"DescribeTransactions": [loading]}).finding
     assert finding is not None
     assert finding.observed == "COORDINATOR_LOAD_IN_PROGRESS (14) to DescribeTransactions"
@@ -303,7 +305,7 @@ def test_a_look_that_is_refused_for_too_long_keeps_its_code() -> None:
 
 def test_a_look_that_comes_too_early_is_made_again() -> None:
     """A look is repeated while the coordinator loads."""
-    loading: Said = {"TransactionStates": [{"ErrorCode": 14}]}
+    loading: Said = {"TransactionStates": [{"ErrorCode": 14, "Topics": []}]}
     assert looked({"DescribeTransactions": [loading, ANSWERS["DescribeTransactions"]]}).finding is None
 
 
