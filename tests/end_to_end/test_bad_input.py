@@ -361,7 +361,7 @@ else exec {real} "$@"; fi
     # The others are ended when one has ended, perhaps before they have logged anything.
     first = re.search(r"Broker (\d) ended", said)
     assert first is not None
-    (log,) = (tmp_path / "run" / "clusters").glob(f"*/brokers/broker-{first[1]}.log")
+    (log,) = (tmp_path / "run" / "clusters").glob(f"**/brokers/broker-{first[1]}.log")
     assert "Could not reserve" in log.read_text(encoding="utf-8")
 
 
