@@ -49,7 +49,8 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         """Run a single scenario; returns its judgement, which is made later. Raises the errors of a run."""
         (scenario,) = tasks
         with self._interruptible():
-            return [self._judge_later(self._run(scenario))]
+            directory = self._run(scenario)
+        return [self._judge_later(directory)]
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -61,9 +62,12 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         try:
             yield
         finally:
-            with self._changing:
-                self._running = None
-                self._idle.set()
+            self._end_interruptible()
+
+    def _end_interruptible(self) -> None:
+        with self._changing:
+            self._running = None
+            self._idle.set()
 
     def _run(self, scenario: Scenario) -> RunDirectory:
         console, key, began = self._lane.console, scenario.key, time.monotonic()
@@ -74,7 +78,9 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         expected_s = self._record.planned[key].expected_s
         console.follow(key, lambda: f"{place} {scenario_run.status(expected_s)}")
         try:
-            return run_scenario(scenario_run)
+            directory = run_scenario(scenario_run)
+            # The evidence is complete: Ctrl-C must not keep it from being judged.
+            self._end_interruptible()
         except ENVIRONMENT_ERRORS as problem:
             error = "; ".join([f"{scenario_run.phase_name}: {problem}", *getattr(problem, "__notes__", ())])
             LOG.exception("%s broke", key)
@@ -82,6 +88,8 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         except KeyboardInterrupt as interruption:
             self._record.broken(*getattr(interruption, "__notes__", []))
             raise
+        else:
+            return directory
         finally:
             console.unfollow(key)
             self._record.end(Ended(key=key, seconds=time.monotonic() - began, error=error))
