@@ -6,6 +6,7 @@ finding; with more violations the counts are lower bounds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from verification.vocabulary.verdict import Finding
 
 #: Anomalies of which every violation is a record that reached a reader and must not.
 SHOWN = (Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.ZOMBIE_WRITE)
+_LOST, _ABORTED, _HIDDEN = "lost", "aborted", "hidden"
 
 
 def damage_of(
@@ -40,18 +42,16 @@ def damage_of(
         each for each in known.operations.values() if _acknowledged(each) and fault_windows_of(each, known.faults)
     ]
     entries = _once(entry for each in records.values() for entry in each.entries)
-    own = [each for each in entries if (each.get("process"), each.get("operation")) in identities and _promised(each)]
-    missing = [each for each in own if not each.get("in_log", True)]
-    aborted = [each for each in own if each.get("in_log", True) and each.get("outcome") == "abort"]
-    hidden = [each for each in own if each not in missing and each not in aborted and not each.get("committed", 1)]
+    own = (each for each in entries if (each.get("process"), each.get("operation")) in identities)
+    fates = Counter(map(_fate, filter(_promised, own)))
     count = {each.anomaly: each.count for each in found}
     return Damage(
         operations=len(hit),
         during_fault=sum(each in hit for each in during),
         acknowledged_during_fault=len(during),
-        lost=max(len(missing), count.get(Anomaly.LOST_WRITE, 0) - len(aborted)),
-        aborted=len(aborted),
-        hidden=max(len(hidden), count.get(Anomaly.HIDDEN_COMMITTED, 0)),
+        lost=max(fates[_LOST], count.get(Anomaly.LOST_WRITE, 0) - fates[_ABORTED]),
+        aborted=fates[_ABORTED],
+        hidden=max(fates[_HIDDEN], count.get(Anomaly.HIDDEN_COMMITTED, 0)),
         doubled=count.get(Anomaly.DUPLICATE, 0),
         shown=sum(count.get(each, 0) for each in SHOWN),
         held=None
@@ -63,12 +63,21 @@ def damage_of(
 
 
 def _acknowledged(operation: Operation) -> bool:
-    """Whether the client was told that its records are in force: a commit, or a record without a transaction."""
+    """Whether the client received the answer that its records are in force: a commit, or a record outside transactions."""
     return operation.outcome is Outcome.OK and operation.intent is not Intent.ABORT and operation.records > 0
 
 
 def _promised(entry: Mapping[str, Any]) -> bool:
     return entry.get("told") == Told.COMMITTED and "control" not in entry
+
+
+def _fate(entry: Mapping[str, Any]) -> str:
+    """The fate of an acknowledged record; empty for one that readers receive."""
+    if not entry.get("in_log", True):
+        return _LOST
+    if entry.get("outcome") == "abort":
+        return _ABORTED
+    return "" if entry.get("committed", 1) else _HIDDEN
 
 
 def _once(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
