@@ -66,7 +66,7 @@ class Only(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """One conformance run as asked for. `keyword` narrows it: such a run is PARTIAL and never GO.
+    """One conformance run as asked for. `keyword` and `markers` narrow it: such a run is PARTIAL and never GO.
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
     With `strict` every violation decides.
@@ -89,6 +89,7 @@ class RunConfig:
     only: Only | None = None
     lanes: int = 1
     strict: bool = False
+    markers: str = ""
 
     @property
     def case_lanes(self) -> int:
@@ -137,7 +138,7 @@ class RunConfig:
 
     @property
     def replay(self) -> str:
-        """The command that repeats this run, without the selection (`-k`)."""
+        """The command that repeats this run, without the selection (`-k`, `-m`)."""
         if self.only is Only.PROTOCOL:
             return f"tox -e protocol -- --kafka {self.release.version} --runtime {self.runtime}"
         return f"tox -e conformance -- {self.replay_options}"
@@ -149,7 +150,8 @@ class RunConfig:
         rule = " --strict" if self.strict else ""
         accepted = "".join(f" --accept {each}" for each in self.accepted)
         waivers = f" --waivers {self.waivers}" if self.waivers else ""
-        return self.replay + only + rule + accepted + waivers + (f' -k "{self.keyword}"' if self.keyword else "")
+        selected = "".join(f' {name} "{each}"' for name, each in (("-k", self.keyword), ("-m", self.markers)) if each)
+        return self.replay + only + rule + accepted + waivers + selected
 
     @property
     def replay_options(self) -> str:
@@ -253,6 +255,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         options=tuple(config.invocation_params.args),
         only=only,
         lanes=_lanes(options.lanes),
+        markers=options.markexpr,
     )
 
 

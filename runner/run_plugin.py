@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from runner.run_record_writer import RunRecordWriter
 
-#: A signal handler runs in the main thread, between two looks at most.
+#: Ctrl-C ends the wait for a verdict at once. This bounds the wait after one that Python dropped (`StopRequests`).
 LOOK_EVERY_S = 0.5
 WORDS = {
     Verdict.PASS: "pass",

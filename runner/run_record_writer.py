@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 class RunRecordWriter:
     """The record of one run, on disk after each change.
 
-    `narrowed_by` names the arguments that left scenarios or
-    cases out, and is empty for a whole run.
+    `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run.
     """
 
     def __init__(

@@ -29,8 +29,9 @@ def narrowed_by(config: pytest.Config, whole: Sequence[Path], deselected: int) -
     found = [] if is_whole else [_from_root(each) for each in config.args]
     found += [f"--ignore {_from_root(each)}" for each in options.ignore or ()]
     found += [f"--ignore-glob {each}" for each in options.ignore_glob or ()]
-    if options.keyword or deselected:
-        found.append(options.keyword or f"{deselected} deselected")
+    selected = [each for each in (options.keyword, options.markexpr and f"-m {options.markexpr}") if each]
+    if selected or deselected:
+        found += selected or [f"{deselected} deselected"]
     return ", ".join(found)
 
 

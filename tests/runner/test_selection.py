@@ -20,9 +20,9 @@ from runner.signals import StopRequests
 from tests.support.paths import ROOT
 
 
-def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:
+def asked(*arguments: str, keyword: str = "", **options: Any) -> Any:
     """Pytest's configuration of a command line."""
-    chosen = {"keyword": keyword, "ignore": None, "ignore_glob": None, **options}
+    chosen = {"keyword": keyword, "markexpr": "", "ignore": None, "ignore_glob": None, **options}
     return SimpleNamespace(args=[str(ROOT / each) for each in arguments], option=SimpleNamespace(**chosen))
 
 
@@ -32,6 +32,8 @@ def asked(*arguments: str, keyword: str = "", **options: list[str]) -> Any:
         (asked("suites/protocol"), 0, ""),
         (asked("suites/protocol", keyword="gap"), 90, "gap"),
         (asked("suites/protocol"), 3, "3 deselected"),
+        (asked("suites/protocol", markexpr="nightly"), 3, "-m nightly"),
+        (asked("suites/protocol", keyword="gap", markexpr="smoke"), 3, "gap, -m smoke"),
         (asked("suites/protocol/test_idempotence.py"), 0, "suites/protocol/test_idempotence.py"),
         (
             asked("suites/protocol/test_fencing.py::test_a", keyword="tv1"),
