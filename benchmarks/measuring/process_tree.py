@@ -3,7 +3,7 @@
 Four times a second, the processor time of the command and of all its descendants is read from /proc, whatever session
 they lead. A process counts until it ends. Time that only the end of a process shows (`cutime` of its parent) is that of
 short processes and of the last quarter of a second: it is a part of its own. The times of the looks are
-CLOCK_MONOTONIC, as in a history, so the time of any phase can be told. Linux only.
+CLOCK_MONOTONIC, as in a history, so the processor time of any phase is known. Linux only.
 
 Limit: a process whose parent ended before the first look at it is not found.
 """

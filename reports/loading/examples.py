@@ -166,7 +166,7 @@ def _place(of: Violation | verdicts.WitnessPlace, known: Context) -> str:
 
 
 def _places(of: Violation, known: Context, entries: Iterable[Mapping[str, Any]]) -> str:
-    """The records of an operation that differ from what its client was told: `orders-0@3, 5; orders-1@8`."""
+    """The records of an operation that differ from the answer to its client: `orders-0@3, 5; orders-1@8`."""
     key = (of.process, of.operation)
     own = [each for each in entries if (each.get("process"), each.get("operation")) == key and "control" not in each]
     seen = [each for each in own if each.get("committed", 0) > 0]

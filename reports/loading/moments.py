@@ -27,8 +27,8 @@ def moments(
     struck = tuple(faults)
     if not struck:
         return ()
-    told = [*_struck(struck), *_acknowledged(findings, known), *_recovered(struck, timeline)]
-    return tuple(sorted(told, key=lambda each: each[0]))
+    found = [*_struck(struck), *_acknowledged(findings, known), *_recovered(struck, timeline)]
+    return tuple(sorted(found, key=lambda each: each[0]))
 
 
 def _struck(faults: Iterable[FaultRow]) -> Iterator[tuple[float, str]]:

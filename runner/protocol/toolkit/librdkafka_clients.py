@@ -29,7 +29,7 @@ class LibrdkafkaReader:
     def __init__(self, case: CaseContext) -> None:
         from confluent_kafka import Consumer
 
-        self._told: list[dict[str, Any]] = []
+        self._statistics: list[dict[str, Any]] = []
         self._consumer = Consumer(
             {
                 "bootstrap.servers": case.cluster.bootstrap(APP),
@@ -39,7 +39,7 @@ class LibrdkafkaReader:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "statistics.interval.ms": 100,
-                "stats_cb": lambda text: self._told.append(json.loads(text)),
+                "stats_cb": lambda text: self._statistics.append(json.loads(text)),
             },
             logger=_LOG,
         )
@@ -72,12 +72,12 @@ class LibrdkafkaReader:
         while time.monotonic() < end_s:
             # Without a record to deliver it only calls back.
             self._consumer.poll(0.1)
-            for told in self._told:
-                seen = told["topics"].get(at.topic, {}).get("partitions", {}).get(str(at.partition), {})
+            for each in self._statistics:
+                seen = each["topics"].get(at.topic, {}).get("partitions", {}).get(str(at.partition), {})
                 if seen.get("app_offset") == 1 and seen.get("ls_offset", -1) >= 0:
                     self._consumer.resume(self._consumer.assignment())
                     return int(seen["consumer_lag_stored"])
-            self._told.clear()
+            self._statistics.clear()
         return None
 
     def close(self) -> None:
