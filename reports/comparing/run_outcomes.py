@@ -117,7 +117,7 @@ class ResultsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcomes:
-    """The fields of a `results.json` that a trend shows."""
+    """The fields of a `results.json` that a trend shows; None for known bugs that older results do not have."""
 
     format: int
     decision: Decision
@@ -129,6 +129,8 @@ class RunOutcomes:
     requirements: tuple[ResultsRequirement, ...]
     cases: tuple[ResultsCase, ...] = ()
     parts: tuple[ResultsPart, ...] = ()
+    standing_risks: tuple[str, ...] | None = None
+    deviations: tuple[str, ...] | None = None
 
     @property
     def evidence(self) -> frozenset[str]:

@@ -93,7 +93,14 @@ def _run(number: int, given: ReadRun) -> TrendRun:
         tried=sum(each in _TRIED for each in verdicts),
         planned=len(verdicts),
         tested=sum(each.verdict != UNTESTED for each in outcomes.requirements),
+        standing_risks=_count(outcomes.standing_risks),
+        deviations=_count(outcomes.deviations),
     )
+
+
+def _count(bugs: Sequence[str] | None) -> int | None:
+    """The number of known bugs; None where the results do not say it."""
+    return None if bugs is None else len(bugs)
 
 
 def _client(outcomes: RunOutcomes, name: str) -> str:

@@ -68,9 +68,9 @@ def _runs(trend: Trend) -> Iterator[str]:
         "",
         "### Last runs",
         "",
-        "| run | started | subject | profile, seed | decision | time | tried | tested |",
+        "| run | started | subject | profile, seed | decision | standing risks | deviations | time | tried | tested |",
     )
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for each in reversed(trend.runs[-RUNS_SHOWN:]):
         subject = literal(f"{each.release} ({each.runtime})", NAME_MAX)
         seed = "" if each.seed is None else f", seed {each.seed}"
@@ -80,6 +80,7 @@ def _runs(trend: Trend) -> Iterator[str]:
             subject,
             literal(f"{each.profile}{seed}", NAME_MAX),
             f"{DECISION_SIGN[each.decision]} {each.decision}",
+            *("–" if count is None else str(count) for count in (each.standing_risks, each.deviations)),
             seconds(each.duration_s),
             f"{each.tried} of {each.planned}",
             str(each.tested),

@@ -25,6 +25,7 @@ class TrendRun:
 
     `report` is empty when there is no page, or when the run was given by an absolute path. `tried` counts scenarios and
     protocol cases with the verdict PASS, FAIL or INCONCLUSIVE, of `planned`. `tested` counts requirements with a verdict.
+    `standing_risks` and `deviations` count known bugs that do not decide; None where older results do not say it.
     """
 
     number: int
@@ -42,6 +43,8 @@ class TrendRun:
     tried: int
     planned: int
     tested: int
+    standing_risks: int | None
+    deviations: int | None
 
     @property
     def title(self) -> str:

@@ -15,7 +15,7 @@ import pytest
 from reports.__main__ import main
 from reports.comparing.baseline import read as read_baseline
 from reports.comparing.compare import against
-from reports.formats import ctrf, junit, summary, terminal
+from reports.formats import badge, ctrf, junit, summary, terminal
 from reports.formats.write import write_all
 from reports.loading.merge import merge
 from reports.loading.run import load_run
@@ -191,6 +191,7 @@ def test_every_output_format_shows_what_does_not_decide(tmp_path: Path) -> None:
     assert (report.judgement.risks, report.judgement.deviations) == (("KB-17",), ("KB-28",))
     assert said in terminal.render(report)
     assert said in summary.render(report).splitlines()[0]
+    assert json.loads(badge.dumps(report))["message"] == "GO · Kafka 4.3.1, 1 standing risk, 1 deviation"
     page = page_of(run)
     assert {"standing-risks", "deviations"} <= set(page.ids)
     assert "why" not in page.ids

@@ -64,6 +64,21 @@ def test_a_run_has_its_coverage(tmp_path: Path) -> None:
     assert run.clients == ("confluent-kafka 2.16.1",)
 
 
+def test_a_run_has_the_counts_of_what_does_not_decide(tmp_path: Path) -> None:
+    """Known bugs of either weight in each format; a dash where results of an older version do not say it."""
+    counted = body(1, standing_risks=["KB-05", "KB-22"], deviations=[])
+    for name, given in (("old", body(0)), ("new", counted)):
+        plant(tmp_path / "nights" / name, given)
+    files = written([tmp_path / "nights"], tmp_path / "out")
+    old, new = json.loads(files["trend.json"])["runs"]
+    assert (old["standing_risks"], old["deviations"]) == (None, None)
+    assert (new["standing_risks"], new["deviations"]) == (2, 0)
+    cells = re.findall(r'data-name="(?:Standing risks|Deviations)">([^<]*)<', files["trend.html"])
+    assert cells == ["2", "0", "–", "–"]
+    rows = [line for line in files["trend.md"].splitlines() if "| ✓ GO |" in line]
+    assert ["| 2 | 0 |" in rows[0], "| – | – |" in rows[1]] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("runs", "state", "first_bad", "last_bad", "gone_since", "bad", "decided"),
     [
