@@ -38,7 +38,12 @@ def results(report: Report) -> dict[str, Any]:
         **({} if report.is_protocol_run else {"guarantees": _guarantees(report)}),
         "scenarios": [_scenario(each) for each in report.scenarios],
         "controls": [
-            {**_scenario(each), "convicted": bool(each.convicted), "expects": list(each.expects)}
+            {
+                **_scenario(each),
+                "convicted": bool(each.convicted),
+                "result": each.control_result or each.verdict.name,
+                "expects": list(each.expects),
+            }
             for each in report.controls
         ],
         **({"cases": [_case(each) for each in report.cases]} if report.cases else {}),

@@ -60,7 +60,10 @@ class ResultsFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultsScenario:
-    """A scenario or control; `convicted` is None for a scenario. `run` names its evidence, empty without evidence."""
+    """A scenario or control. `run` names its evidence, empty without evidence.
+
+    `convicted` is None for a scenario; `result` is the word for a control in newer results.
+    """
 
     id: str
     verdict: VerdictName
@@ -68,6 +71,7 @@ class ResultsScenario:
     client: str
     findings: tuple[ResultsFinding, ...]
     convicted: bool | None = None
+    result: Literal["DETECTED", "MISSED", "INCONCLUSIVE", "ERROR"] = "MISSED"
     run: str = ""
     part: str = ""
 

@@ -224,7 +224,7 @@ def _repeated(outcomes: RunOutcomes) -> Iterator[tuple[_Repeated, str]]:
     libraries = {each.name: _client(outcomes, each.name) for each in outcomes.subject.clients}
     for scenario in (*outcomes.scenarios, *outcomes.controls):
         case, seed = _stem_of(scenario)
-        word = scenario.verdict if scenario.convicted is None else "DETECTED" if scenario.convicted else "MISSED"
+        word = scenario.verdict if scenario.convicted is None else "DETECTED" if scenario.convicted else scenario.result
         yield (case, release, runtime, libraries.get(scenario.client, scenario.client), seed), word
     for script in outcomes.cases:
         yield (script.id, release, runtime, "", outcomes.run.seed), script.verdict

@@ -43,7 +43,7 @@ class RunFacts:
     @property
     def missed(self) -> tuple[ScenarioReport, ...]:
         """The controls that were not detected, without those that an interruption left unjudged."""
-        open_ = (each for each in self.controls if each.control_result is ControlResult.MISSED)
+        open_ = (each for each in self.controls if each.control_result is not ControlResult.DETECTED)
         return tuple(each for each in open_ if not (self.interrupted and each.convicted is None))
 
     @property

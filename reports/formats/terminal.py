@@ -17,7 +17,7 @@ from reports.deciding.impact import impact
 from reports.deciding.reasons import reasons
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import ScriptCase
-from reports.model.report import Report, ScenarioReport
+from reports.model.report import ControlResult, Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
     EXIT_MEANING,
@@ -80,7 +80,7 @@ def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
         lines.append(f"  claim    {scenario.claim}")
     if scenario.reason:
         lines.append(f"  reason   {scenario.reason}")
-    if scenario.control and not scenario.convicted:
+    if scenario.control and scenario.control_result is ControlResult.MISSED:
         found = ", ".join(each.anomaly for each in scenario.findings) or "nothing"
         lines.append(f"  expected {', '.join(scenario.expects) or 'not recorded'}; found {found}")
     # Lines left after one line per finding go to the facts of the first findings.

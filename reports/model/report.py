@@ -203,8 +203,10 @@ class ScenarioReport:
         return next(firsts, None)
 
     @property
-    def control_result(self) -> ControlResult:
-        """DETECTED or MISSED; a control that was not judged is MISSED."""
+    def control_result(self) -> ControlResult | None:
+        """DETECTED or MISSED; None where it did not run or could not be judged, which its verdict says."""
+        if self.convicted is None and self.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
+            return None
         return ControlResult.DETECTED if self.convicted else ControlResult.MISSED
 
     @property

@@ -94,7 +94,7 @@ def shown_verdict(scenario: ScenarioReport | ScriptCase) -> Verdict:
 def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
     """The word for a scenario, control or case."""
     if isinstance(scenario, ScenarioReport) and scenario.control:
-        return scenario.control_result.value
+        return scenario.control_result or WORD[scenario.verdict]
     return _with(WORD[scenario.verdict], scenario.aside)
 
 

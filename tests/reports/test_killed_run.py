@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from reports.comparing import baseline
+from reports.comparing.compare import against
+from reports.formats import terminal
+from reports.formats.write import write_all
 from reports.loading.run import load_run
+from reports.model.change import ChangeKind
 from reports.model.run_record import RunState
+from reports.model.wording import scenario_word
+from tests.reports.test_report_files import SCHEMA, page_of
 from tests.support.damaged_runs import cut_history
-from tests.support.plans import SMOKE, Plan
+from tests.support.plans import CONTROL, SMOKE, Plan
 from tests.support.run_directories import make_run
 from verification.evidence.run_directory import RunDirectory
 from verification.judge.judge import judge
-from verification.vocabulary.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 DURING = Plan(key="coordinator-crash", ended=False, verdict=None)
 #: Evidence that is refused needs no session.
@@ -43,3 +53,24 @@ def test_the_scenario_of_the_kill_says_so(killed: Path) -> None:
     assert not [problem for problem in report.problems if "verdicts.json" in problem.text]
     assert "it was killed, or it is still running" in " ".join(problem.text for problem in report.problems)
     assert report.judgement.exit_code is ExitCode.ENVIRONMENT
+
+
+@pytest.mark.parametrize("state", [RunState.INTERRUPTED, RunState.RUNNING])
+def test_a_control_that_did_not_run_was_not_missed(tmp_path: Path, state: RunState) -> None:
+    """It says so as a scenario does, on every face and against a baseline; without it the run is no GO."""
+    write_all(load_run(make_run(tmp_path / "before", (SMOKE, CONTROL))), tmp_path / "before")
+    run = make_run(tmp_path / "now", (SMOKE, replace(CONTROL, present=False, ended=False)), state=state)
+    report = against(load_run(run), baseline.read(tmp_path / "before"))
+    (control,) = report.controls
+    assert (scenario_word(control), control.reason) == ("INCONCLUSIVE", "not run, because the run was interrupted")
+    assert (report.judgement.decision, report.judgement.exit_code) == (Decision.UNDECIDED, ExitCode.ENVIRONMENT)
+    assert [each.kind for _, one in report.comparisons for each in one.changes if each.id == CONTROL.key] == [
+        ChangeKind.NEWLY_INCONCLUSIVE
+    ]
+    write_all(report, run)
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    jsonschema.validate(results, SCHEMA)
+    assert [(each["convicted"], each["result"]) for each in results["controls"]] == [(False, "INCONCLUSIVE")]
+    faces = [page_of(run).text, terminal.render(report), *(path.read_text() for path in run.glob("*.[mjx]*"))]
+    assert len(faces) > 5
+    assert not [face for face in faces if "MISSED" in face]
