@@ -36,9 +36,14 @@ class RunFacts:
     tried: Sequence[Tried]
     controls: Sequence[ScenarioReport]
     problems: Sequence[Problem]
-    interrupted: bool
+    cut_short: str
     strict: bool = False
     regressions: Sequence[Change] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was interrupted or killed."""
+        return bool(self.cut_short)
 
     @property
     def missed(self) -> tuple[ScenarioReport, ...]:
@@ -88,7 +93,7 @@ def judged(report: Report) -> Report:
         tried=report.tried,
         controls=report.controls,
         problems=report.problems,
-        interrupted=report.interrupted,
+        cut_short=report.cut_short,
         strict=report.strict,
         regressions=tuple(change for _, change in report.regressions),
     )
@@ -159,7 +164,7 @@ def _violation(facts: RunFacts) -> str:
 def _besides(facts: RunFacts) -> Iterator[str]:
     """Other defects of a run that proved a violation; the violation stays proven."""
     if facts.interrupted:
-        yield "the run was interrupted"
+        yield f"the run was {facts.cut_short}"
     if missed := len(facts.missed):
         yield f"{_of(missed, len(facts.controls), 'control')} {'was' if missed == 1 else 'were'} not detected"
     if broken := len(facts.having(Verdict.ERROR)):
@@ -188,7 +193,7 @@ def _environment(facts: RunFacts) -> str:
     total = len(facts.tried)
     if facts.interrupted:
         undecided = facts.having(Verdict.INCONCLUSIVE) + facts.having(Verdict.ERROR)
-        return f"The run was interrupted; {_of(len(undecided), total, facts.noun)} could not be decided."
+        return f"The run was {facts.cut_short}; {_of(len(undecided), total, facts.noun)} could not be decided."
     if facts.missed:
         was = "was" if len(facts.missed) == 1 else "were"
         return (

@@ -231,7 +231,7 @@ def _case_witnesses(report: Report) -> Iterator[str]:
         yield f"{rest} more {'case is' if rest == 1 else 'cases are'} in the report."
     if unreached:
         yield ""
-        yield f"{len(unreached)} {'case' if len(unreached) == 1 else 'cases'} did not run before the interruption."
+        yield f"{counted(len(unreached), 'case')} did not run, because the run was {report.cut_short}."
 
 
 def _witnesses(report: Report) -> Iterator[str]:
@@ -249,7 +249,7 @@ def _witnesses(report: Report) -> Iterator[str]:
     if unreached:
         yield ""
         noun = "scenario or control" if len(unreached) == 1 else "scenarios and controls"
-        yield f"{len(unreached)} {noun} did not run before the interruption."
+        yield f"{len(unreached)} {noun} did not run, because the run was {report.cut_short}."
 
 
 def _change(report: Report) -> Iterator[str]:

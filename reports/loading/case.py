@@ -59,9 +59,9 @@ def _read(directory: Path, *, named: bool) -> Script:
     return script
 
 
-def missing_case(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedCase:
+def missing_case(planned: Planned, ended: Ended | None, *, cut_short: str) -> LoadedCase:
     """A planned case without a script; it is reported anyway."""
-    left = without_evidence(planned, ended, interrupted=interrupted)
+    left = without_evidence(planned, ended, cut_short=cut_short)
     report = ScriptCase(
         key=planned.key,
         claim=planned.claim,

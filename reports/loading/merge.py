@@ -232,7 +232,7 @@ def _put_together(
     return replace(
         first,
         origin=origin,
-        interrupted=any(each.interrupted for each in reports),
+        cut_short=next((each.cut_short for each in reports if each.cut_short), ""),
         partial="; ".join(each.partial for each in reports if each.partial),
         subject=tested,
         seed=first.seed if len(seeds) == 1 else None,

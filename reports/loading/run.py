@@ -44,8 +44,8 @@ class _Source:
     cases: tuple[Path, ...]
 
     @property
-    def interrupted(self) -> bool:
-        return self.record is not None and self.record.state is not RunState.FINISHED and not self.alone
+    def cut_short(self) -> str:
+        return "" if self.record is None or self.alone else self.record.state.cut_short
 
 
 def load_run(path: Path, *, strict: bool = False) -> Report:
@@ -84,7 +84,7 @@ def _report(source: _Source, *, strict: bool) -> Report:
         tried=(*scenarios, *cases),
         controls=controls,
         problems=problems,
-        interrupted=source.interrupted,
+        cut_short=source.cut_short,
         strict=strict,
     )
     experiments = [each.experiment for each in loaded if each.experiment is not None]
@@ -92,7 +92,7 @@ def _report(source: _Source, *, strict: bool) -> Report:
     return Report(
         origin=source.root,
         judgement=judge(facts, partial=partial),
-        interrupted=source.interrupted,
+        cut_short=source.cut_short,
         partial=partial,
         subject=tested,
         seed=record.seed if record else next((each.seed for each in experiments), None),
@@ -121,7 +121,7 @@ def _run_context(source: _Source, started: str, *, strict: bool) -> RunContext:
         root=source.root,
         catalogue=catalogue(),
         accepted=acceptance.holding(accepted, started),
-        interrupted=source.interrupted,
+        cut_short=source.cut_short,
         strict=strict,
     )
 
@@ -162,7 +162,7 @@ def _scenarios(source: _Source, around: RunContext) -> list[LoadedScenario]:
     return [
         load_scenario(present[key], around, planned.get(key), ended.get(key))
         if key in present
-        else missing_scenario(planned[key], ended.get(key), interrupted=source.interrupted)
+        else missing_scenario(planned[key], ended.get(key), cut_short=source.cut_short)
         for key in dict.fromkeys(keys)
     ]
 
@@ -175,7 +175,7 @@ def _cases(source: _Source, around: RunContext) -> list[LoadedCase]:
     return [
         load_case(present[key], around, planned.get(key), ended.get(key))
         if key in present
-        else missing_case(planned[key], ended.get(key), interrupted=source.interrupted)
+        else missing_case(planned[key], ended.get(key), cut_short=source.cut_short)
         for key in dict.fromkeys(keys)
     ]
 
@@ -196,7 +196,7 @@ def _of_state(source: _Source) -> tuple[Problem, ...]:
         return ()
     problems = [Problem(place="run", text=each) for each in record.problems]
     if record.state is RunState.RUNNING:
-        text = "the run has not recorded its end: it was killed, or it is still running"
+        text = f"the run has not recorded its end: it was {record.state.cut_short}"
         problems.append(Problem(place=RUN_RECORD, text=text))
     planned = {each.key for each in record.planned}
     found = [
@@ -217,7 +217,7 @@ def _partial(source: _Source) -> str:
     if source.record is None:
         return "the plan of the run is unknown"
     narrowed = f'narrowed to the selection "{source.record.narrowed_by}"' if source.record.narrowed_by else ""
-    return "; ".join(each for each in ("interrupted" if source.interrupted else "", narrowed) if each)
+    return "; ".join(each for each in (source.cut_short, narrowed) if each)
 
 
 def _duration_s(source: _Source, reports: Sequence[Tried]) -> float:

@@ -49,7 +49,7 @@ class RunContext:
     root: Path
     catalogue: Catalogue
     accepted: frozenset[str]
-    interrupted: bool
+    cut_short: str
     strict: bool
 
 
@@ -67,7 +67,7 @@ def load_scenario(
 ) -> LoadedScenario:
     """Read the directory of one scenario; `planned` is None for a scenario outside the plan."""
     files = read_files(directory, around.root)
-    verdict, reason = _verdict(files, ended, directory, interrupted=around.interrupted)
+    verdict, reason = _verdict(files, ended, directory, cut_short=around.cut_short)
     timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
     # A broken environment leaves signs that say nothing about the subject.
     signs = () if files.judged or (ended and ended.error) else warning_signs(files.history, timeline)
@@ -109,9 +109,9 @@ def load_scenario(
     return LoadedScenario(report=report, experiment=files.experiment, problems=(*files.problems, *damaged))
 
 
-def missing_scenario(planned: Planned, ended: Ended | None, *, interrupted: bool) -> LoadedScenario:
+def missing_scenario(planned: Planned, ended: Ended | None, *, cut_short: str) -> LoadedScenario:
     """A planned scenario without a directory; it is reported anyway."""
-    left = without_evidence(planned, ended, interrupted=interrupted)
+    left = without_evidence(planned, ended, cut_short=cut_short)
     # A scenario that does not apply leaves its requirements untested.
     ids = () if left.verdict is Verdict.NOT_APPLICABLE else planned.requirements
     report = ScenarioReport(
@@ -139,14 +139,14 @@ class WithoutEvidence:
     problems: tuple[Problem, ...] = ()
 
 
-def without_evidence(planned: Planned, ended: Ended | None, *, interrupted: bool) -> WithoutEvidence:
+def without_evidence(planned: Planned, ended: Ended | None, *, cut_short: str) -> WithoutEvidence:
     """ERROR, unless it does not apply or the run was interrupted; without an explanation also a problem of the run."""
     if ended is not None and ended.inapplicable:
         return WithoutEvidence(verdict=Verdict.NOT_APPLICABLE, reason=ended.inapplicable)
     if ended is not None and ended.error:
         return WithoutEvidence(verdict=Verdict.ERROR, reason=ended.error)
-    if interrupted and ended is None:
-        return WithoutEvidence(verdict=Verdict.INCONCLUSIVE, reason="not run, because the run was interrupted")
+    if cut_short and ended is None:
+        return WithoutEvidence(verdict=Verdict.INCONCLUSIVE, reason=f"not run, because the run was {cut_short}")
     problem = Problem(
         place=f"runs/{planned.key}", text=f"the planned {'case' if planned.case else 'scenario'} left no directory"
     )
@@ -188,15 +188,15 @@ def _topic(topic: ExperimentTopic, run: str) -> str:
 
 
 def _verdict(
-    files: ScenarioFiles, ended: Ended | None, directory: RunDirectory, *, interrupted: bool
+    files: ScenarioFiles, ended: Ended | None, directory: RunDirectory, *, cut_short: str
 ) -> tuple[Verdict, str]:
     error = ended.error if ended is not None else ""
     if files.judged is None:
-        if interrupted and not error:
-            return Verdict.INCONCLUSIVE, f"{NOT_JUDGED}: the run was interrupted before that"
+        if cut_short and not error:
+            return Verdict.INCONCLUSIVE, f"{NOT_JUDGED}: the run was {cut_short}"
         text = files.problems[-1].text if files.problems else NOT_JUDGED
         return Verdict.ERROR, error or (text if NOT_JUDGED in text else f"{NOT_JUDGED}: {text}")
-    if interrupted and not error and _is_unfit(files.judged):
+    if cut_short and not error and _is_unfit(files.judged):
         unfit = files.judged.reason.replace(f"{directory.root}/", "")
         return Verdict.ERROR, f"the run was interrupted or killed during this scenario, so it cannot be judged: {unfit}"
     broken = error or (files.problems[0].text if files.problems else "")

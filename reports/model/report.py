@@ -267,6 +267,7 @@ class MergedRun:
 class Report:
     """The report of a run of scenarios, a protocol run, or a single scenario or case.
 
+    `cut_short` says that the run was interrupted, or killed (`RunState.cut_short`), empty when it was neither.
     `partial` says why this is not a complete profile, empty when it is. `origin` is the loaded directory; evidence paths
     are relative to it. `families` are the catalogue's families with their titles. With `strict` every violation decides.
     `parts` are the directories of a merged report, empty for a single run.
@@ -274,7 +275,7 @@ class Report:
 
     origin: Path
     judgement: RunJudgement
-    interrupted: bool
+    cut_short: str
     partial: str
     subject: Subject
     seed: int | None
@@ -297,6 +298,11 @@ class Report:
     parts: tuple[MergedRun, ...] = ()
     cases: tuple[ScriptCase, ...] = ()
     format: int = FORMAT
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was interrupted or killed."""
+        return bool(self.cut_short)
 
     @property
     def tried(self) -> tuple[Tried, ...]:

@@ -34,6 +34,11 @@ class RunState(StrEnum):
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
 
+    @property
+    def cut_short(self) -> str:
+        """What cut the run short, to be read after "the run was"; empty for a finished one."""
+        return {RunState.RUNNING: "killed, or it is still running", RunState.INTERRUPTED: "interrupted"}.get(self, "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:

@@ -20,7 +20,7 @@ from reports.model.run_record import RunState
 from reports.model.wording import scenario_word
 from tests.reports.test_report_files import SCHEMA, page_of
 from tests.support.damaged_runs import cut_history
-from tests.support.plans import CONTROL, SMOKE, Plan
+from tests.support.plans import CONTROL, FAILED, SMOKE, Plan
 from tests.support.run_directories import make_run
 from verification.evidence.run_directory import RunDirectory
 from verification.judge.judge import judge
@@ -62,7 +62,10 @@ def test_a_control_that_did_not_run_was_not_missed(tmp_path: Path, state: RunSta
     run = make_run(tmp_path / "now", (SMOKE, replace(CONTROL, present=False, ended=False)), state=state)
     report = against(load_run(run), baseline.read(tmp_path / "before"))
     (control,) = report.controls
-    assert (scenario_word(control), control.reason) == ("INCONCLUSIVE", "not run, because the run was interrupted")
+    assert (scenario_word(control), control.reason) == (
+        "INCONCLUSIVE",
+        f"not run, because the run was {state.cut_short}",
+    )
     assert (report.judgement.decision, report.judgement.exit_code) == (Decision.UNDECIDED, ExitCode.ENVIRONMENT)
     assert [each.kind for _, one in report.comparisons for each in one.changes if each.id == CONTROL.key] == [
         ChangeKind.NEWLY_INCONCLUSIVE
@@ -74,3 +77,26 @@ def test_a_control_that_did_not_run_was_not_missed(tmp_path: Path, state: RunSta
     faces = [page_of(run).text, terminal.render(report), *(path.read_text() for path in run.glob("*.[mjx]*"))]
     assert len(faces) > 5
     assert not [face for face in faces if "MISSED" in face]
+
+
+def test_the_headline_of_a_killed_run_says_so(killed: Path) -> None:
+    """Decision, terminal, summary and page have the words of the problem, and none that it was interrupted."""
+    report = load_run(killed)
+    write_all(report, killed)
+    words = "killed, or it is still running"
+    assert report.judgement.why.startswith(f"The run was {words}; 1 of 2 scenarios could not be decided")
+    heads = {
+        "terminal": terminal.render(report).partition("scenarios\n")[0],
+        "summary": (killed / "summary.md").read_text(encoding="utf-8").partition("Subject")[0],
+        "page": page_of(killed).text.partition("Subject")[0],
+    }
+    for name, head in heads.items():
+        assert words in head, name
+        # A reason names the scenario during which it happened.
+        assert "interrupted" not in head.replace("interrupted or killed", "").replace("run interrupted", ""), name
+
+
+def test_a_violation_of_a_killed_run_says_so_too(tmp_path: Path) -> None:
+    """The violation decides, and the end of the run is named next to it."""
+    why = load_run(make_run(tmp_path, (FAILED,), state=RunState.RUNNING)).judgement.why
+    assert why.endswith("In addition, the run was killed, or it is still running.")

@@ -141,7 +141,7 @@ def test_an_interruption_leaves_cases_undecided_and_proofs_proven(tmp_path: Path
         assert report.cases[1].verdict is Verdict.INCONCLUSIVE
         assert report.judgement.exit_code is code
         assert report.interrupted
-        assert "1 case did not run before the interruption" in terminal.render(report)
+        assert "1 case did not run, because the run was interrupted." in terminal.render(report)
 
 
 def test_a_regression_between_releases_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -267,7 +267,7 @@ def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:
     assert results["interrupted"] is True
     assert results["exit_code"] == ExitCode.ENVIRONMENT
     printed = terminal.render(load_run(run))
-    assert "1 scenario or control did not run before the interruption" in printed
+    assert "1 scenario or control did not run, because the run was interrupted." in printed
     assert "re-run   " not in printed
 
 

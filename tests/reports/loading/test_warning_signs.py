@@ -23,7 +23,7 @@ def test_an_unjudged_scenario_names_its_signs_and_the_command(tmp_path: Path) ->
     run = make_run(tmp_path / "run", [OPEN], state=RunState.INTERRUPTED)
     (shown,) = load_run(run).scenarios
     assert shown.verdict is Verdict.INCONCLUSIVE
-    assert shown.reason.startswith("not judged: the run was interrupted before that; warning signs: ")
+    assert shown.reason.startswith("not judged: the run was interrupted; warning signs: ")
     assert shown.judge == f"python -m verification runs/{OPEN.key}"
     report = load_run(run)
     assert shown.judge in terminal.render(report)
