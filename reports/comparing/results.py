@@ -153,7 +153,12 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
 
 def _guarantees(report: Report) -> list[dict[str, str]]:
     return [
-        {"title": each.title, "verdict": UNTESTED if each.verdict is None else each.verdict.name, "fact": each.fact}
+        {
+            "title": each.title,
+            "verdict": UNTESTED if each.verdict is None else each.verdict.name,
+            "aside": each.aside,
+            "fact": each.fact,
+        }
         for each in cards(report)
         if not each.measured
     ]

@@ -86,7 +86,7 @@ def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> Requiremen
     said = [(verdict, tried[key]) for key, verdict, _ in row.decided_by if tried[key].part == part]
     return RequirementCell(
         verdict=Verdict.worst(verdict for verdict, _ in said) if said else None,
-        aside=aside_of(one for verdict, one in said if verdict is Verdict.FAIL),
+        aside=aside_of(one.aside for verdict, one in said if verdict is Verdict.FAIL),
     )
 
 

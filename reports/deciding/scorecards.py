@@ -8,6 +8,8 @@ failed for another reason does not count. It passes only when each of its anomal
 passed: an anomaly that no check looked for may be there. A pass says "no violation in N scenarios", because a run tries
 only some of the moments at which a fault can occur. Recovery is measured and has no verdict, because Kafka promises no
 time.
+
+A violation that does not decide refutes a guarantee too: the card is a FAIL and names the known bugs behind it.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reports.deciding.effort import effort_together
-from reports.model.protocol_case import Tried
+from reports.model.protocol_case import ACCEPTED, Tried, aside_of, word_aside
 from reports.model.report import Report, ScenarioReport
 from reports.model.timeline import Unavailability
 from reports.model.vocabulary import Catalogue, catalogue, family_of
 from reports.model.wording import counted, noun_of, number, seconds
+from verification.known_bugs.weight import Weight
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.verdict import Verdict
 
@@ -80,28 +83,43 @@ RECOVERY = ("Recovery time", "The time without commits around a fault. Measured,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refutation:
-    """What refutes a guarantee: the scenario or case, what was found there, and its known bug, empty for none."""
+    """What refutes a guarantee: the scenario or case, and what was found there.
+
+    `bugs` are the known bugs that explain it, any one of them where there are several. `aside` is the word for a violation
+    that does not decide.
+    """
 
     key: str
     what: str
-    known_bug: str
-    accepted: bool
+    bugs: tuple[str, ...]
+    aside: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """One guarantee: `verdict` is None where nothing tested it, or where it is only measured (`measured`).
 
-    `fact` is one sentence of figures.
+    `fact` is one sentence of figures. `aside` is the word for its violations where none of them decides.
     """
 
     title: str
     about: str
     verdict: Verdict | None
-    accepted: bool = False
+    aside: str = ""
     measured: bool = False
     fact: str = ""
     refuted: tuple[Refutation, ...] = ()
+
+    @property
+    def why_aside(self) -> str:
+        """Why a FAIL does not decide, in a sentence; empty where it decides, and for another verdict."""
+        if not self.aside:
+            return ""
+        found = {each.aside for each in self.refuted}
+        kinds = [f"{word}s" for word in map(str, Weight) if word in found]
+        kinds += ["accepted violations"] if ACCEPTED in found else []
+        bugs = ", ".join(sorted({bug for each in self.refuted for bug in each.bugs}))
+        return f"By {' and '.join(kinds)} only, which do not decide" + (f": {bugs}." if bugs else ".")
 
 
 def cards(report: Report) -> tuple[Card, ...]:
@@ -143,7 +161,7 @@ def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report,
         title=title,
         about=about,
         verdict=verdict,
-        accepted=bool(refuted) and all(each.accepted for each in refuted),
+        aside=aside_of(each.aside for each in refuted),
         fact=_fact(passed, violating, undecided, len(other), untried=untried),
         refuted=tuple(refuted),
     )
@@ -154,13 +172,13 @@ def _found(scenario: ScenarioReport, title: str, anomalies: frozenset[Anomaly]) 
     own = [each for each in scenario.findings if each.anomaly in anomalies]
     for each in own:
         what = f"{each.anomaly} × {number(each.count)}"
-        yield Refutation(key=scenario.key, what=what, known_bug=each.known_bug or "", accepted=each.accepted)
+        aside = word_aside(scenario.verdict, each.weight, accepted=each.accepted)
+        yield Refutation(key=scenario.key, what=what, bugs=(each.known_bug,) if each.known_bug else (), aside=aside)
     field, words = DAMAGE.get(title, ("", ""))
     count = getattr(scenario.damage, field) if field and scenario.damage is not None else 0
     if count and not own:
-        accepted = all(each.accepted for each in scenario.findings)
-        bug = _only_bug(scenario)
-        yield Refutation(key=scenario.key, what=f"{number(count)} {words}", known_bug=bug, accepted=accepted)
+        what = f"{number(count)} {words}"
+        yield Refutation(key=scenario.key, what=what, bugs=_bugs(scenario), aside=scenario.aside)
 
 
 def _failed(tried: Tried, title: str) -> Iterator[Refutation]:
@@ -168,13 +186,13 @@ def _failed(tried: Tried, title: str) -> Iterator[Refutation]:
     for each in tried.requirements:
         if title in FAMILY and family_of(each.id) == FAMILY[title] and each.verdict is Verdict.FAIL:
             what = f"{each.id} failed"
-            yield Refutation(key=tried.key, what=what, known_bug=_only_bug(tried), accepted=tried.accepted)
+            yield Refutation(key=tried.key, what=what, bugs=_bugs(tried), aside=tried.aside)
 
 
-def _only_bug(tried: Tried) -> str:
-    """The known bug that explains everything that was found there; empty where there are several or none."""
+def _bugs(tried: Tried) -> tuple[str, ...]:
+    """The known bugs that explain everything that was found there; empty where something has no name."""
     bugs = {bug for bug, _ in tried.proven}
-    return bugs.pop() if len(bugs) == 1 else ""
+    return () if "" in bugs else tuple(sorted(bugs))
 
 
 def _is_about(requirement: str, title: str, anomalies: frozenset[Anomaly], known: Catalogue) -> bool:

@@ -35,7 +35,7 @@ from reports.formats.script_page import held_of, requests_of, steps
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
-from reports.model.protocol_case import StatementRow, Tried
+from reports.model.protocol_case import ASIDES, StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
 from reports.model.vocabulary import bugs
 from verification.known_bugs.weight import Weight
@@ -169,6 +169,7 @@ def _environment() -> Environment:
         refuted_shown=REFUTED_SHOWN,
         word=wording.verdict_word,
         sign=wording.verdict_sign,
+        with_aside=wording.with_aside,
         scenario_word=wording.scenario_word,
         requirement_word=wording.requirement_word,
         judgement_word=wording.judgement_word,
@@ -254,13 +255,13 @@ def _filtered(report: Report) -> tuple[Verdict | None, ...]:
     return tuple(each for each in _WORST_FIRST if each in occurring)
 
 
-def _guarantees(cards: Sequence[scorecards.Card]) -> tuple[tuple[Verdict | None, bool, list[str]], ...]:
-    """The titles of the guarantees by verdict and acceptance, the worst first, the untested last."""
+def _guarantees(cards: Sequence[scorecards.Card]) -> tuple[tuple[Verdict | None, str, list[str]], ...]:
+    """The titles of the guarantees by verdict and word aside, the worst first, the untested last."""
     judging = [each for each in cards if not each.measured]
     groups = [
-        (verdict, accepted, [each.title for each in judging if (each.verdict, each.accepted) == (verdict, accepted)])
+        (verdict, aside, [each.title for each in judging if (each.verdict, each.aside) == (verdict, aside)])
         for verdict in _WORST_FIRST
-        for accepted in (False, True)
+        for aside in ASIDES
     ]
     return tuple(each for each in groups if each[2])
 

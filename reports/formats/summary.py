@@ -131,7 +131,10 @@ def _subject(report: Report) -> str:
 
 def _guarantees(report: Report) -> Iterator[str]:
     """One line: every guarantee with its sign, never a sum of them."""
-    shown = (f"{verdict_sign(each.verdict)} {each.title}" for each in cards(report) if not each.measured)
+    judged = [each for each in cards(report) if not each.measured]
+    shown = (
+        f"{verdict_sign(each.verdict)} {each.title}" + (f" ({each.aside})" if each.aside else "") for each in judged
+    )
     yield from ("", "Guarantees: " + " · ".join(shown))
 
 

@@ -33,7 +33,7 @@ def rows(
 
 def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject, *, scripted: bool) -> RequirementRow:
     known = catalogue.get(id_)
-    aside = aside_of(one for one, verdict, _ in by if verdict is Verdict.FAIL)
+    aside = aside_of(one.aside for one, verdict, _ in by if verdict is Verdict.FAIL)
     untested = ""
     if known is not None and not by:
         spoke_tv2 = any("TV2" in client.protocol for client in subject.clients)

@@ -17,6 +17,8 @@ from verification.vocabulary.verdict import RequirementVerdict, Verdict
 Proven = tuple[str, str]
 #: The word for a violation that the user accepted.
 ACCEPTED = "accepted"
+#: The words for a violation that does not decide, the heaviest first; empty for one that decides.
+ASIDES = ("", str(Weight.RISK), str(Weight.DEVIATION), ACCEPTED)
 
 
 class Tried(Protocol):
@@ -92,11 +94,9 @@ def word_aside(verdict: Verdict, weight: Weight, *, accepted: bool) -> str:
     return "" if weight is Weight.DECIDES else weight.value
 
 
-def aside_of(failing: Iterable[Tried]) -> str:
+def aside_of(words: Iterable[str]) -> str:
     """The word for several violations: the heaviest of their words; empty where one of them decides."""
-    words = {each.aside for each in failing}
-    ordered = ("", *map(str, Weight), ACCEPTED)
-    return min(words, key=ordered.index, default="")
+    return min(words, key=ASIDES.index, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

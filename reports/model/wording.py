@@ -95,20 +95,21 @@ def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
     """The word for a scenario, control or case."""
     if isinstance(scenario, ScenarioReport) and scenario.control:
         return scenario.control_result or WORD[scenario.verdict]
-    return _with(WORD[scenario.verdict], scenario.aside)
+    return with_aside(WORD[scenario.verdict], scenario.aside)
 
 
 def requirement_word(row: RequirementRow) -> str:
     """The word for a row of the catalogue."""
-    return _with(verdict_word(row.verdict), row.aside)
+    return with_aside(verdict_word(row.verdict), row.aside)
 
 
 def judgement_word(judgement: RunJudgement) -> str:
     """The word for the verdict of a run, with the numbers of violations that do not decide."""
-    return _with(WORD[judgement.verdict], judgement.aside)
+    return with_aside(WORD[judgement.verdict], judgement.aside)
 
 
-def _with(word: str, aside: str) -> str:
+def with_aside(word: str, aside: str) -> str:
+    """The word for a verdict, with the word for violations that do not decide."""
     return f"{word}, {aside}" if aside else word
 
 

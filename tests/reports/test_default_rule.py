@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from reports.__main__ import main
 from reports.comparing.baseline import read as read_baseline
 from reports.comparing.compare import against
+from reports.deciding.scorecards import cards
 from reports.formats import badge, ctrf, junit, summary, terminal
 from reports.formats.write import write_all
 from reports.loading.merge import merge
@@ -30,7 +32,7 @@ from verification.requirements.catalogue import Protects
 from verification.requirements.catalogue import load as load_requirements
 from verification.scripts.script import Script, Statement
 from verification.scripts.script import read as read_script
-from verification.vocabulary.verdict import Decision, ExitCode, Verdict
+from verification.vocabulary.verdict import Decision, ExitCode, Finding, Verdict
 
 #: Six cases of a real protocol run of Kafka 4.3.1; two of them fail, by KB-19 and KB-05.
 REAL = Path(__file__).parent / "golden" / "protocol-4.3.1" / "run"
@@ -202,6 +204,44 @@ def test_every_output_format_shows_what_does_not_decide(tmp_path: Path) -> None:
     assert (results["strict"], results["standing_risks"], results["deviations"]) == (False, ["KB-17"], ["KB-28"])
     assert [each["findings"][0]["weight"] for each in results["scenarios"][1:]] == [Weight.DEVIATION, Weight.RISK]
     assert [each["aside"] for each in results["scenarios"]] == ["", "deviation", "standing risk"]
+
+
+RISK, DEVIATION = found("hung-transaction", known_bug="KB-17"), found("stuck-lso", known_bug="KB-28")
+
+
+@pytest.mark.parametrize(
+    ("findings", "accepted", "aside", "by", "bugs"),
+    [
+        ((RISK,), (), "standing risk", "By standing risks only", "KB-17"),
+        ((DEVIATION,), (), "deviation", "By deviations only", "KB-28"),
+        ((RISK, DEVIATION), (), "standing risk", "By standing risks and deviations only", "KB-17, KB-28"),
+        ((RISK, DEVIATION), ("KB-17",), "deviation", "By deviations and accepted violations only", "KB-17, KB-28"),
+        ((RISK,), ("KB-17",), "accepted", "By accepted violations only", "KB-17"),
+        ((RISK, found("stuck-lso", known_bug="KB-16")), (), "", "", ""),
+        ((RISK, found("stuck-lso")), (), "", "", ""),
+    ],
+)
+def test_a_card_says_why_its_fail_does_not_decide(
+    tmp_path: Path, findings: tuple[Finding, ...], accepted: tuple[str, ...], aside: str, by: str, bugs: str
+) -> None:
+    """The guarantee stays a FAIL; its card names the bugs, and the other faces have the word."""
+    plans = [replace(STRANDED, key=str(number), findings=(each,)) for number, each in enumerate(findings)]
+    report = planted(tmp_path, *plans, accepted=tuple(Acceptance(id=each) for each in accepted))
+    write_all(report, tmp_path)
+    why = f"{by}, which do not decide: {bugs}." if by else ""
+    (card,) = (each for each in cards(report) if each.title == "LSO liveness")
+    assert (card.verdict, card.aside, card.why_aside) == (Verdict.FAIL, aside, why)
+    assert bool(aside) == (report.judgement.decision is Decision.GO)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    face = page.partition("<h3>LSO liveness</h3>")[2].partition("</li>")[0]
+    word = f"FAIL, {aside}" if aside else "FAIL"
+    assert f"</span> {word}</span>" in face
+    assert f"<p><strong>{why}</strong></p>" in face if why else "only" not in face
+    assert re.search(rf"{word}:</span> [A-Za-z, ]*LSO liveness", page)
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    jsonschema.validate(results, SCHEMA)
+    assert {each["title"]: each["aside"] for each in results["guarantees"]}["LSO liveness"] == aside
+    assert ("✗ LSO liveness" + (f" ({aside})" if aside else "")) in summary.render(report)
 
 
 def test_no_dashboard_is_red_for_a_go(tmp_path: Path) -> None:

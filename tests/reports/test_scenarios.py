@@ -240,7 +240,7 @@ def test_guarantees_follow_the_damage_of_any_anomaly(tmp_path: Path) -> None:
     ):
         shown = card(run, title)
         assert shown.verdict is Verdict.FAIL
-        assert [(each.what, each.known_bug) for each in shown.refuted] == [(what, "KB-16")]
+        assert [(each.what, each.bugs) for each in shown.refuted] == [(what, ("KB-16",))]
 
 
 def test_coordination_follows_its_whole_family(tmp_path: Path) -> None:
