@@ -13,9 +13,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.loading.run import RUN_RECORD
 from reports.model import run_record
 from reports.model.errors import RetentionError
+from verification.evidence.run_directory import RUN_RECORD
 
 LATEST = "latest"
 

@@ -13,9 +13,10 @@ them. The captures stay where they are (`verification.spark.remote_evidence`).
 (`verification.replicas.command`).
 
 Exit codes are those of `verification.vocabulary.verdict`, for the evidence that is there. A violation counts if it decides
-by the default rule, with --strict always (docs/decision.md). Controls do not count, except that a control that is MISSED
-is an ERROR. Without a decided subject the code is 2. Planned scenarios that were never tried, waivers and the baseline do
-not count here: `python -m reports` decides the run.
+by the default rule, with --strict always (docs/decision.md). A run that was made with --strict needs no option, and makes
+the others strict. Controls do not count, except that a control that is MISSED is an ERROR. Without a decided subject the
+code is 2. Planned scenarios that were never tried, waivers and the baseline do not count here: `python -m reports`
+decides the run.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING
 
 from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
+from verification.evidence.run_rule import is_strict
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.known_bugs.exit_codes import code_of_script, codes_of_scenarios
 from verification.replicas import command as segments
@@ -224,25 +226,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _options(parsed)
         if parsed.output is None:
-            scenarios, cases = _directories(_paths(parsed))
+            paths = _paths(parsed)
+            scenarios, cases = _directories(paths)
         else:
             uris = _uris(parsed)
             session = _session(options)
             copies = {copy.root: copy for copy in (copy_small_files(session, uri, parsed.output) for uri in uris)}
-            scenarios, cases = _directories(tuple(copies), copies)
+            paths = list(copies)
+            scenarios, cases = _directories(paths, copies)
     except UnfitEvidenceError as error:
         print(error, file=sys.stderr)
         return ExitCode.USAGE
     except SessionError as error:
         print(error, file=sys.stderr)
         return ExitCode.ENVIRONMENT
-    codes = _scripts(cases, strict=parsed.strict)
+    strict = parsed.strict or any(is_strict(path.resolve()) for path in paths)
+    codes = _scripts(cases, strict=strict)
     try:
         if scenarios and parsed.reference:
             codes += _with_reference(scenarios)
         elif scenarios:
             judged = _with_spark(options, session, scenarios)
-            codes += codes_of_scenarios(judged, load_known_bugs(), strict=parsed.strict)
+            codes += codes_of_scenarios(judged, load_known_bugs(), strict=strict)
     except SessionError as error:
         print(error, file=sys.stderr)
         codes.append(ExitCode.ENVIRONMENT)

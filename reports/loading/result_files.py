@@ -17,9 +17,9 @@ from urllib.parse import quote
 from reports.comparing import run_outcomes
 from reports.comparing.baseline import RESULTS
 from reports.comparing.trend import ReadRun
-from reports.loading.run import RUN_RECORD
 from reports.model.errors import UnfitBaselineError
 from reports.model.trend import UnreadRun
+from verification.evidence.run_directory import RUN_RECORD
 
 PAGE = "report.html"
 

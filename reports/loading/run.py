@@ -25,9 +25,15 @@ from reports.model.protocol_case import Tried
 from reports.model.report import Problem, Report
 from reports.model.run_record import Ended, Planned, RunRecord, RunState
 from reports.model.vocabulary import catalogue, titles
-from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
+from verification.evidence.run_directory import (
+    RUN_RECORD,
+    RunDirectory,
+    case_directories,
+    run_record_of,
+    scenario_directories,
+)
+from verification.evidence.run_rule import is_strict
 
-RUN_RECORD = "run.json"
 #: A copy of the baseline results.json, so that a report that is rendered again says the same.
 BASELINE = "baseline.json"
 
@@ -56,7 +62,7 @@ def load_run(path: Path, *, strict: bool = False) -> Report:
     Raises UnfitRunError when the path is none of these. Defects inside it are in the report's problems.
     """
     source = _source(path.resolve())
-    report = _report(source, strict=strict or (source.record is not None and source.record.strict))
+    report = _report(source, strict=strict or is_strict(source.root))
     kept = source.root / BASELINE
     if source.alone or not kept.exists():
         return report
@@ -133,7 +139,7 @@ def _source(root: Path) -> _Source:
         )
     directories, cases = scenario_directories(root), case_directories(root)
     alone = directories == (RunDirectory(root),) or cases == (root,)
-    of_run = root.parent.parent / RUN_RECORD if alone and root.parent.name == "runs" else root / RUN_RECORD
+    of_run = run_record_of(root)
     record: RunRecord | None = None
     problems: tuple[Problem, ...] = ()
     try:

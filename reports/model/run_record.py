@@ -19,12 +19,9 @@ from typing import Any
 
 from reports.model.errors import UnfitRunRecordError
 from verification.evidence.atomic_write import atomic_write
+from verification.evidence.run_rule import FORMAT, KIND
 from verification.vocabulary import strict_json
 from verification.vocabulary.strict_json import Float64, Int64
-
-FORMAT = 1
-#: Marks the file as ours: retention deletes only directories whose run.json carries it.
-KIND = "onceproof-run"
 
 
 class RunState(StrEnum):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reports.__main__ import main as render
 from tests.support.paths import ROOT
 from tests.support.plans import SMOKE
 from tests.support.protocol_run_directories import (
@@ -56,6 +57,31 @@ def test_a_known_bug_that_does_not_decide_counts_only_with_strict(tmp_path: Path
     run = str(make_protocol_run(tmp_path / "run", (PASSED, script)))
     assert main([run]) == (ExitCode.CONFORMANT if script is VIOLATED else ExitCode.VIOLATION)
     assert main([run, "--strict"]) == ExitCode.VIOLATION
+
+
+def test_a_run_is_judged_and_rendered_by_the_rule_that_it_was_made_with(tmp_path: Path) -> None:
+    """A run made with --strict needs no option, nor does one of its cases; a run next to it becomes strict too."""
+    strict = make_protocol_run(tmp_path / "strict", (PASSED, VIOLATED), strict=True)
+    other = make_protocol_run(tmp_path / "default", (PASSED, VIOLATED))
+    case = strict / "runs" / VIOLATED.case
+    for program in (main, render):
+        assert [program([str(each)]) for each in (strict, case, other)] == [
+            ExitCode.VIOLATION,
+            ExitCode.VIOLATION,
+            ExitCode.CONFORMANT,
+        ]
+    assert main([str(other), str(strict)]) == ExitCode.VIOLATION
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"format": 1, "kind": "else", "strict": true}', '{"format": 1, "strict": 1}']
+)
+def test_a_run_record_that_is_cut_or_foreign_does_not_make_a_run_strict(tmp_path: Path, text: str) -> None:
+    """The evidence is judged by the default rule; the report says what is wrong with the file."""
+    run = make_protocol_run(tmp_path / "run", (PASSED, VIOLATED), strict=True)
+    (run / "run.json").write_text(text, encoding="utf-8")
+    assert main([str(run)]) == ExitCode.CONFORMANT
+    assert render([str(run)]) == ExitCode.ENVIRONMENT
 
 
 def test_a_sweep_is_judged_again_without_spark(tmp_path: Path) -> None:

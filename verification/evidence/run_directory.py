@@ -132,6 +132,8 @@ class RunDirectory:
 
 #: The file that a protocol case leaves.
 SCRIPT = "script.json"
+#: The plan, options and rule of a whole run (`reports.model.run_record`).
+RUN_RECORD = "run.json"
 
 
 def _is_scenario(path: Path) -> bool:
@@ -150,6 +152,12 @@ def scenario_directories(path: Path) -> tuple[RunDirectory, ...]:
     if (path / SCRIPT).exists():
         return ()
     return tuple(RunDirectory(each) for each in _below(path) if _is_scenario(each) or not (each / SCRIPT).exists())
+
+
+def run_record_of(path: Path) -> Path:
+    """run.json of a whole run, or of the run that the directory of a scenario or case lies in; it need not exist."""
+    alone = _is_scenario(path) or (path / SCRIPT).exists()
+    return (path.parent.parent if alone and path.parent.name == "runs" else path) / RUN_RECORD
 
 
 def case_directories(path: Path) -> tuple[Path, ...]:
