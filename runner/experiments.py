@@ -38,11 +38,19 @@ class Experiments(ABC):
     def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
         """Ids, requirements and claims; nothing is started."""
 
+    def alone(self, item: pytest.Item) -> bool:
+        """Whether an item runs while nothing else does, after all others; by default none does."""
+        del item
+        return False
+
     @abstractmethod
     def begin(
         self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
     ) -> None:
-        """Perform the items in the background; `ended` is called in any thread when the verdict of one is known."""
+        """Perform the items in the background; `ended` is called in any thread when the verdict of one is known.
+
+        It is called again with items that run alone, once all before have their verdicts.
+        """
 
     @abstractmethod
     def conclude(self, item: pytest.Item) -> Verdict:

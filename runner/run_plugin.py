@@ -123,14 +123,23 @@ class RunPlugin:
         return True
 
     def _perform(self, items: Sequence[pytest.Item]) -> None:
+        """Perform most items side by side, and then, when all lanes are empty, those that run alone."""
+        progress = RunProgress(self.record.planned, self.record.ended, self.record.config)
+        alone = [item for item in items if self._kind(item).alone(item)]
+        self.console.follow("run", progress.line)
+        try:
+            for together in ([item for item in items if item not in alone], alone):
+                self._perform_together(together)
+        finally:
+            self.console.unfollow("run")
+
+    def _perform_together(self, items: Sequence[pytest.Item]) -> None:
         environment = self.record.environment
         assert environment is not None, "the environment was prepared"
-        progress = RunProgress(self.record.planned, self.record.ended, self.record.config)
         waiting = set(items)
         try:
             for kind, own in self._by_kind(items):
                 kind.begin(own, environment, self._ended.put)
-            self.console.follow("run", progress.line)
             while waiting:
                 self._raise_if_stopped()
                 with suppress(Empty):
@@ -140,7 +149,6 @@ class RunPlugin:
         finally:
             if waiting:
                 self._break_off()
-            self.console.unfollow("run")
 
     def _raise_if_stopped(self) -> None:
         """Raise KeyboardInterrupt when the user asked the run to stop: the first one may have been dropped."""

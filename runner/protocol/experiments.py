@@ -1,12 +1,14 @@
 """The protocol cases of a run: by transaction version, in lanes by the cluster that they need, one verdict each.
 
-A planned case without files is an ERROR.
+A planned case without files is an ERROR. Cases that are sensitive to time (`@alone`) run last, one after the other, when
+every other lane of the run is empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -40,7 +42,8 @@ class ProtocolExperiments(Experiments):
     def __init__(self, config: RunConfig, record: RunRecordWriter) -> None:
         self.config = config
         self.record = record
-        self._lanes: Lanes[ProtocolCase, CaseResult] | None = None
+        self._lanes: list[Lanes[ProtocolCase, CaseResult]] = []
+        self._outcomes: dict[str, Future[CaseResult]] = {}
         self._stopped = False
 
     # -- planning ----------------------------------------------------------------------------------------------
@@ -60,7 +63,7 @@ class ProtocolExperiments(Experiments):
             return []
         found = [case for queue in queues([self._case(item) for item in items]) for case in queue.tasks]
         places = {case.key: number for number, case in enumerate(found)}
-        return sorted(items, key=lambda item: places[self._case(item).key])
+        return sorted(items, key=lambda item: (self.alone(item), places[self._case(item).key]))
 
     def planned(self, item: pytest.Item) -> Planned:
         """The entry of a case in `run.json`."""
@@ -81,16 +84,22 @@ class ProtocolExperiments(Experiments):
 
     # -- running -----------------------------------------------------------------------------------------------
 
+    def alone(self, item: pytest.Item) -> bool:
+        """Whether a case is declared sensitive to time."""
+        return item.get_closest_marker("alone") is not None
+
     def begin(
         self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
     ) -> None:
-        """Perform the cases in lanes."""
-        lanes = self._lanes = Lanes(
+        """Perform the cases in lanes; those that run alone in a single one."""
+        lanes = Lanes(
             queues([self._case(item) for item in items]),
             partial(self._case_runner, environment),
-            lanes=self.config.case_lanes,
+            lanes=1 if any(map(self.alone, items)) else self.config.case_lanes,
             helped_from=HELPED_FROM,
         )
+        self._lanes.append(lanes)
+        self._outcomes |= lanes.outcomes
 
         def performed(item: pytest.Item, _: Future[CaseResult]) -> None:
             if not self._stopped:
@@ -110,9 +119,8 @@ class ProtocolExperiments(Experiments):
 
     def conclude(self, item: pytest.Item) -> Verdict:
         """Record and print the verdict of a case. Raises the error of a mistake of ours."""
-        assert self._lanes is not None, "the case has ended"
         key = self._case(item).key
-        outcome = self._lanes.outcomes[key].result()
+        outcome = self._outcomes[key].result()
         verdict, reason = Verdict.ERROR, outcome.broke
         if outcome.verdict is not None:
             verdict, reason = outcome.verdict.verdict, outcome.verdict.reason
@@ -140,8 +148,9 @@ class ProtocolExperiments(Experiments):
         """End the lanes and their clusters."""
         del interrupted  # they end in the same way
         self.record.console.unfollow(_STATUS)
-        if self._lanes is not None:
-            self._lanes.close()
+        with ExitStack() as ending:
+            for each in self._lanes:
+                ending.callback(each.close)
 
 
 def _status(lanes: Lanes[ProtocolCase, CaseResult]) -> str:

@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from runner.protocol.toolkit import brokers, replicas, settings
-from runner.protocol.toolkit.case import BOTH, EXPIRING, THREE, needs, requirement, shares, versions
+from runner.protocol.toolkit.case import BOTH, EXPIRING, THREE, alone, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.coordinators import set_log
 from runner.protocol.toolkit.inspector import COMPLETE
@@ -40,6 +40,8 @@ def description(case: CaseContext, producer: ScriptedProducer) -> Body:
     return case.inspect.described(str(producer.transactional_id)) or {}
 
 
+# Claims that the markers are not later than some seconds.
+@alone
 @requirement("EXP-01")
 @versions(*BOTH)
 def test_a_transaction_ends_after_its_timeout(case: CaseContext) -> None:
@@ -61,6 +63,8 @@ def test_a_transaction_ends_after_its_timeout(case: CaseContext) -> None:
         case.expect(f"what a reader of {at} is given", case.inspect.committed(at), [])
 
 
+# Its transactions must be described within the second before they time out.
+@alone
 @requirement("EXP-02")
 @versions(*BOTH)
 def test_the_timeout_begins_with_the_first_addition(case: CaseContext) -> None:
@@ -156,9 +160,10 @@ def test_a_lower_maximum_is_for_those_to_come(case: CaseContext) -> None:
     case.expect("what a reader is given of its owner", case.inspect.committed(at), ["a", "b"])
 
 
+# Its commit must come before the timeout, and half of that time is spent on stopping a broker.
+@alone
 @requirement("EXP-05")
 @needs(THREE)
-@shares("stopped", time_critical=True)
 def test_a_decided_transaction_never_times_out(case: CaseContext) -> None:
     """While the leader that needs a marker is away, a commit outlives its timeout, and completes when it is back."""
     stays, away = brokers.controller(case), brokers.spare(case)
@@ -240,6 +245,8 @@ def test_an_idle_producer_expires_on_a_partition(case: CaseContext) -> None:
     case.expect("what a reader is given", case.inspect.committed(at), ["a", "b"])
 
 
+# Two producers must be looked at less than two seconds after their batches, and the case waits for half of that time.
+@alone
 @requirement("EXP-08")
 @needs(EXPIRING)
 def test_old_timestamps_do_not_hasten_expiry(case: CaseContext) -> None:
@@ -267,6 +274,8 @@ def test_old_timestamps_do_not_hasten_expiry(case: CaseContext) -> None:
     case.expect("the log", case.inspect.values(at), ["before", "a", "b"])
 
 
+# Its ids must be initialised so fast that they expire together.
+@alone
 @requirement("EXP-09")
 @needs(EXPIRING)
 def test_many_ids_expire_at_once(case: CaseContext) -> None:

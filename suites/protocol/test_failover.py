@@ -12,7 +12,7 @@ from functools import partial
 
 from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas
-from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, shares, versions
+from runner.protocol.toolkit.case import BOTH, THREE, alone, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.coordinators import WAIT, EndedTransaction, described, id_at, log_of, moved
 from runner.protocol.toolkit.inspector import result
@@ -97,6 +97,8 @@ def test_an_open_transaction_goes_on_at_the_next_coordinator(case: CaseContext) 
         case.expect(f"the last stable offset of {at}", case.inspect.stable(at), case.inspect.end(at))
 
 
+# Claims that the abort comes less than one timeout after the change, and five eighths of that pass in any case.
+@alone
 @requirement("COORD-04", "EXP-02")
 @needs(THREE)
 def test_a_timeout_runs_on_at_the_next_coordinator(case: CaseContext) -> None:

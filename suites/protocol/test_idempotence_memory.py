@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from runner.protocol.toolkit import brokers, replicas, settings
-from runner.protocol.toolkit.case import EXPIRING, HASTY, THREE, needs, requirement, shares
+from runner.protocol.toolkit.case import EXPIRING, HASTY, THREE, alone, needs, requirement, shares
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, idempotent
 from runner.protocol.toolkit.responses import Response
@@ -163,6 +163,8 @@ def test_compaction_leaves_enough_to_recognise(case: CaseContext) -> None:
     case.expect("the log", case.inspect.values(at), ["new", "rolls"])
 
 
+# Its batch must be sent again within the two seconds before the producer expires.
+@alone
 @requirement("IDEMP-24")
 @needs(EXPIRING)
 def test_memory_ends_when_a_producer_is_idle(case: CaseContext) -> None:

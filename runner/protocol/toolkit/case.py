@@ -23,6 +23,9 @@ versions = pytest.mark.versions
 #: `@shares("stopped")`: the outages that it goes through together with other cases (`shared_outages.OUTAGES`), in order;
 #: `time_critical=True` if its time runs from its first request on.
 shares = pytest.mark.shares
+#: `@alone`: its script states an upper bound on time that a busy machine could exceed, so nothing else runs meanwhile. A
+#: wait that only ends sooner or later is no such bound.
+alone = pytest.mark.alone
 #: `@needs(Needs(brokers=3))`: the cluster; without it one broker with the harness's settings.
 needs = pytest.mark.needs
 

@@ -125,7 +125,7 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     plugin = plugin_of(tmp_path, PASSED)
     outcome: Future[CaseResult] = Future()
     outcome.set_result(CaseResult(seconds=1.0, verdict=judge(PASSED), before="return of broker 1: it is not healthy"))
-    plugin._cases._lanes = SimpleNamespace(outcomes={"a-b": outcome})  # type: ignore[attr-defined]
+    plugin._cases._outcomes = {"a-b": outcome}  # type: ignore[attr-defined]
     item = MagicMock(spec=pytest.Function, user_properties=[])
     item.path, item.originalname, item.function = PROTOCOL / "test_a.py", "test_b", lambda: None
     item.callspec, item.get_closest_marker.return_value = SimpleNamespace(params={"transaction_version": None}), None

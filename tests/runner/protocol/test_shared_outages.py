@@ -15,7 +15,7 @@ import pytest
 from runner.protocol import experiments
 from runner.protocol.shared_outages import OutageError, Participant, perform
 from runner.protocol.toolkit.outage import OnOutage, OutageEvent, at_once
-from suites.protocol import test_expiry as expiry
+from suites.protocol import test_restart as restart
 
 
 @dataclass
@@ -209,7 +209,7 @@ def test_a_case_waits_without_a_thread_of_its_own() -> None:
 
 def test_a_time_critical_case_is_known_as_such() -> None:
     """The keyword of the decorator reaches the plug-in; a misspelt keyword is refused."""
-    decorated = [value for name, value in vars(expiry).items() if name.startswith("test_")]
+    decorated = [value for name, value in vars(restart).items() if name.startswith("test_")]
     marks = [mark for each in decorated for mark in getattr(each, "pytestmark", ()) if mark.name == "shares"]
     said = [mark.kwargs.get("time_critical", False) for mark in marks]
     assert True in said
