@@ -20,7 +20,7 @@ from runner.config import OUT, add_options
 from tests.reports.trend_results import body, plant, started
 from tests.support.paths import ROOT
 from tests.support.plans import STARTED
-from tests.support.workflows import CLEAN, GITHUB, GITLAB, VIOLATING, Done, body_of, carry_out, job_of
+from tests.support.workflows import CLEAN, ENDLESS, GITHUB, GITLAB, VIOLATING, Done, body_of, carry_out, job_of
 from verification.vocabulary.verdict import ExitCode
 
 EXAMPLES = sorted((ROOT / "docs" / "ci").glob("*.yml"))
@@ -30,6 +30,11 @@ GUIDE = ROOT / "docs" / "ci.md"
 FILES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json", "trend"}
 #: The schemas by which editors check such files, published by SchemaStore and GitLab and kept in a package.
 SCHEMAS = files("check_jsonschema.builtin_schemas") / "vendor"
+LIMITED = re.compile(r"timeout --kill-after=(\d+)m (\d+)m (?:\S*/)?tox -e conformance\b")
+#: The exit code of `timeout` after the limit.
+TIMED_OUT = 124
+#: Minutes that a job takes for packages, the trend and uploads.
+OTHERS_MIN = 3
 COMMAND = re.compile(r"tox -e (\S+)((?: --(?=\s))?(?:[^\n|&`]|\\\n)*)")
 
 
@@ -105,6 +110,17 @@ def test_a_nightly_run_tries_everything(path: Path) -> None:
             assert "--runtime local" in rest
 
 
+def test_every_run_ends_before_its_job_is_killed(example: Path) -> None:
+    """Each run has a time limit, and all of them fit into that of the job, also if they must be killed."""
+    body = body_of(example)
+    (job,) = body.get("jobs", body).values()
+    (minutes,) = re.findall(r"\d+", str(job.get("timeout-minutes", job.get("timeout"))))
+    text = "\n".join(scripts(body))
+    limits = [int(kill) + int(limit) for kill, limit in LIMITED.findall(text)]
+    assert len(limits) == text.count("tox -e conformance") > 0
+    assert sum(limits) + OTHERS_MIN <= int(minutes) <= 2 * sum(limits)
+
+
 def test_what_is_kept_is_what_a_run_leaves(example: Path) -> None:
     """Paths of reports name the directory that runs are kept in, and files that a run writes."""
     text = example.read_text(encoding="utf-8")
@@ -164,6 +180,25 @@ def test_an_upgrade_from_a_run_that_left_nothing_is_not_compared(tmp_path: Path,
     done = performed("upgrade", system, tmp_path, {"4.3.1": CLEAN}, **given)
     assert done.code
     assert not (done.checkout / "reports" / "out" / "to").exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_an_upgrade_from_a_run_that_reached_its_limit_is_not_compared(tmp_path: Path, system: str) -> None:
+    """The results of a part of a run are no baseline; they are kept, and the job ends before the new release is run."""
+    given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
+    done = performed("upgrade", system, tmp_path, {"3.9.2": ENDLESS, "4.3.1": CLEAN}, **given)
+    assert done.code
+    assert (done.checkout / "reports" / "out" / "from" / "results.json").is_file()
+    assert not (done.checkout / "reports" / "out" / "to").exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_night_that_reached_its_limit_is_no_violation(tmp_path: Path, system: str) -> None:
+    """It ends with the code of `timeout`, and its report is kept."""
+    given = {"kafka": "4.3.1"} if system == GITHUB else {"KAFKA": "4.3.1"}
+    done = performed("nightly", system, tmp_path, {"4.3.1": ENDLESS}, **given)
+    assert done.code == TIMED_OUT
+    assert (done.checkout / "reports" / "out" / LATEST / "summary.md").is_file()
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,9 @@ from tests.support.paths import ROOT
 GITHUB, GITLAB = "github", "gitlab"
 #: The results of a planted run. Any other text leaves no results, like a run that could not start.
 CLEAN, VIOLATING = "clean", "violating"
+#: A run that leaves results and never ends by itself. Then the time limits of an example are `LIMIT_S`.
+ENDLESS = "endless"
+LIMIT_S = 15
 #: Four short scripts, each of which starts a Python or two.
 WITHIN_S = 120.0
 _PYTHON = f"""#!/bin/sh -e
@@ -36,6 +40,11 @@ printf '#!/bin/sh\\nPYTHONPATH={ROOT} exec {sys.executable} -m tests.support.pla
 chmod +x "${{0%pip}}tox"
 PIP
 chmod +x "$3/bin/pip"
+"""
+_TIMEOUT = f"""#!/bin/sh -e
+[ "$1" = "--kill-after=3m" ]
+shift 2
+exec {shutil.which("timeout")} --kill-after=3m {LIMIT_S} "$@"
 """
 
 
@@ -112,14 +121,17 @@ def _github(job: Mapping[str, Any]) -> Job:
 def carry_out(job: Job, place: Path, *, given: Mapping[str, str], planted: Mapping[str, str]) -> Done:
     """Run the job in a checkout below `place`.
 
-    `given` are the inputs of the workflow or the variables of the pipeline, `planted` the result of each release, CLEAN or
-    VIOLATING; the release of a run that names none is the empty name.
+    `given` are the inputs of the workflow or the variables of the pipeline, `planted` the result of each release, CLEAN,
+    VIOLATING or ENDLESS; the release of a run that names none is the empty name.
     """
     checkout, tools, summary = place / "checkout", place / "tools", place / "summary.md"
     checkout.mkdir(exist_ok=True)
     tools.mkdir()
     (tools / "python3").write_text(_PYTHON, encoding="utf-8")
     (tools / "python3").chmod(0o755)
+    if ENDLESS in planted.values():
+        (tools / "timeout").write_text(_TIMEOUT, encoding="utf-8")
+        (tools / "timeout").chmod(0o755)
     summary.touch()
     environment = {
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",

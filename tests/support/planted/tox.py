@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +21,13 @@ from reports.retention import point_latest
 from runner.config import OUT, ROOT, add_options
 from tests.support.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.support.run_directories import make_run
-from tests.support.workflows import CLEAN, VIOLATING
+from tests.support.workflows import CLEAN, ENDLESS, VIOLATING
 from verification.vocabulary.verdict import ExitCode, Verdict
 
 #: What a run takes that names no release.
 NEWEST = "4.4.0"
 _PASSED = replace(FAILED, verdict=Verdict.PASS, reason="nothing was found", findings=())
-SUBJECTS = {CLEAN: (SMOKE, _PASSED, CONTROL), VIOLATING: (SMOKE, FAILED, CONTROL)}
+SUBJECTS = {CLEAN: (SMOKE, _PASSED, CONTROL), VIOLATING: (SMOKE, FAILED, CONTROL), ENDLESS: (SMOKE,)}
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +49,10 @@ def main(arguments: list[str]) -> int:
     if not options.run_dir:
         point_latest(out, directory)
     compared = ["--baseline", options.baseline] if options.baseline else []
-    return int(command.main([str(directory), *compared]))
+    code = int(command.main([str(directory), *compared]))
+    if does == ENDLESS:
+        signal.pause()
+    return code
 
 
 if __name__ == "__main__":
