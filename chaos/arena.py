@@ -12,6 +12,7 @@ from uuid import UUID
 from chaos.clients import Clients
 from chaos.cluster import Cluster
 from chaos.errors import UnresolvedTargetError
+from wire.client import Client
 from wire.messages import Definitions
 from wire.values import TopicPartition
 
@@ -21,7 +22,8 @@ class Arena:
     """A cluster, its clients, and the real topic of each of the scenario's topic names.
 
     `definitions` are the message definitions to read frames by. `topic_ids` are the ids of this run's topics, by which
-    newer requests name them. Only faults that tamper with frames need them.
+    newer requests name them. Only faults that tamper with frames need them. `admin` asks the brokers through the witness
+    listener; only operations that change the cluster need it.
     """
 
     cluster: Cluster
@@ -30,6 +32,7 @@ class Arena:
     group: str | None = None
     definitions: Definitions | None = None
     topic_ids: dict[UUID, str] = field(default_factory=dict)
+    admin: Client | None = None
 
     def partition(self, topic: str, partition: int) -> TopicPartition:
         """The real partition behind a scenario's topic name."""

@@ -143,6 +143,18 @@ class Cluster(Protocol):
     def is_running(self, broker: BrokerId) -> bool:
         """Whether the broker's process exists (paused counts as running)."""
 
+    def install(self, node: BrokerId, release: str) -> None:
+        """Let a node run another release from its next start on, on its old data and addresses.
+
+        Raises InjectionError for a release whose programs were not prepared.
+        """
+
+    def installed(self) -> dict[BrokerId, str]:
+        """The release of every node, dedicated controllers included: the one that it runs, or will run once started."""
+
+    def reported_release(self, node: BrokerId) -> str | None:
+        """The release that the node itself named last when it started; None while it has named none."""
+
     def view(self) -> ClusterView:
         """Observe leaders, in-sync replicas and the active controller through the witness listener."""
 

@@ -73,9 +73,12 @@ class Nemesis:
     meets: int = 0
     await_whole: Callable[[], None] = lambda: None
 
-    def run(self, schedule: Schedule) -> tuple[FaultRecord, ...]:
-        """Apply every step in order and return the records. Errors of faults are recorded, not raised."""
-        return tuple(self._step(number, step) for number, step in enumerate(schedule))
+    def run(self, schedule: Schedule, *, first: int = 0) -> tuple[FaultRecord, ...]:
+        """Apply every step in order and return the records; they are numbered from `first`.
+
+        Errors of faults are recorded, not raised.
+        """
+        return tuple(self._step(number, step) for number, step in enumerate(schedule, start=first))
 
     def _step(self, number: int, step: Step) -> FaultRecord:
         if step.once_whole:
@@ -91,6 +94,7 @@ class Nemesis:
                 description=step.describe(),
                 target="",
                 began_ns=time.monotonic_ns(),
+                stage=step.stage,
             )
         )
         try:
@@ -134,6 +138,8 @@ class Nemesis:
             applied_ns=time.monotonic_ns(),
             processes=injection.processes,
             partitions=tuple(map(str, injection.partitions)),
+            releases={str(node): release for node, release in injection.releases.items()},
+            levels=dict(injection.levels),
         )
         self.tell(f"{step.fault.describe()}: {injection.target}")
         try:

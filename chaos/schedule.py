@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from chaos.clients import SyncPoint
 from chaos.errors import FutileFaultError
@@ -18,7 +20,8 @@ class Step:
     transaction open, from before the fault strikes until it is confirmed. `leaving` of them end after that operation
     without a successor, as a job ends after its last commit. `let_go_first` releases them before the fault strikes: it
     strikes as soon as one of them has requested the end of its transaction. `once_whole` first waits until every broker
-    is back and every replica in sync, as in a rolling restart.
+    is back and every replica in sync, as in a rolling restart. Consecutive steps with the same `stage` form one named
+    phase of the history.
     """
 
     fault: Fault
@@ -29,6 +32,7 @@ class Step:
     leaving: int = 0
     let_go_first: bool = False
     once_whole: bool = False
+    stage: str = ""
 
     def __post_init__(self) -> None:
         reason = self.fault.futility()
@@ -50,6 +54,11 @@ class Step:
 
 
 Schedule = tuple[Step, ...]
+
+
+def stages(schedule: Schedule) -> tuple[tuple[str, Schedule], ...]:
+    """The schedule in named parts: consecutive steps with the same stage, in order."""
+    return tuple((stage, tuple(steps)) for stage, steps in groupby(schedule, key=attrgetter("stage")))
 
 
 def duration_s(schedule: Schedule) -> float:

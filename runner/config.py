@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import time
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
+from runner.upgrades.path import UpgradePath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ROOT / "suites"
 PROTOCOL = SUITES / "protocol"
+UPGRADES = SUITES / "upgrades"
 OUT = ROOT / "reports" / "out"
 DEFAULT_CLIENT = "confluent"
 
@@ -62,6 +65,7 @@ class Only(StrEnum):
 
     SCENARIOS = "scenarios"
     PROTOCOL = "protocol"
+    UPGRADE = "upgrade"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,7 @@ class RunConfig:
     lanes: int = 1
     strict: bool = False
     markers: str = ""
+    upgrade: UpgradePath | None = None
 
     @property
     def case_lanes(self) -> int:
@@ -99,17 +104,21 @@ class RunConfig:
     @property
     def without_cases(self) -> bool:
         """Whether the run has no protocol cases."""
-        return self.only is Only.SCENARIOS or (self.profile is Profile.SMOKE and self.only is None)
+        return self.only in (Only.SCENARIOS, Only.UPGRADE) or (self.profile is Profile.SMOKE and self.only is None)
 
     @property
     def directories(self) -> tuple[Path, ...]:
         """The arguments of pytest that select the whole run."""
+        if self.only is Only.UPGRADE:
+            return (UPGRADES,)
         return (SUITES, PROTOCOL) if self.only is Only.PROTOCOL else (SUITES,)
 
     @property
     def header(self) -> list[str]:
         """The configuration in words."""
-        if self.only is Only.PROTOCOL:
+        if self.upgrade is not None:
+            subject = f"upgrade of Kafka {self.upgrade}, runtime {self.runtime}, client {self.client}, seed {self.seed}"
+        elif self.only is Only.PROTOCOL:
             subject = f"protocol of Kafka {self.release.version}, runtime {self.runtime}"
         else:
             subject = (
@@ -123,6 +132,8 @@ class RunConfig:
         """The profile in words; it says when one kind of experiments was left out by name."""
         if self.only is Only.PROTOCOL:
             return str(Only.PROTOCOL)
+        if self.upgrade is not None:
+            return f"{self.profile}, upgrade from {self.upgrade.source}"
         return f"{self.profile}, only scenarios" if self.only is Only.SCENARIOS else str(self.profile)
 
     @property
@@ -141,6 +152,11 @@ class RunConfig:
         """The command that repeats this run, without the selection (`-k`, `-m`)."""
         if self.only is Only.PROTOCOL:
             return f"tox -e protocol -- --kafka {self.release.version} --runtime {self.runtime}"
+        if self.upgrade is not None:
+            return (
+                f"tox -e upgrade -- --from {self.upgrade.source} --to {self.upgrade.target} --runtime {self.runtime} "
+                f"--client {self.client} --profile {self.profile} --seed {self.seed}"
+            )
         return f"tox -e conformance -- {self.replay_options}"
 
     @property
@@ -192,7 +208,13 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
     group.addoption("--client", default=DEFAULT_CLIENT, help="client library under test: confluent or java")
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
-    group.addoption("--only", choices=[each.value for each in Only], help="run only scenarios, or only protocol cases")
+    group.addoption(
+        "--from", dest="upgrade_from", metavar="VERSION", help="tox -e upgrade: the release to upgrade from"
+    )
+    group.addoption("--to", dest="upgrade_to", metavar="VERSION", help="tox -e upgrade: the release to upgrade to")
+    group.addoption(
+        "--only", choices=[str(Only.SCENARIOS), str(Only.PROTOCOL)], help="run only scenarios, or only protocol cases"
+    )
     group.addoption(
         "--lanes", default="auto", metavar="N", help="scenarios that run at a time (default auto: by cores and memory)"
     )
@@ -219,7 +241,9 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
     options = config.option
     oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
     try:
+        upgrade = _upgrade(options) if only is Only.UPGRADE else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
+        release = release if upgrade is None else upgrade.target
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
     if options.client not in clients:
@@ -256,7 +280,18 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         only=only,
         lanes=_lanes(options.lanes),
         markers=options.markexpr,
+        upgrade=upgrade,
     )
+
+
+def _upgrade(options: argparse.Namespace) -> UpgradePath:
+    """The pair of releases; the target is the newest supported one by default."""
+    if not options.upgrade_from:
+        raise pytest.UsageError("an upgrade needs --from, the release that the cluster runs now")
+    if options.kafka:
+        raise pytest.UsageError("an upgrade has --from and --to instead of --kafka")
+    target = Release.parse(options.upgrade_to) if options.upgrade_to else default_release()
+    return UpgradePath(source=Release.parse(options.upgrade_from), target=target)
 
 
 def _lanes(option: str) -> int:

@@ -7,8 +7,8 @@ returned is no proof: a cut without any effect has tested nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from chaos.arena import Arena
@@ -20,7 +20,8 @@ class Injection:
     """A fault in force. `confirm` gives a sentence as soon as there is proof; `heal` may be called more than once.
 
     `processes` are the clients that it strikes directly; for a pass they or their successors must work again.
-    `partitions` are those that it aims at; records of other partitions prove nothing about it.
+    `partitions` are those that it aims at; records of other partitions prove nothing about it. An operation of an upgrade
+    also says which release each node has once it is confirmed, and which feature levels are final then.
     """
 
     target: str
@@ -28,6 +29,8 @@ class Injection:
     heal: Callable[[], None]
     processes: tuple[int, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
+    releases: Mapping[int, str] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)
 
 
 class Fault(Protocol):

@@ -53,6 +53,7 @@ def experiment_of(
         transaction_timeout_s=workload.transaction_timeout_s,
         producer_expiration_s=int(cluster.broker_settings.get("producer.id.expiration.ms", 0)) / 1_000,
         replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
+        nodes={str(node): release for node, release in cluster.node_releases.items()} if cluster.releases else {},
         versions={**environment.versions, **versions},
     )
 

@@ -43,6 +43,18 @@ class NoBrokerAccess:
         """Unknown."""
         _refuse(f"look at broker {broker}")
 
+    def install(self, node: BrokerId, release: str) -> None:
+        """Refused."""
+        _refuse(f"install {release} on node {node}")
+
+    def installed(self) -> dict[BrokerId, str]:
+        """Unknown."""
+        _refuse("look at releases")
+
+    def reported_release(self, node: BrokerId) -> str | None:
+        """Unknown."""
+        _refuse(f"look at the release of node {node}")
+
     def view(self) -> ClusterView:
         """Unknown."""
         _refuse("look at roles")

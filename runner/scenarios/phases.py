@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chaos.nemesis import Nemesis
+from chaos.schedule import stages
 from fixtures.waiting import await_until
 from verification.spark.capture import capture
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from runner.scenarios.scenario_run import ScenarioRun
     from verification.evidence.run_directory import RunDirectory
 
+#: The phase of a schedule without named stages.
+NEMESIS = "nemesis"
 #: Clients connect, initialise and answer 50 operations within seconds; a minute is for a machine under heavy load.
 STEADY_WITHIN_S = 60.0
 #: After a heal a broker restarts in 5 s and rejoins the in-sync set in 5 s more. A loaded machine takes several times that.
@@ -46,8 +49,7 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
             scenario_run.start_workload()
         with scenario_run.phase("await steady"):
             await_steady(scenario_run)
-        with scenario_run.phase("nemesis"):
-            inject_faults(scenario_run)
+        inject_faults(scenario_run)
         with scenario_run.phase("await recovery"):
             scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
         with scenario_run.phase("after-window"):
@@ -92,7 +94,7 @@ def await_steady(scenario_run: ScenarioRun) -> None:
 
 
 def inject_faults(scenario_run: ScenarioRun) -> None:
-    """Let the nemesis run the schedule; heal the links, even after an error."""
+    """Let the nemesis run the schedule, a phase for each stage of it; heal the links, even after an error."""
     nemesis = Nemesis(
         arena=scenario_run.arena,
         record=scenario_run.record_fault,
@@ -103,8 +105,12 @@ def inject_faults(scenario_run: ScenarioRun) -> None:
         meets=scenario_run.floor("attempted_during"),
         await_whole=lambda: scenario_run.recover(timeout_s=RECOVERY_WITHIN_S),
     )
+    first = 0
     try:
-        nemesis.run(scenario_run.scenario.schedule)
+        for stage, steps in stages(scenario_run.scenario.schedule) or (("", ()),):
+            with scenario_run.phase(stage or NEMESIS):
+                nemesis.run(steps, first=first)
+            first += len(steps)
     finally:
         scenario_run.arena.cluster.links.heal()
 

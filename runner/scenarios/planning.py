@@ -12,6 +12,7 @@ from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
 from runner.config import Profile, RunConfig
 from runner.scenarios.scenario import Scenario
+from runner.upgrades.plan import UpgradePlan
 
 #: The seconds of one scenario in one of two lanes on two cores, with its share of starting and judging: measured on
 #: whole runs of the quick profile. Controls need fewer phases.
@@ -107,6 +108,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     assert isinstance(variant, Variant)
     control = item.get_closest_marker("convict")
     described: list[Scenario] = []
+    upgrade = {} if config.upgrade is None else {"upgrade": UpgradePlan(path=config.upgrade, seed=variant.seed)}
 
     def describe(**values: Any) -> None:
         scenario = Scenario(
@@ -122,7 +124,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
         described.append(scenario)
 
     try:
-        item.function(run=describe)
+        item.function(run=describe, **upgrade)
     # The error is in the scenario's own lines, or in a plan or a fault that refused its arguments.
     except Exception as error:
         reason = str(error).replace(f"{Scenario.__name__}.__init__()", "run()")

@@ -127,6 +127,7 @@ class ScenarioRun:
             topics=names(self.scenario.workload, self.run),
             group=self.scenario.workload.group(self.run),
             definitions=Definitions.load(self.lane.environment.definitions),
+            admin=self.quiescence.client,
         )
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
         self._sampler.start()

@@ -106,6 +106,7 @@ class FakeCluster:
     usual_ms: float = 3.0
     unreachable: set[Link] = field(default_factory=set)
     single_replica: bool = False
+    releases: dict[BrokerId, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "4.1.2"))
 
     def crash(self, *brokers: BrokerId) -> None:
         self.dead.update(brokers)
@@ -125,6 +126,15 @@ class FakeCluster:
 
     def is_running(self, broker: BrokerId) -> bool:
         return broker not in self.dead
+
+    def install(self, node: BrokerId, release: str) -> None:
+        self.releases[node] = release
+
+    def installed(self) -> dict[BrokerId, str]:
+        return dict(self.releases)
+
+    def reported_release(self, node: BrokerId) -> str | None:
+        return self.releases[node] if self.reacts and node not in self.dead else None
 
     def _fit(self) -> list[BrokerId]:
         if not self.reacts:

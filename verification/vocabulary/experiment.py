@@ -71,6 +71,7 @@ class Experiment:
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
     `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
     the answers to producers, without a log.
+    `nodes` names the release of each node at the beginning where a run changes releases; `release` is then the target.
     `producer_expiration_s` is the brokers' producer.id.expiration.ms, in seconds; 0 is Kafka's default of a day.
     """
 
@@ -98,6 +99,7 @@ class Experiment:
     transaction_timeout_s: Float64 = 0.0
     producer_expiration_s: Float64 = 0.0
     replay: str = ""
+    nodes: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
 

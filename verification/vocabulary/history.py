@@ -10,7 +10,7 @@ because no other process ever asks for that commit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -133,6 +133,9 @@ class FaultRecord:
     is None was not seen to take hold: surviving it proves nothing. One with an `error` could not be applied or healed.
     `processes` are the clients that it struck directly. `partitions` (such as `orders-0`, with the whole name of the
     topic) are those whose leader or replicas were the target, if any.
+
+    A step of an upgrade belongs to a `stage`. `releases` names the release that nodes (by id, as text) were given:
+    they are down from `struck_ns` on and run it at `confirmed_ns`. `levels` are the feature levels that it made final.
     """
 
     step: Int64
@@ -148,6 +151,9 @@ class FaultRecord:
     error: str | None = None
     processes: tuple[Int64, ...] = ()
     partitions: tuple[str, ...] = ()
+    stage: str = ""
+    releases: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, Int64] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

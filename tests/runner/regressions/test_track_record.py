@@ -155,7 +155,7 @@ def test_a_cluster_of_two_releases_names_its_own_brokers() -> None:
     assert mixed.spec("4.2.0").releases == {2: "4.1.2"}
     assert mixed.spec("4.2.0") != Needs(brokers=2).spec("4.2.0")
     assert "broker 2 of 4.1.2" in mixed.describe()
-    with pytest.raises(ClusterSpecError, match="broker 3, which shall run another release, is none of the 2"):
+    with pytest.raises(ClusterSpecError, match="node 3, which shall run another release, is none of the 2"):
         Needs(brokers=2, releases={3: "4.1.2"}).spec("4.2.0")
 
 

@@ -1,0 +1,104 @@
+"""Raises and lowers finalized feature levels (KIP-584) of a running cluster.
+
+The request is UpdateFeatures to the active controller. Version 2 (4.0 and later) answers with one code for all features,
+versions 0 and 1 with a code per feature. A broker of 4.x cannot forward version 2 to a controller of 3.9 and closes the
+connection, so nothing is finalized before every node runs the new release.
+
+The proof is the level in the answer of every broker (ApiVersions). Level 0 takes a feature from that answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from chaos.arena import Arena
+from chaos.errors import InjectionError
+from chaos.faults.fault import Injection
+from wire.client import Client
+from wire.codes import code_name
+from wire.errors import WireError
+
+#: A level is finalized in 35 to 170 ms; an election in between takes seconds.
+UPDATE_WITHIN_MS = 10_000
+_WHO_ASKS = {"ClientSoftwareName": "onceproof", "ClientSoftwareVersion": "operator"}
+
+
+class LevelChange(IntEnum):
+    """The UpgradeType of UpdateFeatures: raise a level, or lower it by one of two promises."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SetFeatureLevel:
+    """Finalize a level of a feature."""
+
+    feature: str
+    level: int
+    change: LevelChange = LevelChange.UPGRADE
+
+    def describe(self) -> str:
+        """The operation in words."""
+        how = "" if self.change is LevelChange.UPGRADE else f" ({self.change.name.lower().replace('_', ' ')})"
+        return f"{self.feature} set to {self.level}{how}"
+
+    def futility(self) -> str | None:
+        """A level always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Ask the controller. Raises InjectionError when it refuses."""
+        admin = admin_of(arena)
+        refusal = update(admin, self.feature, self.level, self.change)
+        if refusal is not None:
+            raise InjectionError(f"{self.describe()} was refused: {refusal}")
+        return Injection(
+            target=f"{self.feature} {self.level}",
+            confirm=lambda: self._everywhere(arena, admin),
+            heal=lambda: None,
+            levels={self.feature: self.level},
+        )
+
+    def _everywhere(self, arena: Arena, admin: Client) -> str | None:
+        for broker in arena.cluster.brokers:
+            if finalized(admin, broker).get(self.feature, 0) != self.level:
+                return None
+        return f"every broker answers {self.feature} {self.level}"
+
+
+def admin_of(arena: Arena) -> Client:
+    """The client that administers the cluster."""
+    if arena.admin is None:
+        raise InjectionError("this arena has no client to administer the cluster")
+    return arena.admin
+
+
+def finalized(admin: Client, broker: int) -> Mapping[str, int]:
+    """The finalized levels in a fresh answer of a broker; empty when it does not answer."""
+    try:
+        answer = admin.call("ApiVersions", _WHO_ASKS, broker=broker)
+    except WireError:
+        return {}
+    return {each["Name"]: each["MaxVersionLevel"] for each in answer.get("FinalizedFeatures", ())}
+
+
+def update(admin: Client, feature: str, level: int, change: LevelChange, *, validate_only: bool = False) -> str | None:
+    """Ask for a level; returns the refusal (code and message), None when it was accepted.
+
+    Raises InjectionError when there is no answer.
+    """
+    update_of = {"Feature": feature, "MaxVersionLevel": level, "UpgradeType": int(change)}
+    body = {"TimeoutMs": UPDATE_WITHIN_MS, "FeatureUpdates": [update_of], "ValidateOnly": validate_only}
+    # A level that is set twice is set: a connection that a restarted broker has closed may be used once more.
+    try:
+        answer = admin.until("UpdateFeatures", lambda attempt: admin.call("UpdateFeatures", body, deadline=attempt))
+    except WireError as error:
+        raise InjectionError(f"{feature} {level}: no answer to UpdateFeatures: {error}") from error
+    for each in (answer, *answer.get("Results", ())):
+        if each["ErrorCode"]:
+            return f"{code_name(each['ErrorCode'])}: {each['ErrorMessage']}"
+    return None

@@ -1,0 +1,70 @@
+"""Rolls nodes to another release, as an operator upgrades a cluster or rolls an upgrade back.
+
+A node stops (SIGTERM with controlled shutdown, or SIGKILL), changes its release, and starts on its old data and addresses.
+The proof is that it named the other release when it started, is unfenced and takes requests again. The next node must
+wait until all replicas are in sync (`Step.once_whole`).
+
+The order is that of Kafka's upgrade notes: dedicated controllers first, then brokers; the active controller last of its
+kind, because each stop of it costs an election.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chaos.arena import Arena
+from chaos.cluster import BrokerId
+from chaos.errors import UnresolvedTargetError
+from chaos.faults.fault import Injection
+
+
+@dataclass(frozen=True, slots=True)
+class RollNext:
+    """Roll the next node that does not run `release` yet; with `by_kill` it is killed and not stopped."""
+
+    release: str
+    by_kill: bool = False
+
+    def describe(self) -> str:
+        """The operation in words."""
+        return f"roll of the next node to {self.release}{' by SIGKILL' if self.by_kill else ''}"
+
+    def futility(self) -> str | None:
+        """A roll always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Stop the node, change its release and start it."""
+        cluster, node = arena.cluster, next_node(arena, self.release)
+        before = cluster.installed()[node]
+        (cluster.crash if self.by_kill else cluster.stop)(node)
+
+        def start() -> None:
+            if not cluster.is_running(node):
+                cluster.start(node)
+
+        cluster.install(node, self.release)
+        start()
+        return Injection(
+            target=f"node {node}, {before} → {self.release}",
+            confirm=lambda: joined(arena, node, self.release),
+            heal=start,
+            releases={node: self.release},
+        )
+
+
+def next_node(arena: Arena, release: str) -> BrokerId:
+    """The node to be rolled next. Raises UnresolvedTargetError when every node has the release."""
+    waiting = [node for node, installed in sorted(arena.cluster.installed().items()) if installed != release]
+    if not waiting:
+        raise UnresolvedTargetError(f"every node has {release} already")
+    controller, brokers = arena.cluster.view().controller, arena.cluster.brokers
+    return min(waiting, key=lambda node: (node in brokers, node == controller, node))
+
+
+def joined(arena: Arena, node: BrokerId, release: str) -> str | None:
+    """A sentence that proves that a node has come back with a release, None while it has not."""
+    cluster = arena.cluster
+    if cluster.reported_release(node) != release or (node in cluster.brokers and node not in cluster.view().alive):
+        return None
+    return f"node {node} started {release} and has joined again"

@@ -1,0 +1,98 @@
+"""A pair of releases between which a cluster is upgraded, and the rules by which a pair is refused (`rules.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fixtures.clusters.locks.releases import Release
+from fixtures.errors import UsageError
+
+_HERE = Path(__file__).parent
+
+
+class ImpossibleUpgradeError(UsageError):
+    """Kafka forbids this pair, or this command cannot perform it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRange:
+    """The levels of a feature that a release line offers, and the level of a cluster that was formatted new."""
+
+    lowest: int
+    highest: int
+    initial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradePath:
+    """The release to upgrade from, and the one to upgrade to. Equal releases are the control: restarts only.
+
+    Raises ImpossibleUpgradeError with the reason of the first rule that refuses the pair.
+    """
+
+    source: Release
+    target: Release
+
+    def __post_init__(self) -> None:
+        for rule in _table("rules.toml").values():
+            if self._refused_by(rule):
+                reason = rule["reason"].format(source=self.source, target=self.target)
+                raise ImpossibleUpgradeError(" ".join(reason.split()))
+
+    def _refused_by(self, rule: Mapping[str, Any]) -> bool:
+        if rule.get("older_target"):
+            return self.target < self.source
+        return _within(self.source, rule["from"]) and _within(self.target, rule["to"])
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
+
+    @property
+    def name(self) -> str:
+        """The pair in names of directories."""
+        return f"{self.source}-to-{self.target}"
+
+    @property
+    def raised(self) -> dict[str, tuple[int, ...]]:
+        """By feature the levels to finalize, one after the other: metadata.version first, transaction.version second.
+
+        A cluster keeps the levels with which it was formatted, and has level 0 of a feature that is new. Levels of
+        metadata.version are not passed one by one: each is a superset of those before.
+        """
+        old, new = features_of(self.source), features_of(self.target)
+        found = {}
+        for name, offered in sorted(new.items(), key=lambda each: (_ORDER.get(each[0], len(_ORDER)), each[0])):
+            before = old[name].initial if name in old else 0
+            levels = range(before + 1, offered.highest + 1)
+            if levels:
+                found[name] = (offered.highest,) if name == METADATA else tuple(levels)
+        return found
+
+
+METADATA = "metadata.version"
+TRANSACTIONS = "transaction.version"
+_ORDER = {METADATA: 0, TRANSACTIONS: 1, "group.version": 2}
+
+
+def features_of(release: Release) -> dict[str, FeatureRange]:
+    """The features of the release's line, by name; empty for a line that was not measured."""
+    line = _table("features.toml").get(f"{release.major}.{release.minor}", {})
+    return {
+        name: FeatureRange(lowest=lowest, highest=highest, initial=initial)
+        for name, (lowest, highest, initial) in line.items()
+    }
+
+
+@cache
+def _table(name: str) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((_HERE / name).read_text(encoding="utf-8"))
+
+
+def _within(release: Release, bounds: Sequence[str]) -> bool:
+    lowest, below = bounds
+    return (not lowest or Release.parse(lowest) <= release) and (not below or release < Release.parse(below))
