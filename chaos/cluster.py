@@ -17,6 +17,9 @@ from wire.values import TopicPartition
 BrokerId = NewType("BrokerId", int)
 Site = NewType("Site", str)
 
+#: The topic whose leaders coordinate consumer groups.
+GROUPS_TOPIC = "__consumer_offsets"
+
 
 class Plane(StrEnum):
     """The listener that a broker-to-broker link carries."""

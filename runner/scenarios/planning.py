@@ -108,7 +108,10 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     assert isinstance(variant, Variant)
     control = item.get_closest_marker("convict")
     described: list[Scenario] = []
-    upgrade = {} if config.upgrade is None else {"upgrade": UpgradePlan(path=config.upgrade, seed=variant.seed)}
+    upgrade = {}
+    if config.upgrade is not None:
+        thorough = config.profile is Profile.NIGHTLY
+        upgrade["upgrade"] = UpgradePlan(path=config.upgrade, seed=variant.seed, thorough=thorough)
 
     def describe(**values: Any) -> None:
         scenario = Scenario(

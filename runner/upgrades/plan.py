@@ -20,6 +20,7 @@ from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
 from runner.scenarios.scenario import ClusterMaker
+from runner.upgrades.mixed import MixedStages
 from runner.upgrades.path import UpgradePath
 
 BROKERS = 3
@@ -33,10 +34,11 @@ LEVEL_DWELL_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan:
-    """The stages of one upgrade with one seed."""
+    """The stages of one upgrade with one seed; `thorough` tries everything that the seed would draw from."""
 
     path: UpgradePath
     seed: int
+    thorough: bool = False
 
     @property
     def cluster(self) -> ClusterMaker:
@@ -52,8 +54,11 @@ class UpgradePlan:
     def _rolls(self) -> Iterator[Step]:
         """Every node to the new release; clients meet each mix for a while."""
         killed = Random(f"{self.seed}:killed").randrange(BROKERS)
+        mixed = MixedStages(path=self.path, seed=self.seed, thorough=self.thorough)
         for number in range(BROKERS):
             yield self._roll(f"roll {number + 1} of {BROKERS}", by_kill=number == killed, dwell_s=DWELL_S)
+            if number + 1 < BROKERS:
+                yield from mixed.steps(f"mixed {number + 1} of {BROKERS}", number + 1)
 
     def _back(self) -> Iterator[Step]:
         """Every node back to the old release, and forward again."""

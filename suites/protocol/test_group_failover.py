@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from operator import eq
 
-from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
+from chaos.cluster import GROUPS_TOPIC
+from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import THREE, needs, requirement, shares
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext, Sent

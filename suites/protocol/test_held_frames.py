@@ -10,8 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos import frames
+from chaos.cluster import GROUPS_TOPIC
 from chaos.frames import Cut, Direction, FrameAction, FrameFilter, Hold
-from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
+from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from functools import partial
 
-from chaos.cluster import BrokerId, Link
+from chaos.cluster import GROUPS_TOPIC, BrokerId, Link
 from chaos.frames import FrameFilter, Hold
-from fixtures.clusters.observing.coordinators import GROUPS_TOPIC, partition_of
+from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import brokers, groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext, Sent

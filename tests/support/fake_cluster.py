@@ -18,10 +18,12 @@ from chaos.clients import ClientProcess, FailedResponse, Succession, SyncPoint
 from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site
 from chaos.routes import Endpoint
 from tests.support.wire_definitions import definitions
+from verification.vocabulary import transaction_log
 from wire.request import Request
 from wire.values import TopicPartition
 
 BILLING = TopicPartition(topic="r-billing-events", partition=0)
+TRANSACTION_LOG = TopicPartition(topic=transaction_log.TOPIC, partition=0)
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
 SITES = (Site("app"), Site("zombie"))
 
@@ -93,7 +95,10 @@ class FakeMesh:
 
 @dataclass
 class FakeCluster:
-    """Three brokers; broker 1 leads everything, coordinates everything and is the controller, until it cannot."""
+    """Three brokers; broker 1 leads everything, coordinates everything and is the controller, until it cannot.
+
+    Partitions that are `placed` stay where they are.
+    """
 
     reacts: bool = True
     links: FakeMesh = field(default_factory=FakeMesh)
@@ -107,6 +112,7 @@ class FakeCluster:
     unreachable: set[Link] = field(default_factory=set)
     single_replica: bool = False
     releases: dict[BrokerId, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "4.1.2"))
+    placed: dict[TopicPartition, PartitionView] = field(default_factory=dict)
 
     def crash(self, *brokers: BrokerId) -> None:
         self.dead.update(brokers)
@@ -164,7 +170,11 @@ class FakeCluster:
             leader = BROKERS[0] if in_sync else None
         seen = PartitionView(leader=leader, leader_epoch=0, replicas=replicas, in_sync=in_sync)
         return ClusterView(
-            taken_ns=0, alive=frozenset(fit), controller=self._holder(), controller_epoch=1, partitions={BILLING: seen}
+            taken_ns=0,
+            alive=frozenset(fit),
+            controller=self._holder(),
+            controller_epoch=1,
+            partitions={BILLING: seen} | self.placed,
         )
 
     def positions(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
@@ -183,6 +193,8 @@ class FakeCluster:
         return self.usual_ms + (slower if self.reacts else 0.0)
 
     def transaction_coordinator(self, transactional_id: str) -> BrokerId | None:
+        if TRANSACTION_LOG in self.placed:
+            return self.placed[TRANSACTION_LOG].leader
         return BROKERS[1] if self.single_replica else self._holder()
 
     def group_coordinator(self, group: str) -> BrokerId | None:
