@@ -7,13 +7,13 @@ Every partition of `__transaction_state` goes to the one release. Every partitio
 
 An operator does this by reassignment (the order of replicas, AlterPartitionReassignments) and preferred election
 (ElectLeaders). No replica moves, so every partition must have a replica on a node of the wanted release. The proof is the
-leaders in the brokers' metadata, and the coordinator of one producer. The placement stays until something moves it: faults
-of later steps strike in it.
+leaders in the brokers' metadata, and their answers to who coordinates. The placement stays until something moves it: the
+faults of later steps strike in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +43,8 @@ _PREFERRED = 0
 class PlaceRoles:
     """Let nodes of one release coordinate transactions, and nodes of another lead a topic and coordinate groups.
 
-    Without a release, a role is spread over all nodes. The proof names the coordinator of `producer`.
+    Without a release, a role is spread over all nodes. The proof names the coordinator of `producer`, the leader of the
+    topic's first partition and, if there are copiers, the coordinator of their group.
     """
 
     topic: str
@@ -99,16 +100,24 @@ class PlaceRoles:
             with suppress(InjectionError):
                 _elect(admin, late)
             return None
-        coordinator = arena.cluster.transaction_coordinator(arena.transactional_id(self.producer))
-        if coordinator not in {replicas[0] for at, replicas in order.items() if at.topic == transaction_log.TOPIC}:
-            return None
-        leader = order[arena.partition(self.topic, 0)][0]
-        installed = arena.cluster.installed()
+        installed, named = arena.cluster.installed(), []
+        for role, release, broker in self._roles(arena):
+            if broker is None or (release and installed[broker] != release):
+                return None
+            named.append(f"{role} on broker {broker} ({installed[broker]})")
         return (
-            f"coordinator of producer {self.producer} on broker {coordinator} ({installed[coordinator]}), leader of "
-            f"{self.topic}-0 on broker {leader} ({installed[leader]}); all of {transaction_log.TOPIC} led by "
-            f"{_side(self.coordinators)}, all of {self.topic} and {GROUPS_TOPIC} by {_side(self.leaders)}"
+            f"{', '.join(named)}; all of {transaction_log.TOPIC} led by {_side(self.coordinators)}, "
+            f"all of {self.topic} and {GROUPS_TOPIC} by {_side(self.leaders)}"
         )
+
+    def _roles(self, arena: Arena) -> Iterator[tuple[str, str, BrokerId | None]]:
+        """Each role that the proof names, the release that it shall be on, and the broker that has it."""
+        cluster, at = arena.cluster, arena.partition(self.topic, 0)
+        coordinator = cluster.transaction_coordinator(arena.transactional_id(self.producer))
+        yield f"coordinator of producer {self.producer}", self.coordinators, coordinator
+        yield f"leader of {self.topic}-0", self.leaders, cluster.view().partitions[at].leader
+        if arena.group is not None:
+            yield "coordinator of the copiers", self.leaders, cluster.group_coordinator(arena.group)
 
 
 def _side(release: str) -> str:

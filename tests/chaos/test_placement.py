@@ -60,8 +60,9 @@ def test_every_coordinator_is_on_one_release_and_every_leader_on_the_other() -> 
     record = record_of(on, OLD_COORDINATES)
     assert record.error is None
     assert record.proof == (
-        "coordinator of producer 0 on broker 1 (4.1.2), leader of billing-events-0 on broker 3 (4.2.0); all of "
-        "__transaction_state led by nodes of 4.1.2, all of billing-events and __consumer_offsets by nodes of 4.2.0"
+        "coordinator of producer 0 on broker 1 (4.1.2), leader of billing-events-0 on broker 3 (4.2.0), "
+        "coordinator of the copiers on broker 3 (4.2.0); all of __transaction_state led by nodes of 4.1.2, all of "
+        "billing-events and __consumer_offsets by nodes of 4.2.0"
     )
     assert leaders(cluster, transaction_log.TOPIC) == [1, 2, 1]
     assert leaders(cluster, BILLING.topic) == [3, 3]
@@ -95,6 +96,14 @@ def test_a_placement_that_did_not_take_place_is_not_confirmed() -> None:
     assert admin.asked.count("ElectLeaders") == 2, "an election without effect is asked for again"
 
 
+def test_a_run_without_copiers_has_no_group_to_name() -> None:
+    """The topic of groups is placed all the same: its partitions may serve the next run."""
+    on, _, _ = mixed(3)
+    proof = record_of(replace(on, group=None), OLD_COORDINATES).proof
+    assert proof is not None
+    assert "leader of billing-events-0 on broker 3 (4.2.0); all of" in proof
+
+
 def test_a_replica_that_was_out_of_sync_is_elected_later() -> None:
     """The first election passes over a node that is down."""
     on, cluster, _ = mixed(3)
@@ -107,11 +116,16 @@ def test_a_replica_that_was_out_of_sync_is_elected_later() -> None:
 
 
 def test_a_coordinator_that_other_brokers_do_not_know_yet_is_no_proof() -> None:
-    """The proof needs FindCoordinator to name a node of the release, not only the metadata of the log's partitions."""
+    """The proof needs FindCoordinator to name nodes of the releases, not only the metadata of the topics."""
     on, cluster, _ = mixed(3)
     injection = OLD_COORDINATES.inject(on)
     cluster.transaction_coordinator = lambda _: BrokerId(3)  # type: ignore[method-assign]
     assert injection.confirm() is None
+    del cluster.transaction_coordinator
+    cluster.group_coordinator = lambda _: BrokerId(2)  # type: ignore[method-assign]
+    assert injection.confirm() is None
+    del cluster.group_coordinator
+    assert injection.confirm() is not None
 
 
 def test_requests_are_repeated_while_the_controller_changes() -> None:

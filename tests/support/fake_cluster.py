@@ -15,7 +15,7 @@ from functools import cache
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, FailedResponse, Succession, SyncPoint
-from chaos.cluster import BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site
+from chaos.cluster import GROUPS_TOPIC, BrokerId, ClusterView, Link, PartitionView, Plane, Position, Site
 from chaos.routes import Endpoint
 from tests.support.wire_definitions import definitions
 from verification.vocabulary import transaction_log
@@ -198,7 +198,8 @@ class FakeCluster:
         return BROKERS[1] if self.single_replica else self._holder()
 
     def group_coordinator(self, group: str) -> BrokerId | None:
-        return self._holder()
+        at = TopicPartition(topic=GROUPS_TOPIC, partition=0)
+        return self.placed[at].leader if at in self.placed else self._holder()
 
 
 @dataclass
