@@ -33,6 +33,8 @@ STANDS_LONGER_S = 10.0
 #: All producers reach a sync point within one operation each. One that an earlier fault left without an answer waits for
 #: its transaction timeout (30 s by default) and 10 s more.
 HOLD_WITHIN_S = 45.0
+#: A producer that is not waiting for a broker reaches a sync point within one operation. Coverage shows whether one did.
+HOLD_ONE_WITHIN_S = 5.0
 #: A driver that is let go sends its commit within milliseconds, on a busy machine within a second.
 DECIDE_WITHIN_S = 5.0
 #: A commit takes 3 to 30 ms, and the harness may notice the first one 35 ms late. Of a dozen producers that are let go
@@ -98,7 +100,7 @@ class Nemesis:
             )
         )
         try:
-            with self._held(step) as release:
+            with self._held(number, step) as release:
                 self._strike(step, log, release)
         except ChaosError as error:
             log.note(error=f"{type(error).__name__}: {error}")
@@ -149,7 +151,7 @@ class Nemesis:
             needed = self.ended() + self.meets
             release()
             if proof is not None:
-                log.note(confirmed_ns=confirmed_ns, proof=proof)
+                log.note(confirmed_ns=confirmed_ns, proof=proof, healed_ns=None if injection.lasts else confirmed_ns)
                 self.tell(f"confirmed: {proof}")
                 self.wait(step.hold_s)
                 self._await_attempts(needed)
@@ -157,7 +159,8 @@ class Nemesis:
                 self.tell(f"not confirmed within {step.confirm_within_s:g} s")
         finally:
             injection.heal()
-            log.note(healed_ns=time.monotonic_ns())
+            if log.applied.healed_ns is None:
+                log.note(healed_ns=time.monotonic_ns())
 
     def _let_go(self) -> None:
         """Let the producers go, one after the other; return when the third requests the end of its transaction.
@@ -191,7 +194,7 @@ class Nemesis:
             self.wait(LOOK_EVERY_S)
 
     @contextmanager
-    def _held(self, step: Step) -> Iterator[Callable[[], None]]:
+    def _held(self, number: int, step: Step) -> Iterator[Callable[[], None]]:
         """Hold every transactional producer at the step's point. The yielded call releases them, and so does the end."""
         if step.while_held is None:
             yield lambda: None
@@ -202,10 +205,25 @@ class Nemesis:
             clients.release(clients.alive("producer"))
 
         try:
-            clients.dismiss(self._hold(step.while_held)[: step.leaving])
+            if step.holding:
+                self._hold_some(step.while_held, step.holding, first=number)
+            else:
+                clients.dismiss(self._hold(step.while_held)[: step.leaving])
             yield release
         finally:
             release()
+
+    def _hold_some(self, point: SyncPoint, count: int, *, first: int) -> None:
+        """Hold so many producers, another one first at every step; fewer where they do not get there."""
+        clients = self.arena.clients
+        producers = [each for each in clients.alive("producer") if each.transactional_id is not None]
+        turn = first % max(1, len(producers))
+        for each in (*producers[turn:], *producers[:turn]):
+            with suppress(SyncPointError, UnknownClientError):
+                clients.hold(point, processes=(each,), timeout_s=HOLD_ONE_WITHIN_S)
+                count -= 1
+            if not count:
+                return
 
     def _hold(self, point: SyncPoint) -> tuple[ClientProcess, ...]:
         """Hold every transactional producer and return them.

@@ -17,7 +17,8 @@ class Step:
 
     The nemesis waits at most `confirm_within_s` for the proof that it took hold. From then on the fault lasts `hold_s`
     seconds, so that clients meet it in full force. `while_held` makes every transactional producer wait at that point,
-    transaction open, from before the fault strikes until it is confirmed. `leaving` of them end after that operation
+    transaction open, from before the fault strikes until it is confirmed. With `holding` only so many of them wait, the
+    others go on, and one that does not get there in time is passed over. `leaving` of them end after that operation
     without a successor, as a job ends after its last commit. `let_go_first` releases them before the fault strikes: it
     strikes as soon as one of them has requested the end of its transaction. `once_whole` first waits until every broker
     is back and every replica in sync, as in a rolling restart. Consecutive steps with the same `stage` form one named
@@ -29,6 +30,7 @@ class Step:
     hold_s: float = 5.0
     confirm_within_s: float = 20.0
     while_held: SyncPoint | None = None
+    holding: int = 0
     leaving: int = 0
     let_go_first: bool = False
     once_whole: bool = False
@@ -45,7 +47,8 @@ class Step:
 
     def describe(self) -> str:
         """The step in words."""
-        when = "as every producer goes on from" if self.let_go_first else "while every producer waits at"
+        who = f"{self.holding} of the producers" if self.holding else "every producer"
+        when = "as every producer goes on from" if self.let_go_first else f"while {who} waits at"
         held = "" if self.while_held is None else f", {when} {self.while_held.value}"
         leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
         after = f"after {self.after_s:g} s: " if self.after_s else ""

@@ -21,7 +21,8 @@ class Injection:
 
     `processes` are the clients that it strikes directly; for a pass they or their successors must work again.
     `partitions` are those that it aims at; records of other partitions prove nothing about it. An operation of an upgrade
-    also says which release each node has once it is confirmed, and which feature levels are final then.
+    also says which release each node has once it is confirmed, and which feature levels are final then. An operation does
+    not last: it is over once it is confirmed.
     """
 
     target: str
@@ -31,6 +32,7 @@ class Injection:
     partitions: tuple[TopicPartition, ...] = ()
     releases: Mapping[int, str] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    lasts: bool = True
 
 
 class Fault(Protocol):

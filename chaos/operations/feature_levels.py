@@ -61,6 +61,7 @@ class SetFeatureLevel:
             confirm=lambda: self._everywhere(arena, admin),
             heal=lambda: None,
             levels={self.feature: self.level},
+            lasts=False,
         )
 
     def _everywhere(self, arena: Arena, admin: Client) -> str | None:

@@ -50,6 +50,7 @@ class RollNext:
             confirm=lambda: joined(arena, node, self.release),
             heal=start,
             releases={node: self.release},
+            lasts=False,
         )
 
 

@@ -51,6 +51,13 @@ TRANSACTIONS = (
     Floor(name="transactions_after", need=30),
     Floor(name="aborted", need=1),
 )
+#: In each stage of an upgrade, in each kind of stage, and across each roll. The shortest stage lasts 2 s. In that time
+#: clients end some twenty transactions on two quiet cores and six on a busy machine. One producer waits in each roll.
+STAGES = (
+    Floor(name="transactions_each_stage", need=3),
+    Floor(name="aborted_each_kind", need=1),
+    Floor(name="spanned_each_roll", need=1),
+)
 
 
 class RunScenario(Protocol):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from chaos.clients import SyncPoint
 from chaos.operations.feature_levels import SetFeatureLevel
 from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step
@@ -83,5 +84,7 @@ class UpgradePlan:
             stage=stage,
             hold_s=dwell_s,
             confirm_within_s=JOIN_WITHIN_S,
+            while_held=SyncPoint.BEFORE_COMMIT,
+            holding=1,
             once_whole=True,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fixtures.workloads import OrderFanOut
-from runner.scenarios.scenario import FLOORS, TRANSACTIONS, RunScenario, requirement
+from runner.scenarios.scenario import FLOORS, STAGES, TRANSACTIONS, RunScenario, requirement
 from runner.upgrades.mixed import TIMEOUT_S
 from runner.upgrades.plan import UpgradePlan
 
@@ -15,5 +15,5 @@ def test_rolling_upgrade(run: RunScenario, upgrade: UpgradePlan) -> None:
         cluster=upgrade.cluster,
         workload=OrderFanOut(partitions=4, transaction_timeout_s=TIMEOUT_S),
         schedule=upgrade.schedule,
-        floors=(*FLOORS, *TRANSACTIONS),
+        floors=(*FLOORS, *TRANSACTIONS, *STAGES),
     )

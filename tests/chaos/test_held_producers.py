@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
+from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
 from chaos.errors import SyncPointError
 from chaos.faults.brokers import CrashBroker
+from chaos.faults.fault import Injection
 from chaos.nemesis import Nemesis
 from chaos.schedule import Step
 from chaos.targets import AllBrokers
@@ -61,3 +63,61 @@ def test_producers_that_live_and_do_not_reach_the_sync_point_end_the_step(monkey
         "SyncPointError: r-0 did not reach before-commit within 30.0 s",
         None,
     )
+
+
+class BusyClients(FakeClients):
+    """Its second producer waits for a broker, and reaches no sync point."""
+
+    def hold(self, point: SyncPoint, *, processes: tuple[ClientProcess, ...], timeout_s: float) -> None:
+        """Refuse a hold of that one."""
+        if any(each.process == 1 for each in processes):
+            raise SyncPointError("r-1 did not reach before-commit within 5.0 s")
+        super().hold(point, processes=processes, timeout_s=timeout_s)
+
+
+def test_one_producer_waits_and_the_others_go_on() -> None:
+    """It is another one at each step; one that waits for a broker already is passed over, and does not end the step."""
+    clients = BusyClients()
+    held: list[set[int]] = []
+    step = Step(fault=CrashBroker(AllBrokers()), after_s=0, hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, holding=1)
+    nemesis = Nemesis(
+        arena=replace(arena(), clients=clients),
+        record=lambda _: held.append(set()),
+        tell=lambda _: held[-1].update(clients.held),
+        wait=lambda _: None,
+    )
+    held.append(set())
+    records = nemesis.run((step, step))
+    assert [each.error for each in records] == [None, None]
+    assert held == [{0}, {0}, set()]
+    assert clients.held == {}
+    assert "while 1 of the producers waits at before-commit" in step.describe()
+
+
+@dataclass(frozen=True)
+class Passing:
+    """An operation: it shows at once, and nothing stands once it is confirmed."""
+
+    lasts: bool
+
+    def describe(self) -> str:
+        """In words."""
+        return "a change"
+
+    def futility(self) -> str | None:
+        """It always shows."""
+        return None
+
+    def inject(self, on: Arena) -> Injection:
+        """Change nothing."""
+        return Injection(target="x", confirm=lambda: "done", heal=lambda: None, lasts=self.lasts)
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_an_operation_is_over_once_it_is_confirmed(lasts: bool) -> None:
+    """A fault stands until it is healed, after its time; an operation has that time behind it."""
+    waited: list[float] = []
+    nemesis = Nemesis(arena=arena(), record=lambda _: None, tell=lambda _: None, wait=waited.append)
+    (record,) = nemesis.run((Step(fault=Passing(lasts), hold_s=3.0),))
+    assert waited == [3.0]
+    assert (record.healed_ns == record.confirmed_ns) is not lasts

@@ -14,10 +14,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from verification.coverage import fault_measures
+from verification.coverage import fault_measures, stage_measures
 from verification.coverage.fault_measures import last_heal_ns, transactional
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.errors import UnknownFloorError
+from verification.vocabulary.experiment import Floor
 from verification.vocabulary.history import (
     FENCING_CODES,
     FENCING_NAMES,
@@ -125,10 +126,19 @@ def epoch_bumps(evidence: RunEvidence) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One kind of event that is counted; `text` is its name in a report."""
+    """One kind of event that is counted; `text` is its name in a report. Counts by part stand for the least of them."""
 
-    count: Callable[[RunEvidence], int]
+    count: Callable[[RunEvidence], int | Mapping[str, int]]
     text: str
+
+    def item(self, evidence: RunEvidence, floor: Floor) -> CoverageItem:
+        """The count next to what the floor needs; the text also names the part that has least."""
+        counted = self.count(evidence)
+        if isinstance(counted, int):
+            return CoverageItem(name=floor.name, have=counted, need=floor.need, text=self.text)
+        part = min(counted, key=lambda each: counted[each], default="nothing")
+        text = f"{self.text} (least: {part})"
+        return CoverageItem(name=floor.name, have=counted.get(part, 0), need=floor.need, text=text)
 
 
 #: Everything that a floor may name.
@@ -177,6 +187,19 @@ MEASURES: dict[str, Measure] = {
     "observers_at_end": Measure(
         count=fault_measures.observers_at_end, text="live observers that read to the end of every partition"
     ),
+    "transactions_each_stage": Measure(
+        count=stage_measures.transactions_each_stage, text="transactions that ended as meant in each stage"
+    ),
+    "aborted_each_kind": Measure(
+        count=stage_measures.aborted_each_kind, text="transactions aborted on purpose in each kind of stage"
+    ),
+    "offsets_each_kind": Measure(
+        count=stage_measures.offsets_each_kind, text="copies that committed their offsets in each kind of stage"
+    ),
+    "spanned_each_roll": Measure(
+        count=stage_measures.spanned_each_roll,
+        text="transactions begun before each roll of a node and decided after it",
+    ),
 }
 
 
@@ -187,5 +210,5 @@ def coverage(evidence: RunEvidence) -> tuple[CoverageItem, ...]:
         measure = MEASURES.get(floor.name)
         if measure is None:
             raise UnknownFloorError(f"coverage floor {floor.name!r} is unknown; known are {', '.join(MEASURES)}")
-        items.append(CoverageItem(name=floor.name, have=measure.count(evidence), need=floor.need, text=measure.text))
+        items.append(measure.item(evidence, floor))
     return tuple(items)

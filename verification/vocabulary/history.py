@@ -136,6 +136,7 @@ class FaultRecord:
 
     A step of an upgrade belongs to a `stage`. `releases` names the release that nodes (by id, as text) were given:
     they are down from `struck_ns` on and run it at `confirmed_ns`. `levels` are the feature levels that it made final.
+    An operation is over, and counts as healed, once it is confirmed: both times are equal.
     """
 
     step: Int64

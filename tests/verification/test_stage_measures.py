@@ -1,0 +1,86 @@
+"""Stage measures count in every stage and at every roll, and the least of the counts is the one that a floor compares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chaos.operations.rolling import RollNext
+from tests.verification.test_coverage import S, evidence, fault, transaction
+from verification.coverage import stage_measures
+from verification.coverage.coverage import coverage
+from verification.vocabulary.experiment import Floor
+from verification.vocabulary.history import Action, FaultRecord, InputRange, Intent, Outcome, Phase
+
+
+def phase(name: str, began_s: float, ended_s: float) -> Phase:
+    """A phase of the history."""
+    return Phase(name=name, began_ns=int(began_s * S), ended_ns=int(ended_s * S))
+
+
+def roll(stage: str, struck_s: float, back_s: float | None) -> FaultRecord:
+    """A node goes down and comes back."""
+    return replace(
+        fault(struck_s, back_s, confirmed=False),
+        fault=stage_measures.ROLL,
+        stage=stage,
+        struck_ns=int(struck_s * S),
+        confirmed_ns=None if back_s is None else int(back_s * S),
+    )
+
+
+#: Two stages of the schedule, and a phase after them.
+PHASES = (phase("roll", 10, 20), phase("finalize", 20, 23), phase("after-window", 23, 30))
+STEPS = (roll("roll", 11, 15), replace(fault(20.5, 21), stage="finalize"))
+
+
+def test_a_total_does_not_hide_a_stage_without_work() -> None:
+    """Each stage is counted by itself; what ends before, after and between stages counts for none."""
+    done = [transaction(at_s) for at_s in (9, 12, 13, 24)]
+    assert stage_measures.transactions_each_stage(evidence(*PHASES, *STEPS, *done)) == {"roll": 2, "finalize": 0}
+    (item,) = coverage(evidence(*PHASES, *STEPS, *done, floors=(Floor(name="transactions_each_stage", need=1),)))
+    assert (item.have, item.met) == (0, False)
+    assert item.text == "transactions that ended as meant in each stage (least: finalize)"
+
+
+def test_only_transactions_that_ended_as_meant_count() -> None:
+    """A failed transaction, an append and a copy of nothing are no work of a stage."""
+    failed = transaction(12, outcome=Outcome.FAIL)
+    append = transaction(12.1, action=Action.APPEND, intent=None, transactional_id=None)
+    nothing = transaction(12.2, action=Action.COPY, records=0)
+    run = evidence(*PHASES, *STEPS, failed, append, nothing)
+    assert stage_measures.transactions_each_stage(run) == {"roll": 0, "finalize": 0}
+
+
+def test_aborts_and_offsets_are_counted_by_kind_of_stage() -> None:
+    """An abort is one on purpose; offsets are those of copies that committed. Stages of one kind count together."""
+    taken = (InputRange(topic="in", partition=0, first=0, end=5),)
+    copies = [transaction(at_s, action=Action.COPY, inputs=taken) for at_s in (12, 20.5, 21)]
+    copies += [transaction(13, action=Action.COPY, inputs=taken, intent=Intent.ABORT)]
+    stages = (phase("roll 1", 10, 12.9), phase("roll 2", 12.9, 20), phase("finalize x", 20, 23))
+    steps = [replace(STEPS[1], stage=each.name) for each in stages]
+    run = evidence(*stages, *steps, *copies, transaction(14))
+    assert stage_measures.aborted_each_kind(run) == {"roll": 1, "finalize": 0}
+    assert stage_measures.offsets_each_kind(run) == {"roll": 1, "finalize": 2}
+
+
+def test_a_transaction_spans_a_roll_from_before_the_stop_to_after_the_return() -> None:
+    """One that began while the node was down, or was decided then, met only a part of the roll."""
+    spans = transaction(10.5, lasts_s=5, decided_ns=int(15.1 * S))
+    short = transaction(10.6, lasts_s=5, decided_ns=int(14.9 * S))
+    late = transaction(11.1, lasts_s=5, decided_ns=int(15.2 * S))
+    failed = transaction(10.7, lasts_s=5, decided_ns=int(15.2 * S), outcome=Outcome.FAIL)
+    run = evidence(*PHASES, *STEPS, spans, short, late, failed)
+    assert stage_measures.spanned_each_roll(run) == {"step 0, roll": 1}
+    never_back = evidence(*PHASES, roll("roll", 11, None), spans)
+    assert stage_measures.spanned_each_roll(never_back) == {"step 0, roll": 0}
+
+
+def test_a_run_without_stages_reaches_no_such_floor() -> None:
+    """Nothing was counted, so nothing was reached."""
+    (item,) = coverage(evidence(transaction(1), floors=(Floor(name="spanned_each_roll", need=1),)))
+    assert (item.have, item.met) == (0, False)
+
+
+def test_rolls_are_known_by_the_name_of_their_class() -> None:
+    """The judge knows faults by names only."""
+    assert RollNext.__name__ == stage_measures.ROLL

@@ -1,0 +1,65 @@
+"""Stage measures: count from the evidence whether clients worked in each stage of an upgrade, and across each roll.
+
+A total hides a stage in which nothing happened, and a stage without work proves nothing about its mix of releases. So these
+measures count in every stage, at every roll, or in every kind of stage, and the smallest count is the one that a floor
+compares (`verification.coverage.coverage`). The kind is the first word of a stage's name: `finalize` for all feature levels.
+What is rare, such as an abort, may be missing from a stage of two seconds, and is counted by kind.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+from verification.coverage.fault_measures import transactional
+from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.upgrade_state import stages, steps
+from verification.vocabulary.history import Action, Intent, Operation, Outcome
+
+#: The name of the fault class that gives a node another release (`chaos.operations.rolling`).
+ROLL = "RollNext"
+
+
+def _counted(evidence: RunEvidence, counts: Callable[[Operation], bool], *, by_kind: bool = False) -> Mapping[str, int]:
+    """By stage, or by kind, the transactions that ended as meant within it, and of which `counts` is true."""
+    done = [
+        each.completed_ns
+        for each in evidence.history.of(Operation)
+        if each.outcome is Outcome.OK and transactional(each) and each.completed_ns is not None and counts(each)
+    ]
+    found: dict[str, int] = defaultdict(int)
+    for stage in stages(evidence):
+        name = stage.name.split()[0] if by_kind else stage.name
+        found[name] += sum(stage.began_ns <= each <= stage.ended_ns for each in done)
+    return found
+
+
+def transactions_each_stage(evidence: RunEvidence) -> Mapping[str, int]:
+    """Transactions that ended as meant, by stage. A copy without inputs does not count."""
+    return _counted(evidence, lambda each: bool(each.inputs or each.records or each.action is not Action.COPY))
+
+
+def aborted_each_kind(evidence: RunEvidence) -> Mapping[str, int]:
+    """Transactions that were aborted on purpose, by kind of stage."""
+    return _counted(evidence, lambda each: each.intent is Intent.ABORT, by_kind=True)
+
+
+def offsets_each_kind(evidence: RunEvidence) -> Mapping[str, int]:
+    """Copies that committed the offsets of their inputs in their transaction, by kind of stage."""
+    return _counted(evidence, lambda each: bool(each.inputs) and each.intent is Intent.COMMIT, by_kind=True)
+
+
+def spanned_each_roll(evidence: RunEvidence) -> Mapping[str, int]:
+    """By roll: transactions that were begun before the node went down, decided after it was back, and ended as meant."""
+    ended = [each for each in evidence.history.of(Operation) if each.outcome is Outcome.OK and transactional(each)]
+    rolls = [each for each in steps(evidence) if each.fault == ROLL]
+    return {
+        f"step {each.step}, {each.stage}": sum(
+            operation.invoked_ns < each.struck_ns and (operation.decided_ns or 0) > each.confirmed_ns
+            for operation in ended
+            if each.struck_ns is not None and each.confirmed_ns is not None
+        )
+        for each in rolls
+    }
