@@ -72,7 +72,8 @@ class PlaceRoles:
             target=f"{len(order)} partitions",
             confirm=lambda: self._placed(arena, admin, order),
             heal=lambda: None,
-            partitions=tuple(at for at in order if at.topic == arena.partition(self.topic, 0).topic),            lasts=False,
+            partitions=tuple(at for at in order if at.topic == arena.partition(self.topic, 0).topic),
+            lasts=False,
         )
 
     def _order(self, arena: Arena) -> Order:

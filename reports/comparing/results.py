@@ -191,9 +191,16 @@ def _case(case: ScriptCase) -> dict[str, Any]:
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
     """A finding without the log around its example and without its witness, which are in the evidence."""
     kept = {name: value for name, value in finding.items() if not name.startswith(("around", "minimal"))}
-    # `fault` has the step too, in words.
-    kept["witnesses"] = [{name: value for name, value in each.items() if name != "when"} for each in kept["witnesses"]]
+    kept["witnesses"] = [_example(each) for each in kept["witnesses"]]
     return {("examples" if name == "witnesses" else name): value for name, value in kept.items()}
+
+
+def _example(example: dict[str, Any]) -> dict[str, Any]:
+    """An example without the step by number, which `fault` has in words, and with its circumstances if it has any."""
+    kept = {name: value for name, value in example.items() if name not in ("when", "circumstances")}
+    if (found := example["circumstances"]) is not None:
+        kept["circumstances"] = {name: value for name, value in found.items() if name != "at_ns"}
+    return kept
 
 
 def _availability(scenario: ScenarioReport) -> list[dict[str, Any]]:

@@ -77,6 +77,7 @@ def witness(violation: Violation, known: Context, entries: Iterable[Mapping[str,
         fault="" if operation is None else _under(operation, known.faults),
         detail=violation.detail,
         at_s=None if operation is None else _at_s(operation.invoked_ns, known),
+        circumstances=violation.circumstances,
     )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from verification.known_bugs.weight import Weight
+from verification.vocabulary.verdict import Circumstances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """One example of a finding with facts of the history about its operation; empty means unknown or none.
 
-    `fault` names the fault that the operation overlapped in words, `when` by the number of its step.
+    `fault` names the fault that the operation overlapped in words, `when` by the number of its step. `circumstances` is the
+    state of an upgrade at that moment; `detail` begins with its words.
     """
 
     record: str
@@ -24,6 +26,7 @@ class Example:
     fault: str
     detail: str
     at_s: float | None = None
+    circumstances: Circumstances | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
+from chaos.cluster import GROUPS_TOPIC
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
@@ -30,6 +31,7 @@ from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import Experiment, ExperimentTopic, TopicRole
 from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
+from verification.vocabulary.transaction_log import TOPIC as TRANSACTION_LOG
 from wire.errors import WireError
 from wire.messages import Definitions
 from wire.values import TopicPartition
@@ -129,7 +131,8 @@ class ScenarioRun:
             definitions=Definitions.load(self.lane.environment.definitions),
             admin=self.quiescence.client,
         )
-        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder)
+        led = (TRANSACTION_LOG, GROUPS_TOPIC) if self.experiment().nodes else ()
+        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led)
         self._sampler.start()
 
     def record_fault(self, step: FaultRecord) -> None:

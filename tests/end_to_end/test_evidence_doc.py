@@ -38,6 +38,7 @@ from verification.vocabulary.quiescent_state import (
 )
 from verification.vocabulary.transaction_log import Entry
 from verification.vocabulary.verdict import (
+    Circumstances,
     CoverageItem,
     ExitCode,
     Finding,
@@ -91,6 +92,7 @@ VALUES: dict[str, type] = {
     "entry": Entry,
     "topic state": TopicState,
     "verdicts.json": ScenarioVerdict,
+    "circumstances": Circumstances,
     "witness": Witness,
     "witness place": WitnessPlace,
     "witness operation": WitnessOperation,

@@ -30,7 +30,7 @@ from reports.model.wording import one_line, scenario_word
 from tests.support.paths import ROOT
 from tests.support.plans import CONTROL, EVERY_VERDICT, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.support.run_directories import make_run
-from verification.vocabulary.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import Circumstances, ExitCode, Verdict
 
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
 #: JSON files whose texts a viewer shows.
@@ -256,6 +256,35 @@ def test_results_follow_the_published_schema(tmp_path: Path) -> None:
     del results["decision"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(results, SCHEMA)
+
+
+def test_examples_of_an_upgrade_have_their_circumstances(tmp_path: Path) -> None:
+    """Judged once, kept in the verdict, and in the results by name and in words; other runs have no such field."""
+    around = Circumstances(
+        at_ns=5,
+        stage="roll 1 of 3",
+        releases={"1": "4.2.0", "2": "4.1.2"},
+        levels={"metadata.version": 27},
+        text="coordinator 4.2.0 on broker 1, in stage roll 1 of 3",
+        coordinator=1,
+    )
+    plain = found("stuck-lso", detail="late")
+    first = replace(plain.examples[0], circumstances=around, detail=f"{around.text}; late")
+    upgraded = replace(plain, examples=(first, *plain.examples[1:]))
+    _, run = rendered(tmp_path, (replace(FAILED, findings=(upgraded,)),))
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    jsonschema.validate(results, SCHEMA)
+    (example, *others) = results["scenarios"][0]["findings"][0]["examples"]
+    assert example["circumstances"] == {
+        "stage": "roll 1 of 3",
+        "releases": {"1": "4.2.0", "2": "4.1.2"},
+        "levels": {"metadata.version": 27},
+        "text": around.text,
+        "coordinator": 1,
+        "leaders": [],
+    }
+    assert example["detail"].startswith(around.text)
+    assert all("circumstances" not in each for each in others)
 
 
 def test_results_say_that_a_run_was_interrupted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tests.support.planted.histories import Plant
-from verification.checks.transaction_log import illegal_transitions
+from verification.checks.transaction_log import WALKS
 from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def evidence_of_frames(held: Dataframes) -> FingerprintInputs:
 
 
 def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks and the check of transaction logs find, by run."""
+    """Every violation that the Spark checks and the checks of transaction logs find, by run."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge.run_checks import collect
@@ -59,5 +59,6 @@ def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawVi
     every = list(plants)
     found = collect(derive(frames(spark, every)), CHECKS)
     for plant in every:
-        found.setdefault(plant.experiment.run, []).extend(illegal_transitions(plant.rows.get("transaction_log", ())))
+        for walk in WALKS.values():
+            found.setdefault(plant.experiment.run, []).extend(walk(plant.rows.get("transaction_log", ())))
     return found

@@ -118,8 +118,9 @@ def test_requirements_exist_and_forbid_what_the_bug_shows(bug: KnownBug) -> None
 
 
 def test_few_bugs_name_findings() -> None:
-    """KB-16 and KB-17 alone have signatures, so that no other entry is ever attached to a finding."""
+    """These alone have signatures, so that no other entry is ever attached to a finding."""
     assert {bug.id: bug.signature for bug in BUGS.values() if bug.signature is not None} == {
+        "KB-10": Signature.MARKER_REFUSED_BY_OLDER_LEADER,
         "KB-16": Signature.MARKER_DROPPED_WHILE_LEADERLESS,
         "KB-17": Signature.REFUSED_DUPLICATE,
     }

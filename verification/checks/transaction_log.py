@@ -1,17 +1,19 @@
-"""`illegal-transition`: checks the transaction log of a run against the coordinator's state machine.
+"""`illegal-transition` and late completions: checks the transaction log of a run.
 
-It is the only check without dataframes. It walks a history step by step, and the log of a run has some thousand records.
-So it runs in Spark's driver and costs no job. `verification.checks.transaction_states` has the rules; the reference judge
-has its own.
+These are the only checks without dataframes. They walk histories step by step, and the log of a run has some thousand
+records. So they run in Spark's driver and cost no job. `verification.checks.transaction_states` has the rules of the
+coordinator's state machine, `verification.evidence.late_completions` the bound on a completion; the reference judge has
+its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verification.checks.transaction_states import judge
+from verification.evidence.late_completions import late_completions as late_completions_of
 from verification.evidence.transaction_log_file import TransactionLog
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
@@ -46,6 +48,30 @@ def illegal_transitions(frame: Iterable[Row]) -> Iterator[RawViolation]:
             )
 
 
+def late_completions(frame: Iterable[Row]) -> Iterator[RawViolation]:
+    """`stuck-lso`, but in the middle of an upgrade: decisions that were not completed in time.
+
+    One violation per decision; its place is the record of the decision in the transaction log.
+    """
+    for row in frame:
+        log: TransactionLog = row["log"]
+        for late in late_completions_of(log.entries, row["undisturbed_ms"]):
+            yield RawViolation(
+                anomaly=Anomaly.STUCK_LSO,
+                topic_index=TOPIC_INDEX,
+                partition=late.decided.partition,
+                offset=late.decided.offset,
+                detail=str(late),
+            )
+
+
+#: The checks of the transaction log, by name.
+WALKS: Mapping[str, Callable[[Iterable[Row]], Iterator[RawViolation]]] = {
+    "illegal-transition": illegal_transitions,
+    "late-completion": late_completions,
+}
+
+
 def _within(window: Window | None, entry: Entry) -> bool:
     return window is not None and window[0] <= entry.appended_ms <= window[1]
 
@@ -56,7 +82,7 @@ def surroundings(run: RunEvidence, examples: Iterable[RawViolation]) -> list[dic
     found: dict[tuple[int, int], dict[str, Any]] = {}
     at = {(each.partition, each.offset): each for each in entries}
     for example in examples:
-        own = at.get((example.partition or 0, example.offset or 0))
+        own = at.get((example.partition or 0, example.offset or 0)) if example.topic_index == TOPIC_INDEX else None
         if own is None:
             continue
         same = [

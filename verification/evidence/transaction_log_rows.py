@@ -1,8 +1,8 @@
-"""The transaction log of a run as one row, and the time in which an append to it may have failed.
+"""The transaction log of a run as one row, with the times in which an append may have failed, or nothing was disturbed.
 
-The history gives that time: from the first fault, less the time that a coordinator waits for replicas, until every
+The history gives the first time: from the first fault, less the time that a coordinator waits for replicas, until every
 replica was in sync again. The brokers' clocks date the records. Where those may differ from the clock of this machine,
-the append of any record may have failed.
+the append of any record may have failed, and no time is known to be undisturbed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The phase at whose end every replica is in sync again.
 RECOVERY = "await recovery"
+#: The phase at whose beginning the log is read.
+CAPTURE = "capture"
 #: Runtimes whose brokers share this machine's clock.
 SHARED_CLOCK = frozenset({"local", "docker"})
 #: A coordinator waits for replicas as long as the transaction's timeout; this is Kafka's default.
@@ -35,7 +37,7 @@ def rows(run: RunEvidence) -> list[Row]:
     log = run.transaction_log
     if log is None or log.header.unavailable:
         return []
-    return [{"run": run.run, "log": log, "failing_ms": failing_ms(run)}]
+    return [{"run": run.run, "log": log, "failing_ms": failing_ms(run), "undisturbed_ms": undisturbed_ms(run)}]
 
 
 def unjudged(run: RunEvidence) -> str | None:
@@ -91,3 +93,28 @@ def failing_ms(run: RunEvidence) -> Window | None:
     waited_ms = int((run.experiment.transaction_timeout_s or TIMEOUT_S) * 1000)
     from_ms = (zero_ns + min(each.began_ns for each in faults)) // NS_PER_MS - waited_ms
     return (from_ms, (zero_ns + max(recovered)) // NS_PER_MS if recovered else EVER[1])
+
+
+def undisturbed_ms(run: RunEvidence) -> tuple[Window, ...]:
+    """The windows (wall-clock milliseconds) of an upgrade in which every node was up; none in other runs.
+
+    An operation is over once it is confirmed. After a fault nodes may still be starting: its time ends where the next step
+    begins, or where every replica is in sync again.
+    """
+    zero_ns = wall_clock_ns(run)
+    phases = run.history.of(Phase)
+    if not run.experiment.nodes or zero_ns is None or not phases:
+        return ()
+    steps = sorted(run.history.of(FaultRecord), key=lambda each: each.began_ns)
+    end_ns = max(each.began_ns if each.name == CAPTURE else each.ended_ns for each in phases)
+    recovered_ns = next((each.ended_ns for each in phases if each.name == RECOVERY), end_ns)
+    begins = [each.began_ns if each.struck_ns is None else each.struck_ns for each in steps]
+    nexts = [*(each.began_ns for each in steps[1:]), recovered_ns]
+    overs = [_over_ns(each) or following for each, following in zip(steps, nexts, strict=True)]
+    windows = zip((phases[0].began_ns, *overs), (*begins, end_ns), strict=True)
+    return tuple(((zero_ns + began) // NS_PER_MS, (zero_ns + ended) // NS_PER_MS) for began, ended in windows)
+
+
+def _over_ns(step: FaultRecord) -> int | None:
+    """When an operation was over; None for a fault, and for an operation that was not confirmed."""
+    return step.confirmed_ns if step.confirmed_ns == step.healed_ns else None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from verification.checks.examples import examples as chosen
 from verification.coverage.coverage import coverage
-from verification.evidence import transaction_log_rows
+from verification.evidence import late_completions, transaction_log_rows
 from verification.evidence.run_evidence import RunEvidence
-from verification.judge import finding_files
+from verification.judge.circumstances import shown
 from verification.judge.decision import VerdictInputs, decide
 from verification.judge.witness import witness
 from verification.known_bugs import signatures
@@ -45,14 +45,18 @@ def _known(evidence: RunEvidence, attributed: Attributed) -> Mapping[Anomaly, st
 def _findings(
     evidence: RunEvidence, attributed: Attributed, around: Around, known: Mapping[Anomaly, str | None]
 ) -> tuple[Finding, ...]:
+    examples = {
+        anomaly: tuple(late_completions.with_operation(evidence, each) for each in chosen(violations))
+        for anomaly, violations in attributed.primary.items()
+    }
     return tuple(
         Finding(
             anomaly=str(anomaly),
             count=len(violations),
-            examples=tuple(finding_files.named(evidence, each) for each in chosen(violations)),
+            examples=tuple(shown(evidence, each) for each in examples[anomaly]),
             consequences=len(attributed.consequences.get(anomaly, ())),
             known_bug=known.get(anomaly),
-            witness=witness(evidence, chosen(violations)[0], around.get((evidence.run, str(anomaly)), ())),
+            witness=witness(evidence, examples[anomaly][0], around.get((evidence.run, str(anomaly)), ())),
         )
         for anomaly, violations in attributed.primary.items()
     )

@@ -3,7 +3,7 @@
 `violations.jsonl` has one line per violation. If another finding explains the violation, `folded_under` names it.
 `records.jsonl` has the places of the examples' operations and the places next to the examples: the log's record or
 marker with its outcome, and the readers that received it. For an illegal transition it has the nearby records of the
-same transactional id. Both files are plain text, for people.
+same transactional id, and likewise for a decision that was not completed in time. Both files are plain text, for people.
 """
 
 from __future__ import annotations
@@ -148,8 +148,7 @@ def write(
         rows += [_row(evidence, each, anomaly) for each in sorted(explained, key=order)]
         _lines(folder / "violations.jsonl", rows)
         shown = records.get((evidence.run, str(anomaly)), [])[:RECORDS_MAX]
-        if anomaly is Anomaly.ILLEGAL_TRANSITION:
-            shown = transaction_log.surroundings(evidence, examples(own))
+        shown = [*shown, *transaction_log.surroundings(evidence, examples(own))]
         around = [{"topic": evidence.topic(row["topic_index"]), **row} for row in shown]
         _lines(
             folder / "records.jsonl",

@@ -131,11 +131,13 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: boo
 
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
     """All violations of a run, including those of its transaction log, and what crashed."""
-    steps, broke = tried(
-        "check illegal-transition crashed",
-        lambda: list(transaction_log.illegal_transitions(transaction_log_rows.rows(run))),
-    )
-    return [*checked.violations.get(run.run, ()), *(steps or ())], (*checked.crashed, *broke)
+    found = list(checked.violations.get(run.run, ()))
+    crashed = list(checked.crashed)
+    for name, walk in transaction_log.WALKS.items():
+        steps, broke = tried(f"check {name} crashed", lambda walk=walk: list(walk(transaction_log_rows.rows(run))))
+        found += steps or ()
+        crashed += broke
+    return found, tuple(crashed)
 
 
 def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:

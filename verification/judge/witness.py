@@ -22,6 +22,7 @@ from verification.checks import transaction_log
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
 from verification.vocabulary.history import Action, Operation, Outcome
+from verification.vocabulary.transaction_log import TOPIC_INDEX
 from verification.vocabulary.verdict import Witness, WitnessOperation, WitnessPlace
 from verification.vocabulary.violations import OperationKey, Place, RawViolation
 
@@ -173,7 +174,7 @@ def _operations(evidence: RunEvidence, keys: Iterable[OperationKey]) -> Iterator
 
 def witness(evidence: RunEvidence, violation: RawViolation, rows: Iterable[Row]) -> Witness:
     """The witness of a violation, from the places around it."""
-    if violation.anomaly is Anomaly.ILLEGAL_TRANSITION:
+    if violation.topic_index == TOPIC_INDEX:
         # No reader receives the transaction log, so it has no places. The witness shows the records of its own file.
         rows = [{**row, "in_log": True} for row in transaction_log.surroundings(evidence, [violation])]
     places = chosen(violation, rows)

@@ -71,6 +71,7 @@ class Signature(StrEnum):
 
     MARKER_DROPPED_WHILE_LEADERLESS = "marker-dropped-while-leaderless"
     REFUSED_DUPLICATE = "refused-duplicate"
+    MARKER_REFUSED_BY_OLDER_LEADER = "marker-refused-by-older-leader"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,10 @@ its earlier requests had arrived late, after its transaction. The leader had beg
 append it: either the transaction was over, or the coordinator was busy, or the batch was known. A batch is known if its
 answer names the offset that an earlier operation of the producer received. With any other offset it was appended, to
 another transaction (KB-04).
+
+`marker-refused-by-older-leader` (KB-10) needs two facts about a decision that was not completed in time
+(`verification.evidence.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the transaction that
+had no marker was led by a node of an older release.
 """
 
 from __future__ import annotations
@@ -30,13 +34,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from verification.evidence import late_completions
 from verification.evidence.lso_samples import leaderless, no_leader_seen
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_completions import completed_ns
+from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
+from verification.evidence.upgrade_state import leader_at, state_at
 from verification.known_bugs import catalogue
 from verification.known_bugs.catalogue import KnownBug, Signature
+from verification.vocabulary import releases
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.history import FaultRecord, Operation
+from verification.vocabulary.transaction_log import TOPIC
 from verification.vocabulary.violations import Partition, RawViolation
 
 #: The time after the answer to EndTxn in which a marker may still be under way: a restarted coordinator loads its
@@ -163,15 +172,36 @@ def _not_appended(evidence: RunEvidence, refused: Operation, proof: str) -> bool
         return any(tuple(ack[1:4]) == place for acks in earlier for ack in acks)
 
 
+#: Its coordinators send WriteTxnMarkers v2 to leaders that do not know it.
+_SENDS_UNKNOWN_VERSION = "4.2.0"
+
+
+def marker_refused_by_older_leader(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-10; see the module's docstring."""
+    late, zero_ns = late_completions.of_violation(evidence, violation), wall_clock_ns(evidence)
+    if late is None or zero_ns is None:
+        return False
+    at_ns = late.at_ms * NS_PER_MS - zero_ns
+    running = state_at(evidence, at_ns).releases
+    coordinator = running.get(str(leader_at(evidence, TOPIC, late.decided.partition, at_ns)))
+    leaders = {running.get(str(leader), "") for leader in late_completions.unmarked(evidence, late).values()}
+    older = any(each and releases.parse(each) < releases.parse(_SENDS_UNKNOWN_VERSION) for each in leaders)
+    return coordinator == _SENDS_UNKNOWN_VERSION and older
+
+
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
     Signature.REFUSED_DUPLICATE: refused_duplicate,
+    Signature.MARKER_REFUSED_BY_OLDER_LEADER: marker_refused_by_older_leader,
 }
 
 
 def _concerns(bug: KnownBug, evidence: RunEvidence) -> bool:
+    """Whether a release that runs at some time in the run has the bug."""
     try:
-        return catalogue.affects(bug, evidence.experiment.release)
+        return any(
+            catalogue.affects(bug, each) for each in {evidence.experiment.release, *evidence.experiment.nodes.values()}
+        )
     except ReleaseError:
         return False
 

@@ -36,6 +36,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     stability.copied,
     stability.stranded,
     transaction_log.transitions,
+    transaction_log.late,
 )
 #: The definitions that need only the delivered records and the answers to clients.
 WITHOUT_LOG = (
@@ -48,6 +49,7 @@ WITHOUT_LOG = (
     stability.copied,
     stability.stranded,
     transaction_log.transitions,
+    transaction_log.late,
 )
 
 

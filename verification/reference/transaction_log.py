@@ -1,5 +1,6 @@
-"""illegal-transition: for each record, checks every state that its coordinator can have been in, one by one.
+"""illegal-transition and late completions, each by another way than the checks'.
 
+For each record it checks every state that its coordinator can have been in, one by one.
 `verification.checks.transaction_states` goes forward with the set of possible states. This module goes back instead:
 for each record it looks for an earlier record that it can follow. A table of pairs lists the legal steps.
 """
@@ -30,6 +31,8 @@ _PAIRS = {
 _OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
 #: Epochs are signed numbers of 16 bits.
 _EPOCH_LAST = (1 << 15) - 1
+#: Twice the time that a busy machine may take for markers.
+_LATE_MS = 8_000
 #: The longest sequence of failed appends that is believed.
 _FAILED_MAX = 63
 
@@ -47,6 +50,33 @@ def transitions(index: RunIndex) -> Iterator[RawViolation]:
                     partition=entry.partition,
                     offset=entry.offset,
                 )
+
+
+def late(index: RunIndex) -> Iterator[RawViolation]:
+    """stuck-lso of the transaction log: from one moment at which a decision may begin to count to the bound after it."""
+    for row in index.rows.get("transaction_log", ()):
+        log: TransactionLog = row["log"]
+        decisions = [each for each in log.entries if each.state in ("PrepareCommit", "PrepareAbort")]
+        for decision in decisions if row["undisturbed_ms"] else ():
+            later = [
+                each
+                for each in log.entries
+                if (each.partition, each.transactional_id) == (decision.partition, decision.transactional_id)
+                and each.offset > decision.offset
+            ]
+            following = min(later, key=lambda each: each.offset, default=None)
+            if following is not None and not str(following.state).startswith("Complete"):
+                continue
+            for window in row["undisturbed_ms"]:
+                missed_ms = max(window[0], decision.appended_ms) + _LATE_MS
+                if missed_ms < window[1] and (following is None or following.appended_ms > missed_ms):
+                    yield RawViolation(
+                        anomaly=Anomaly.STUCK_LSO,
+                        topic_index=TOPIC_INDEX,
+                        partition=decision.partition,
+                        offset=decision.offset,
+                    )
+                    break
 
 
 class _History:

@@ -78,10 +78,29 @@ class CoverageItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """The state of an upgrade at the moment of a violation, and the nodes that had a part in it.
+
+    `releases` has the release of each node that ran, by its id as text; a node without one was down. `levels` are the final
+    feature levels. `coordinator` is the node that coordinated the transaction, `leaders` are the nodes that led the
+    partitions of the violation; None or empty where they are not known. `text` says all this in words.
+    """
+
+    at_ns: Int64
+    stage: str
+    releases: dict[str, str]
+    levels: dict[str, Int64]
+    text: str
+    coordinator: Int64 | None = None
+    leaders: tuple[Int64, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
     """One concrete piece of wrongness; fields that do not apply are None.
 
-    (process, operation, index) is a record's or transaction's identity; (topic, partition, offset) its place.
+    (process, operation, index) is a record's or transaction's identity; (topic, partition, offset) its place. In an upgrade
+    a violation has `circumstances` where its time is known.
     """
 
     anomaly: str
@@ -93,6 +112,7 @@ class Violation:
     offset: Int64 | None = None
     observer: str | None = None
     detail: str = ""
+    circumstances: Circumstances | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,8 @@ CASES: dict[str, Case] = {
         coordinating.coordinated,
         coordinating.decided_twice,
         coordinating.epoch_went_back,
+        coordinating.completed_late,
+        coordinating.completed_in_time,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,

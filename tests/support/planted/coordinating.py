@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from tests.support.planted.busy import Found, busy, found
+from tests.support.planted.files import ANCHOR
 from tests.support.planted.histories import Plant
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 
 #: Where the run's part of the log begins, and the partition that it is in.
 FIRST, PARTITION = 40, 2
+NS = 1_000_000_000
 TRANSACTION = (State.ONGOING, State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
 
@@ -40,7 +45,8 @@ def _log(run: str, *steps: tuple[State, int]) -> TransactionLog:
 
 def _planted(run: str, *steps: tuple[State, int]) -> Plant:
     plant = busy(run).finish()
-    plant.rows["transaction_log"] = [{"run": run, "log": _log(run, *steps), "failing_ms": None}]
+    row = {"run": run, "log": _log(run, *steps), "failing_ms": None, "undisturbed_ms": ()}
+    plant.rows["transaction_log"] = [row]
     return plant
 
 
@@ -60,5 +66,51 @@ def epoch_went_back(run: str) -> tuple[Plant, set[Found]]:
     return _planted(run, (State.EMPTY, 4), *[(state, 3) for state in TRANSACTION]), {_at(2)}
 
 
-def _at(number: int) -> Found:
-    return found("illegal-transition", None, topic_index=TOPIC_INDEX, partition=PARTITION, offset=FIRST + number)
+def _upgraded(run: str, rolls: Sequence[tuple[int, int]], *steps: State) -> Plant:
+    """A log of 20 s in which a node went down and came back some times (whole seconds)."""
+    planted = busy(run)
+    planted.entries.append(Phase(name="roll", began_ns=0, ended_ns=20 * NS))
+    planted.entries += [
+        FaultRecord(
+            step=number,
+            fault="RollNext",
+            description="",
+            target="node 1",
+            began_ns=down * NS,
+            struck_ns=down * NS,
+            confirmed_ns=back * NS,
+            healed_ns=back * NS,
+            stage="roll",
+            releases={"1": "4.3.1"},
+        )
+        for number, (down, back) in enumerate(rolls)
+    ]
+    plant = planted.finish()
+    plant.experiment = replace(plant.experiment, nodes={"1": "4.2.1"})
+    zero_ms = round(datetime.fromisoformat(ANCHOR).timestamp() * 1_000)
+    log = _log(run, *[(state, 0) for state in steps])
+    entries = tuple(replace(each, appended_ms=zero_ms + each.appended_ms) for each in log.entries)
+    ups = zip((0, *(back for _, back in rolls)), (*(down for down, _ in rolls), 20), strict=True)
+    plant.rows["transaction_log"] = [
+        {
+            "run": run,
+            "log": replace(log, entries=entries),
+            "failing_ms": None,
+            "undisturbed_ms": tuple((zero_ms + up * 1_000, zero_ms + down * 1_000) for up, down in ups),
+        }
+    ]
+    return plant
+
+
+def completed_late(run: str) -> tuple[Plant, set[Found]]:
+    """The second transaction is decided and never completed, 9 s long while every node is up; the first one was."""
+    return _upgraded(run, [(3, 4), (13, 14)], *TRANSACTION, *TRANSACTION[:2]), {_at(5, "stuck-lso")}
+
+
+def completed_in_time(run: str) -> tuple[Plant, set[Found]]:
+    """The same, but never 8 s in a row: nodes go down again and again."""
+    return _upgraded(run, [(3, 4), (12, 13)], *TRANSACTION, *TRANSACTION[:2]), set()
+
+
+def _at(number: int, anomaly: str = "illegal-transition") -> Found:
+    return found(anomaly, None, topic_index=TOPIC_INDEX, partition=PARTITION, offset=FIRST + number)

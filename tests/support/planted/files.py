@@ -28,6 +28,9 @@ from verification.vocabulary.quiescent_state import (
     QuiescentState,
 )
 
+#: The wall clock at time 0 of a planted run.
+ANCHOR = "2026-11-21T09:00:00+00:00"
+
 
 def _parquet(folder: Path, rows: list[Row]) -> None:
     folder.mkdir()
@@ -133,8 +136,7 @@ def write(plant: Plant, root: Path) -> RunDirectory:
     plant.experiment.write(directory.experiment)
     settled = [_settled(row, plant.experiment) for row in plant.rows["settled"]]
     entries = [*plant.operations, *plant.entries, *settled]
-    anchor = "2026-11-21T09:00:00+00:00"
-    text = histories.lines(run=plant.experiment.run, wall_clock_anchor=anchor, anchor_ns=0, entries=entries)
+    text = histories.lines(run=plant.experiment.run, wall_clock_anchor=ANCHOR, anchor_ns=0, entries=entries)
     directory.history.write_text("".join(line + "\n" for line in text), encoding="utf-8")
     _captures(plant).write(directory.captures)
     for row in plant.rows.get("transaction_log", ()):

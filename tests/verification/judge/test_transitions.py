@@ -59,7 +59,8 @@ def frame(entries: list[Entry], *, start: int = 0, new: bool = True, failing: tu
         ranges=(LogRange(partition=0, start=start, end=stop),),
         new_ids=tuple(sorted({each.transactional_id for each in entries})) if new else (),
     )
-    return {"run": "planted", "log": TransactionLog(header=header, entries=tuple(entries)), "failing_ms": failing}
+    log = TransactionLog(header=header, entries=tuple(entries))
+    return {"run": "planted", "log": log, "failing_ms": failing, "undisturbed_ms": ()}
 
 
 HONEST = Planted().finish().rows
