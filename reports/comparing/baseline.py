@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from reports.model.change import CaseKind, Side
 from reports.model.errors import UnfitBaselineError
 from reports.model.report import FORMAT
+from reports.model.upgrade import StageFigures
 
 RESULTS = "results.json"
 
@@ -42,11 +45,38 @@ class ComparedCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineClient:
+    """The figures of a client in one stage."""
+
+    client: str
+    figures: StageFigures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineStage:
+    """A stage of an upgrade with its figures."""
+
+    name: str
+    clients: tuple[BaselineClient, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineUpgrade:
+    """The upgrade of one scenario; `id` is that of the scenario."""
+
+    id: str
+    source: str
+    target: str
+    stages: tuple[BaselineStage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """One run to compare: its description and all of its cases."""
+    """One run to compare: its description, all of its cases, and its upgrades."""
 
     side: Side
     cases: tuple[ComparedCase, ...]
+    upgrades: tuple[BaselineUpgrade, ...] = ()
 
 
 def read(path: Path) -> Outcomes:
@@ -85,9 +115,10 @@ def body_of(file: Path, *, missing: str) -> Mapping[str, Any]:
 def of_results(body: Mapping[str, Any]) -> Outcomes:
     """The cases of the object that `results.json` holds."""
     run, subject = body["run"], body["subject"]
+    upgraded_from = str(subject.get("upgraded_from", ""))
     return Outcomes(
         side=Side(
-            release=str(subject["release"]),
+            release=(f"{upgraded_from} → " if upgraded_from else "") + str(subject["release"]),
             runtime=str(subject["runtime"]),
             started=str(run["started"]),
             profile=str(run["profile"]),
@@ -95,6 +126,11 @@ def of_results(body: Mapping[str, Any]) -> Outcomes:
             partial=str(body["partial"]),
         ),
         cases=tuple(_cases(body)),
+        upgrades=tuple(
+            msgspec.convert({**each["upgrade"], "id": each["id"]}, BaselineUpgrade)
+            for each in body["scenarios"]
+            if "upgrade" in each
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from reports.comparing import results
 from reports.comparing.baseline import ComparedCase, Outcomes, of_results
+from reports.comparing.upgrade_figures import with_figures
 from reports.deciding import decide
 from reports.model.change import BaselineComparison, CaseKind, Change, ChangeKind
 from reports.model.report import Report
@@ -49,9 +50,13 @@ def compare(before: Outcomes, now: Outcomes) -> BaselineComparison:
 
 
 def against(report: Report, baseline: Outcomes) -> Report:
-    """The report with the changes since the baseline; its decision then counts regressions."""
+    """The report with the changes since the baseline, and with its figures of upgrades.
+
+    The decision then counts regressions.
+    """
     comparison = compare(baseline, of_results(results.results(report)))
-    return decide.judged(replace(report, comparison=comparison))
+    scenarios = tuple(with_figures(each, baseline) for each in report.scenarios)
+    return decide.judged(replace(report, scenarios=scenarios, comparison=comparison))
 
 
 def _matched(

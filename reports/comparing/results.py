@@ -15,6 +15,7 @@ from reports.deciding.scorecards import cards
 from reports.model.change import BaselineComparison
 from reports.model.protocol_case import ScriptCase
 from reports.model.report import FORMAT, ClientUnderTest, MergedRun, Pairs, Report, RequirementRow, ScenarioReport
+from reports.model.upgrade import UpgradeReport
 from reports.model.wording import UNTESTED
 from verification.scripts.script import FORMAT as SCRIPT_FORMAT
 
@@ -99,6 +100,7 @@ def _subject(report: Report) -> dict[str, Any]:
     subject = report.subject
     return {
         "release": subject.release,
+        **({"upgraded_from": subject.upgraded_from} if subject.upgraded_from else {}),
         "runtime": subject.runtime,
         "clients": [_client(each) for each in subject.clients],
         "versions": _mapping(subject.versions),
@@ -141,6 +143,7 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "faults": [asdict(each) for each in scenario.faults],
         "findings": [_finding(asdict(each)) for each in scenario.findings],
         "availability": _availability(scenario),
+        **({"upgrade": _upgrade(scenario.upgrade)} if scenario.upgrade is not None else {}),
         "counts": dict(scenario.counts),
         "topics": list(scenario.topics),
         **({"damage": asdict(scenario.damage)} if scenario.damage is not None else {}),
@@ -214,6 +217,34 @@ def _availability(scenario: ScenarioReport) -> list[dict[str, Any]]:
         }
         for each in faults
     ]
+
+
+def _upgrade(upgrade: UpgradeReport) -> dict[str, Any]:
+    """The upgrade with the names of verdicts, and with the figures of a baseline only where there is one."""
+    return {
+        "source": upgrade.source,
+        "target": upgrade.target,
+        "nodes": [asdict(each) for each in upgrade.nodes],
+        "features": [asdict(each) for each in upgrade.features],
+        "stages": [
+            {
+                "name": stage.name,
+                "began_s": stage.began_s,
+                "ended_s": stage.ended_s,
+                "verdict": stage.verdict.name,
+                "violations": dict(stage.violations),
+                "steps": [{**asdict(each), "verdict": each.verdict.name} for each in stage.steps],
+                "clients": [_without_none(asdict(each), "baseline") for each in stage.clients],
+            }
+            for stage in upgrade.stages
+        ],
+        "unplaced": upgrade.unplaced,
+        **({"baseline": upgrade.baseline} if upgrade.baseline else {}),
+    }
+
+
+def _without_none(body: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key != name or value is not None}
 
 
 def _requirement(row: RequirementRow) -> dict[str, Any]:

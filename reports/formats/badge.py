@@ -19,7 +19,7 @@ MESSAGE_MAX = 70
 def dumps(report: Report) -> str:
     """The text of the file; `isError` fixes the colour of the badge when the run is not a GO."""
     decision, counts = report.judgement.decision, report.judgement.counts
-    about = f"{decision} · Kafka {report.subject.release}" if report.subject.release else str(decision)
+    about = f"{decision} · {report.subject.title}" if report.subject.release else str(decision)
     about += (" (partial)" if report.partial else "") + (f", {counts}" if counts else "")
     body = {
         "schemaVersion": 1,

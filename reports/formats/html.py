@@ -24,6 +24,7 @@ from reports.deciding.advice_boxes import boxes
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.reasons import reasons
+from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
 from reports.formats.charts.lanes import draw_lanes
@@ -32,6 +33,7 @@ from reports.formats.finding_page import columns_of, topic_of
 from reports.formats.glossary import GLOSSARY
 from reports.formats.page_budget import detailed
 from reports.formats.script_page import held_of, requests_of, steps
+from reports.formats.stage_cells import COLUMNS, cells
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
@@ -117,6 +119,8 @@ def render(report: Report, directory: Path) -> str:
         risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         impact=impact(report),
+        upgrade_cost=upgrade_cost(report),
+        upgrades=[each for each in (*report.worst_first, *report.controls) if each.upgrade is not None],
         boxes=(advice := boxes(report)),
         advised=frozenset(each.id for each in advice),
         detailed=detailed(report),
@@ -196,6 +200,8 @@ def _environment() -> Environment:
         glossary=GLOSSARY,
         effort=effort,
         topic_of=topic_of,
+        stage_columns=COLUMNS,
+        stage_cells=cells,
     )
     return made
 

@@ -14,7 +14,9 @@ from reports.deciding.effort import effort
 from reports.deciding.impact import impact
 from reports.deciding.reasons import Reason, reasons
 from reports.deciding.scorecards import cards
+from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
+from reports.formats.stage_cells import SHORT_COLUMNS, short_row
 from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
@@ -45,12 +47,18 @@ def render(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     judgement = report.judgement
-    yield f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} ({judgement.rule}) · {judgement_word(judgement)}"
+    yield (
+        f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} ({judgement.rule}) · {judgement_word(judgement)}"
+        + (f" · {literal(report.subject.title)}" if report.subject.upgraded_from else "")
+    )
     yield ""
     yield literal(judgement.why, 1_000)
     yield ""
     if hit := impact(report):
         yield f"**Impact**: {literal(hit, 600)}"
+        yield ""
+    if cost := upgrade_cost(report):
+        yield f"**For applications**: {literal(cost, 600)}"
         yield ""
     every = reasons(report)
     yield from _reasons([each for each in every if not each.is_aside])
@@ -69,6 +77,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _change(report)
     if not report.is_protocol_run:
         yield from _guarantees(report)
+    yield from _upgrades(report)
     yield from _table("Scenarios", report.worst_first)
     for each in report.worst_first:
         if each.judge:
@@ -126,7 +135,9 @@ def _subject(report: Report) -> str:
         else f"{each.name}: not recorded"
         for each in report.subject.clients
     ]
-    return f"Apache Kafka {report.subject.release} ({report.subject.runtime}); " + "; ".join(clients)
+    subject = report.subject
+    tested = subject.title if subject.upgraded_from else f"Apache Kafka {subject.release}"
+    return f"{tested} ({subject.runtime}); " + "; ".join(clients)
 
 
 def _guarantees(report: Report) -> Iterator[str]:
@@ -168,6 +179,22 @@ def _change(report: Report) -> Iterator[str]:
                 literal(now, NAME_MAX) + accepted,
             )
             yield f"| {' | '.join(row)} | {literal(each.reason, REASON_MAX)} |"
+
+
+def _upgrades(report: Report) -> Iterator[str]:
+    """A row for each stage of each upgrade."""
+    for scenario in report.worst_first:
+        if scenario.upgrade is None or not scenario.upgrade.stages:
+            continue
+        upgrade = scenario.upgrade
+        compared = f", in brackets: {upgrade.baseline_word}" if upgrade.baseline else ""
+        yield from ("", f"### Stages of {code(scenario.key, NAME_MAX)}{literal(compared)}", "")
+        yield f"| {' | '.join(SHORT_COLUMNS)} |"
+        yield "|" + "---|" * len(SHORT_COLUMNS)
+        for place, stage in enumerate(upgrade.stages, start=1):
+            verdict = f"{verdict_sign(stage.verdict)} {verdict_word(stage.verdict)}"
+            row = (f"{place} {literal(stage.name, NAME_MAX)}", verdict, *map(literal, short_row(upgrade, stage)))
+            yield f"| {' | '.join(row)} |"
 
 
 def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:

@@ -79,11 +79,15 @@ def _row(
 
 
 def _latency(commits: Iterable[_Commit]) -> Latency:
-    took_ms = [(each.done_s - each.asked_s) * 1_000 for each in commits]
+    return latency_of([(each.done_s - each.asked_s) * 1_000 for each in commits])
+
+
+def latency_of(took_ms: Sequence[float]) -> Latency:
+    """The quantiles of latencies in milliseconds."""
     if not took_ms:
         return Latency(count=0, p50_ms=None, p99_ms=None)
     # `inclusive` stays within the measured values; one value is both quantiles.
-    cuts = statistics.quantiles(took_ms, n=100, method="inclusive") if len(took_ms) > 1 else took_ms * 99
+    cuts = statistics.quantiles(took_ms, n=100, method="inclusive") if len(took_ms) > 1 else [*took_ms] * 99
     return Latency(count=len(took_ms), p50_ms=round(cuts[49], 1), p99_ms=round(cuts[98], 1))
 
 

@@ -278,6 +278,7 @@ def _subject(subjects: Sequence[Subject]) -> Subject:
         versions=_pairs(each.versions for each in subjects),
         digests=_pairs(each.digests for each in subjects),
         host=_pairs(each.host for each in subjects),
+        upgraded_from=_joined(each.upgraded_from for each in subjects),
     )
 
 

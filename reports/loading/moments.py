@@ -31,10 +31,17 @@ def moments(
     return tuple(sorted(found, key=lambda each: each[0]))
 
 
+def clause_of(description: str) -> str:
+    """The first clause of a fault's description: what happens, without when and for how long."""
+    return description.rpartition(": ")[2].partition(", ")[0]
+
+
 def _struck(faults: Iterable[FaultRow]) -> Iterator[tuple[float, str]]:
     for each in faults:
-        what = (each.description or each.fault).rpartition(": ")[2].partition(", ")[0]
-        yield each.began_s, f"step {each.step}: {what}{f' ({each.target})' if each.target else ''}"
+        yield (
+            each.began_s,
+            f"step {each.step}: {clause_of(each.description or each.fault)}{f' ({each.target})' if each.target else ''}",
+        )
         if each.confirmed_s is not None:
             yield each.confirmed_s, f"step {each.step} took effect: {each.proof or 'no text recorded'}"
         if each.healed_s is not None:

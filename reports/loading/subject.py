@@ -57,6 +57,7 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Seq
         versions=_pairs({**versions, **(record.versions if record else {})}),
         digests=_pairs({**digests, **(record.digests if record else {})}),
         host=_pairs(record.machine if record else {}),
+        upgraded_from=", ".join(_names(*(each.nodes.values() for each in subjects))),
     )
 
 

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reports.loading import availability, coordinators, process_lanes
+from reports.loading.process_lanes import Clock
 from reports.model.clock import instant
 from reports.model.report import FaultRow
 from reports.model.timeline import Bin, Coordinator, Lag, PhaseWindow, Timeline, Window
@@ -59,6 +60,11 @@ def _counted_at(operation: Operation) -> int:
 def origin_ns(history: History) -> int:
     """The zero of a scenario's times: its first entry, or the anchor of an empty history."""
     return min(_times(history), default=history.anchor_ns)
+
+
+def clock_from(origin: int) -> Clock:
+    """A function from a time of the history to seconds since its zero."""
+    return lambda at_ns: round((at_ns - origin) / NS_PER_S, 3)
 
 
 def _seconds(at_ns: int | None, origin: int) -> float | None:
@@ -155,10 +161,7 @@ def timeline(history: History, log: TransactionLog | None = None) -> Timeline | 
     end_s = max((max(times) - origin) / NS_PER_S, 1.0)
     width_s = _bin_width_s(end_s)
     faults = fault_rows(history)
-
-    def clock(at_ns: int) -> float:
-        return round((at_ns - origin) / NS_PER_S, 3)
-
+    clock = clock_from(origin)
     windows = tuple(
         Window(
             step=each.step,

@@ -23,6 +23,7 @@ from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import Proven, ScriptCase, Tried, word_aside
 from reports.model.run_judgement import RunJudgement
 from reports.model.timeline import Timeline
+from reports.model.upgrade import UpgradeReport, title_of
 from verification.known_bugs.weight import Weight, heaviest
 from verification.vocabulary.experiment import FEATURE
 from verification.vocabulary.verdict import CoverageItem, RequirementVerdict, Verdict
@@ -52,7 +53,10 @@ class ClientUnderTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The subject and its host: release and runtime of the brokers, clients, versions, digests."""
+    """The subject and its host: release and runtime of the brokers, clients, versions, digests.
+
+    `upgraded_from` is the release from which a run upgrades its clusters to `release`, empty for other runs.
+    """
 
     release: str
     runtime: str
@@ -60,6 +64,12 @@ class Subject:
     versions: Pairs
     digests: Pairs
     host: Pairs
+    upgraded_from: str = ""
+
+    @property
+    def title(self) -> str:
+        """The subject as a heading: what was upgraded, else the release."""
+        return title_of(self.upgraded_from, self.release) if self.upgraded_from else f"Kafka {self.release}"
 
     @property
     def levels(self) -> Pairs:
@@ -136,7 +146,8 @@ class ScenarioReport:
     None where it was not judged and for a subject; `expects` are the anomalies that must be found in a control. `part` is
     the name of its run in a merged report. `topics` have partitions, replication factor and min ISR of each topic.
     `judge` is the command that judges evidence without a verdict, from the directory of the report.
-    `moments` are the faults and what happened meanwhile, in seconds from the start.
+    `moments` are the faults and what happened meanwhile, in seconds from the start. `upgrade` is None where no release
+    changes.
     """
 
     key: str
@@ -174,6 +185,7 @@ class ScenarioReport:
     judge: str = ""
     moments: tuple[tuple[float, str], ...] = ()
     damage: Damage | None = None
+    upgrade: UpgradeReport | None = None
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:

@@ -1,8 +1,8 @@
 """Draw the rates chart: coordinates of bars, bands, labels and curves, which the template only prints.
 
-The chart has up to three parts: a lane per fault window with its label, operations per second as stacked bars by
-outcome, and the lag of the last stable offset. Fault windows are shaded; a line marks the confirmation of a fault.
-Coordinates are pixels of a fixed box that the page scales.
+The chart has up to four parts: a lane per fault window with its label, operations per second as stacked bars by outcome,
+the rows of an upgrade (`charts.releases`), and the lag of the last stable offset. Fault windows are shaded; a line marks
+the confirmation of a fault. Coordinates are pixels of a fixed box that the page scales.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from reports.formats.charts import releases
 from reports.formats.charts.shapes import (
     CHARACTER,
     LEFT,
@@ -24,6 +25,7 @@ from reports.formats.charts.shapes import (
     x_of,
 )
 from reports.model.timeline import Bin, Lag, Timeline, Window
+from reports.model.upgrade import UpgradeReport
 from reports.model.wording import one_line, seconds
 
 PLOT_HEIGHT, LAG_HEIGHT, LANE_HEIGHT, AXIS_HEIGHT, PHASE_HEIGHT, GAP = 130, 56, 19, 20, 18, 26
@@ -44,10 +46,11 @@ class _RateLayout:
     lanes: int
     phases: bool
     lag: bool
+    upgrade_height: float
 
     @property
     def top(self) -> float:
-        return self.lanes * LANE_HEIGHT + 12
+        return self.lanes * LANE_HEIGHT + (20 if self.upgrade_height else 12)
 
     @property
     def base(self) -> float:
@@ -58,8 +61,12 @@ class _RateLayout:
         return self.base + AXIS_HEIGHT
 
     @property
+    def upgrade_top(self) -> float:
+        return self.phase_top + (PHASE_HEIGHT if self.phases else 0)
+
+    @property
     def lag_top(self) -> float:
-        return self.phase_top + (PHASE_HEIGHT if self.phases else 0) + GAP
+        return self.upgrade_top + self.upgrade_height + GAP
 
     @property
     def lag_base(self) -> float:
@@ -67,23 +74,31 @@ class _RateLayout:
 
     @property
     def height(self) -> float:
-        return (self.lag_base if self.lag else self.phase_top + (PHASE_HEIGHT if self.phases else 0)) + 6
+        return (self.lag_base if self.lag else self.upgrade_top + self.upgrade_height) + 6
 
     def x(self, at_s: float) -> float:
         """The x coordinate of a time."""
         return x_of(at_s, self.end_s)
 
 
-def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
-    """The chart of one scenario; without phases it is small enough for hundreds of passed scenarios."""
-    timeline = timeline if phases else replace(timeline, phases=())
+def draw(timeline: Timeline, *, phases: bool = True, upgrade: UpgradeReport | None = None) -> Drawing:
+    """The chart of one scenario; without phases it is small enough for hundreds of passed scenarios.
+
+    That of an upgrade has stages instead of phases.
+    """
+    if upgrade is not None:
+        timeline = _of_upgrade(timeline, upgrade)
+    elif not phases:
+        timeline = replace(timeline, phases=())
     layout = _RateLayout(
         # Up to the end of the last bin, so that its bar is as wide as the others.
         end_s=(timeline.end_s // timeline.bin_s + 1) * timeline.bin_s,
         lanes=min(len(timeline.windows), LANES_MAX),
         phases=bool(timeline.phases),
         lag=bool(timeline.lags),
+        upgrade_height=releases.height(upgrade),
     )
+    rows = releases.UpgradeRows(upgrade=upgrade, top=layout.upgrade_top, x=layout.x)
     rate_max = nice(HEADROOM * max((_total(each) / timeline.bin_s for each in timeline.bins), default=1.0))
     lag_max = nice(max((each.records for each in timeline.lags), default=1))
     lag_boxes, lag_lines, lag_texts = _lag_axis(layout, lag_max) if layout.lag else ((), (), ())
@@ -93,12 +108,29 @@ def draw(timeline: Timeline, *, phases: bool = True) -> Drawing:
             *_bands(layout, timeline.windows),
             *_gaps(layout, timeline),
             *_phases(layout, timeline),
+            *rows.boxes(),
             *lag_boxes,
         ),
         lines=(*_grid(layout, rate_max), *lag_lines, *_marks(layout, timeline.windows)),
-        texts=(*_axis_texts(layout, rate_max), *_labels(layout, timeline), *lag_texts),
+        texts=(*_axis_texts(layout, rate_max), *_labels(layout, timeline), *rows.texts(), *lag_texts),
         paths=(*_bars(layout, timeline, rate_max), *((_curve(layout, timeline, lag_max),) if layout.lag else ())),
-        description=_description(timeline),
+        description=" ".join([_description(timeline), *([releases.described(upgrade)] if upgrade else [])]),
+    )
+
+
+def _of_upgrade(timeline: Timeline, upgrade: UpgradeReport) -> Timeline:
+    """The timeline up to the end of the last stage, without phases, and without the faults that its rows show.
+
+    Operations follow each other without a pause, so their windows would shade everything.
+    """
+    end_s = upgrade.stages[-1].ended_s if upgrade.stages else timeline.end_s
+    return replace(
+        timeline,
+        end_s=end_s,
+        phases=(),
+        bins=tuple(each for each in timeline.bins if each.at_s <= end_s),
+        lags=tuple(each for each in timeline.lags if each.at_s <= end_s),
+        windows=tuple(each for each in timeline.windows if each.step not in upgrade.operations),
     )
 
 
