@@ -9,6 +9,8 @@ them, clients work through it for a while, and in it strike some of five faults 
 * the response to an EndTxn is lost, and the client asks again;
 * a batch arrives after the markers of its transaction.
 
+The last two have a variant for each of two producers, because their libraries may differ.
+
 The seed draws for the quick profile: one placement for each stage and one fault for each placement. The nightly profile
 runs all faults in both placements of each stage. At the end of a stage the roles are spread over all nodes again.
 """
@@ -48,18 +50,25 @@ PROBES: tuple[Step, ...] = (
     Step(fault=CrashBroker(LeaderOf(TOPIC, 0)), hold_s=3, once_whole=True),
     # Both instances may run at one site: only a process is stopped, and no link is cut.
     Step(fault=PausedZombie(_APP, _APP, past_s=TIMEOUT_S), hold_s=1, once_whole=True),
-    Step(
-        fault=TamperFrames(
-            on=FromSite(_APP, TransactionCoordinatorOf(0)),
-            frames=FrameFilter(api="EndTxn", direction=Direction.RESPONSE, count=1),
-            action=Drop(),
-        ),
-        # Clients give a request up after 3 s (`request.timeout.ms`, `socket.timeout.ms`), and ask again.
-        hold_s=4,
-        once_whole=True,
+    *(
+        Step(
+            fault=TamperFrames(
+                on=FromSite(_APP, TransactionCoordinatorOf(producer)),
+                frames=FrameFilter(api="EndTxn", direction=Direction.RESPONSE, count=1),
+                action=Drop(),
+                producer=producer,
+            ),
+            # Clients give a request up after 3 s (`request.timeout.ms`, `socket.timeout.ms`), and ask again.
+            hold_s=4,
+            once_whole=True,
+        )
+        for producer in (0, 1)
     ),
     # The client gives the request up, sends it again, ends its transaction and begins the next one.
-    Step(fault=LateDuplicate(on=FromSite(_APP)), hold_s=1, confirm_within_s=60, once_whole=True),
+    *(
+        Step(fault=LateDuplicate(on=FromSite(_APP), producer=producer), hold_s=1, confirm_within_s=60, once_whole=True)
+        for producer in (0, 1)
+    ),
 )
 
 
