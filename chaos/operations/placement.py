@@ -91,7 +91,8 @@ class PlaceRoles:
                 if not fit:
                     raise UnresolvedTargetError(f"no replica of {at} is on a node of {wanted}")
                 leader = fit[at.partition % len(fit)]
-                order[at] = (leader, *sorted(set(seen.replicas) - {leader}, key=lambda each: (each not in fit, each)))
+                # When it crashes, the next one in the order takes over: a node of the other release, if there is one.
+                order[at] = (leader, *sorted(set(seen.replicas) - {leader}, key=lambda each: (each in fit, each)))
         return order
 
     def _placed(self, arena: Arena, admin: Client, order: Order) -> str | None:

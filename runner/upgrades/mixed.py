@@ -4,7 +4,7 @@ There are two placements. Old nodes coordinate transactions and new ones lead, o
 them, clients work through it for a while, and in it strike some of five faults (`PROBES`):
 
 * the coordinator crashes, so that a coordinator of the other release takes over, also with prepared transactions;
-* the leader crashes, so that a leader of the other release knows producers only from the log of the first;
+* the leader crashes, so that a leader of the other release takes over, with what its log says of producers;
 * a producer is paused past its transaction timeout, and a successor takes over its id;
 * the response to an EndTxn is lost, and the client asks again;
 * a batch arrives after the markers of its transaction.
