@@ -5,8 +5,9 @@ readers under read_committed do not go on, and the producer cannot begin anew. W
 they are down. So only the time counts in which no step of the schedule was under way and no fault stood
 (`transaction_log_rows.undisturbed_ms`), and in it the longest stretch: a coordinator that starts again begins again.
 
-The bound is twice the time that the wait for quiescence allows for markers. A busy machine needs less than a third of it.
-Runs without stages have no such time: what does not end in them shows at quiescence.
+The bound is the time that the wait for quiescence allows, and half of it more, because clients go on writing. The longest
+completion in such a time of seven healthy upgrades took 1.5 s, at a load of 30 on two cores. Runs without stages have no
+such time: what does not end in them shows at quiescence.
 
 Free of pyspark.
 """
@@ -26,7 +27,7 @@ from verification.vocabulary.history import Intent, Operation, Sample
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 from verification.vocabulary.violations import RawViolation
 
-LATE_MS = round(2 * MARKERS_S * 1_000)
+LATE_MS = round(1.5 * MARKERS_S * 1_000)
 DECIDED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 COMPLETED = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 

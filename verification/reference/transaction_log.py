@@ -31,8 +31,8 @@ _PAIRS = {
 _OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
 #: Epochs are signed numbers of 16 bits.
 _EPOCH_LAST = (1 << 15) - 1
-#: Twice the time that a busy machine may take for markers.
-_LATE_MS = 8_000
+#: So long may a completion take while every node is up.
+_LATE_MS = 6_000
 #: The longest sequence of failed appends that is believed.
 _FAILED_MAX = 63
 

@@ -171,7 +171,7 @@ def test_a_near_miss_is_a_finding_without_the_name(story: Story, tmp_path: Path)
 
 def test_what_is_completed_within_the_bound_is_no_finding(tmp_path: Path) -> None:
     """The bound counts from the decision; in a run without stages nothing counts."""
-    assert found(Story(completed_s=19.9), tmp_path / "1")[1] == []
+    assert found(Story(completed_s=17.9), tmp_path / "1")[1] == []
     evidence, _ = found(Story(), tmp_path / "2")
     ordinary = replace(evidence, experiment=replace(evidence.experiment, nodes={}))
     assert (undisturbed_ms(ordinary), list(late_completions(rows(ordinary)))) == ((), [])
