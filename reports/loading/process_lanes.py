@@ -12,6 +12,9 @@ from collections.abc import Callable
 from reports.model.timeline import Act, Curve, Lane, Point, StuckLso
 from verification.vocabulary.history import History, Operation, ProcessRecord, Sample, Settled
 
+#: Begins the names of the brokers' own topics.
+INTERNAL = "__"
+
 Clock = Callable[[int], float]
 
 
@@ -63,9 +66,11 @@ def _act(operation: Operation, next_ns: int, clock: Clock) -> Act:
 
 
 def curves(history: History, clock: Clock) -> tuple[Curve, ...]:
-    """Every sampled partition, by topic and number."""
+    """Every sampled partition, by topic and number; without those of coordinators, which have no ends."""
     points: dict[tuple[str, int], list[Point]] = defaultdict(list)
     for sample in history.of(Sample):
+        if sample.topic.startswith(INTERNAL):
+            continue
         points[sample.topic, sample.partition].append(
             Point(
                 at_s=clock(sample.at_ns),

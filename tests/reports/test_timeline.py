@@ -8,6 +8,7 @@ import pytest
 
 from reports.formats.charts.rates import draw
 from reports.formats.charts.shapes import WIDTH
+from reports.loading.process_lanes import curves
 from reports.loading.timeline_builder import BINS_MAX, fault_rows, timeline
 from tests.support.plans import ANCHOR, END_S, SECOND, SMOKE
 from tests.support.planted.evidence import entries
@@ -70,6 +71,14 @@ def test_an_lso_that_stands_still_lags_until_it_moves() -> None:
     drawn = timeline(replace(bare, entries=(*bare.entries, moved)))
     assert drawn is not None
     assert [each.records for each in drawn.lags[-2:]] == [900, 0], "at the end it had come to rest"
+
+
+def test_partitions_of_coordinators_are_no_curves() -> None:
+    """Their leaders are sampled in an upgrade, for the judge; they have no ends to draw."""
+    own = Sample(at_ns=ANCHOR, topic="t", partition=1, leader=1, high_watermark=9, last_stable_offset=9)
+    other = replace(own, topic="__transaction_state", high_watermark=-1, last_stable_offset=-1)
+    history = History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=(own, other))
+    assert [each.topic for each in curves(history, float)] == ["t"]
 
 
 def test_an_unhealed_unconfirmed_fault_stays_open() -> None:
