@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chaos.operations.placement import PlaceRoles
 from chaos.operations.rolling import RollNext
 from tests.verification.test_coverage import S, evidence, fault, transaction
 from verification.coverage import stage_measures
@@ -75,12 +76,24 @@ def test_a_transaction_spans_a_roll_from_before_the_stop_to_after_the_return() -
     assert stage_measures.spanned_each_roll(never_back) == {"step 0, roll": 0}
 
 
+def test_a_placement_lasts_until_the_next_step_of_its_stage() -> None:
+    """What ends in the attack on it, or once roles are spread again, was not tried in the placement."""
+    steps = [replace(fault(at_s, at_s), fault=stage_measures.PLACEMENT, stage="mixed") for at_s in (10, 16)]
+    spread, attack = replace(steps[1], step=2), replace(fault(14, 15), stage="mixed", step=1)
+    roll_next = roll("roll 2", 18, 19)
+    done = [transaction(at_s) for at_s in (9, 11, 12, 14.5, 17)]
+    run = evidence(
+        *[replace(each, confirmed_ns=each.began_ns) for each in (steps[0], attack, spread)], roll_next, *done
+    )
+    assert stage_measures.transactions_each_placement(run) == {"step 0, mixed": 2}
+
+
 def test_a_run_without_stages_reaches_no_such_floor() -> None:
     """Nothing was counted, so nothing was reached."""
     (item,) = coverage(evidence(transaction(1), floors=(Floor(name="spanned_each_roll", need=1),)))
     assert (item.have, item.met) == (0, False)
 
 
-def test_rolls_are_known_by_the_name_of_their_class() -> None:
+def test_operations_are_known_by_the_names_of_their_classes() -> None:
     """The judge knows faults by names only."""
-    assert RollNext.__name__ == stage_measures.ROLL
+    assert (RollNext.__name__, PlaceRoles.__name__) == (stage_measures.ROLL, stage_measures.PLACEMENT)

@@ -196,6 +196,10 @@ MEASURES: dict[str, Measure] = {
     "offsets_each_kind": Measure(
         count=stage_measures.offsets_each_kind, text="copies that committed their offsets in each kind of stage"
     ),
+    "transactions_each_placement": Measure(
+        count=stage_measures.transactions_each_placement,
+        text="transactions that ended as meant in each placement of roles",
+    ),
     "spanned_each_roll": Measure(
         count=stage_measures.spanned_each_roll,
         text="transactions begun before each roll of a node and decided after it",

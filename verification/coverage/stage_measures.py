@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from verification.coverage.fault_measures import transactional
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.upgrade_state import stages, steps
-from verification.vocabulary.history import Action, Intent, Operation, Outcome
+from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
 
-#: The name of the fault class that gives a node another release (`chaos.operations.rolling`).
-ROLL = "RollNext"
+#: The names of the fault classes that give a node another release and that place roles on nodes (`chaos.operations`).
+ROLL, PLACEMENT = "RollNext", "PlaceRoles"
 
 
 def _counted(evidence: RunEvidence, counts: Callable[[Operation], bool], *, by_kind: bool = False) -> Mapping[str, int]:
@@ -56,10 +57,33 @@ def spanned_each_roll(evidence: RunEvidence) -> Mapping[str, int]:
     ended = [each for each in evidence.history.of(Operation) if each.outcome is Outcome.OK and transactional(each)]
     rolls = [each for each in steps(evidence) if each.fault == ROLL]
     return {
-        f"step {each.step}, {each.stage}": sum(
+        _name(each): sum(
             operation.invoked_ns < each.struck_ns and (operation.decided_ns or 0) > each.confirmed_ns
             for operation in ended
             if each.struck_ns is not None and each.confirmed_ns is not None
         )
         for each in rolls
     }
+
+
+def transactions_each_placement(evidence: RunEvidence) -> Mapping[str, int]:
+    """By placement of roles: transactions that ended as meant from its proof until the next step of its stage begins.
+
+    The last placement of a stage spreads the roles again, and nothing is to be tried in it.
+    """
+    ended = [
+        each.completed_ns
+        for each in evidence.history.of(Operation)
+        if each.outcome is Outcome.OK and transactional(each) and each.completed_ns is not None
+    ]
+    return {
+        _name(placed): sum(
+            placed.confirmed_ns <= each < after.began_ns for each in ended if placed.confirmed_ns is not None
+        )
+        for placed, after in pairwise(steps(evidence))
+        if placed.fault == PLACEMENT and placed.stage == after.stage
+    }
+
+
+def _name(step: FaultRecord) -> str:
+    return f"step {step.step}, {step.stage}"
