@@ -131,14 +131,19 @@ class Measure:
     count: Callable[[RunEvidence], int | Mapping[str, int]]
     text: str
 
-    def item(self, evidence: RunEvidence, floor: Floor) -> CoverageItem:
-        """The count next to what the floor needs; the text also names the part that has least."""
+    def item(self, evidence: RunEvidence, floor: Floor) -> CoverageItem | None:
+        """The count next to what the floor needs; the text also names the part that has least.
+
+        None where the history has no such part. A step that failed is a part, and a step that is missing fails its own
+        floor (`faults_confirmed`).
+        """
         counted = self.count(evidence)
         if isinstance(counted, int):
             return CoverageItem(name=floor.name, have=counted, need=floor.need, text=self.text)
-        part = min(counted, key=lambda each: counted[each], default="nothing")
-        text = f"{self.text} (least: {part})"
-        return CoverageItem(name=floor.name, have=counted.get(part, 0), need=floor.need, text=text)
+        if not counted:
+            return None
+        part = min(counted, key=lambda each: counted[each])
+        return CoverageItem(name=floor.name, have=counted[part], need=floor.need, text=f"{self.text} (least: {part})")
 
 
 #: Everything that a floor may name.
@@ -214,5 +219,5 @@ def coverage(evidence: RunEvidence) -> tuple[CoverageItem, ...]:
         measure = MEASURES.get(floor.name)
         if measure is None:
             raise UnknownFloorError(f"coverage floor {floor.name!r} is unknown; known are {', '.join(MEASURES)}")
-        items.append(measure.item(evidence, floor))
+        items += [item for item in (measure.item(evidence, floor),) if item is not None]
     return tuple(items)

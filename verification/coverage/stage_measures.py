@@ -19,8 +19,9 @@ from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.upgrade_state import stages, steps
 from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
 
-#: The names of the fault classes that give a node another release and that place roles on nodes (`chaos.operations`).
-ROLL, PLACEMENT = "RollNext", "PlaceRoles"
+#: The fault classes that roll a node, to another release or to its own, and the one that places roles on nodes
+#: (`chaos.operations`).
+ROLLS, PLACEMENT = ("RollNext", "RestartNext"), "PlaceRoles"
 
 
 def _counted(evidence: RunEvidence, counts: Callable[[Operation], bool], *, by_kind: bool = False) -> Mapping[str, int]:
@@ -55,7 +56,7 @@ def offsets_each_kind(evidence: RunEvidence) -> Mapping[str, int]:
 def spanned_each_roll(evidence: RunEvidence) -> Mapping[str, int]:
     """By roll: transactions that were begun before the node went down, decided after it was back, and ended as meant."""
     ended = [each for each in evidence.history.of(Operation) if each.outcome is Outcome.OK and transactional(each)]
-    rolls = [each for each in steps(evidence) if each.fault == ROLL]
+    rolls = [each for each in steps(evidence) if each.fault in ROLLS]
     return {
         _name(each): sum(
             operation.invoked_ns < each.struck_ns and (operation.decided_ns or 0) > each.confirmed_ns
