@@ -120,7 +120,7 @@ def render(report: Report, directory: Path) -> str:
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         impact=impact(report),
         upgrade_cost=upgrade_cost(report),
-        upgrades=[each for each in (*report.worst_first, *report.controls) if each.upgrade is not None],
+        upgrades=[each for each in report.worst_first if each.upgrade is not None],
         boxes=(advice := boxes(report)),
         advised=frozenset(each.id for each in advice),
         detailed=detailed(report),

@@ -3,8 +3,9 @@
 A stage is a phase that steps of the schedule name. The workload runs already before the first stage, and after the last
 one: these times are the stages `before` and `after`, with which the others are compared.
 
-A stage fails when an example of a finding began in it. Else it is undecided when a step was not proven, when no client
-committed in it, when the scenario was not judged, or when a violation is not among the examples: it may be in any stage.
+A stage fails when an example of a finding is in it. Else it is undecided when a step was not proven, when clients ended
+fewer transactions in it than the judge asks for, when the scenario was not judged, or when a violation is not among the
+examples: it may be in any stage.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reports.loading import stage_figures
 from reports.loading.moments import clause_of
 from reports.loading.process_lanes import Clock
 from reports.loading.stage_figures import StageSpan
-from reports.model.findings import FindingReport
+from reports.model.findings import Example, FindingReport
 from reports.model.upgrade import (
     FeatureTrack,
     LevelSpan,
@@ -31,31 +32,44 @@ from reports.model.upgrade import (
 )
 from verification.vocabulary.experiment import FEATURE, Experiment
 from verification.vocabulary.history import FaultRecord, History, Operation, Phase
-from verification.vocabulary.verdict import Verdict
+from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 #: Phases of every scenario (`runner.scenarios.phases`): clients start, and the workload ends.
 STARTING, LAST = "start the workload", "after-window"
 BEFORE, AFTER = "before", "after"
+#: The floor of the judge for each stage (`verification.coverage.coverage`).
+EACH_STAGE = "transactions_each_stage"
 Value = TypeVar("Value")
 
 
+def has_stages(experiment: Experiment, history: History) -> bool:
+    """Whether the scenario is an upgrade, or a part of one; controls of this suite are shown like other faults."""
+    return not experiment.is_control and (bool(experiment.nodes) or any(each.stage for each in history.of(FaultRecord)))
+
+
 def upgrade_of(
-    experiment: Experiment, history: History, findings: Sequence[FindingReport], clock: Clock, *, judged: bool
+    experiment: Experiment,
+    history: History,
+    findings: Sequence[FindingReport],
+    judged: ScenarioVerdict | None,
+    clock: Clock,
 ) -> UpgradeReport:
-    """The upgrade of an experiment with `nodes`; `clock` converts times of the history to seconds."""
+    """The upgrade of an experiment; `clock` converts times of the history to seconds."""
     faults = sorted(history.of(FaultRecord), key=lambda each: (each.began_ns, each.step))
     named = _stages(history, {each.stage for each in faults if each.stage})
     end_ns = named[-1][1].ended_ns if named else _last_ns(history)
-    violations = [_began_in(span, findings, clock) for _, span in named]
+    violations = [_struck_in(span, findings, clock) for _, span in named]
     unplaced = sum(each.count for each in findings) - sum(count for each in violations for _, count in each)
     costs = stage_figures.figures(history, [span for _, span in named], clock)
     return UpgradeReport(
-        source=", ".join(dict.fromkeys(experiment.nodes.values())),
+        source=", ".join(dict.fromkeys(experiment.nodes.values())) or experiment.release,
         target=experiment.release,
         nodes=tuple(_band(node, first, faults, clock, end_ns) for node, first in sorted(experiment.nodes.items())),
         features=tuple(_features(experiment.versions, faults, clock, end_ns)),
         stages=tuple(
-            _stage(name, span, faults, cost, found, clock, certain=judged and not unplaced)
+            _stage(
+                name, span, faults, cost, found, clock, needed=None if judged is None or unplaced else _floor(judged)
+            )
             for (name, span), cost, found in zip(named, costs, violations, strict=True)
         ),
         operations=frozenset(each.step for each in faults if each.releases or each.levels),
@@ -140,10 +154,12 @@ def _stage(
     violations: tuple[tuple[str, int], ...],
     clock: Clock,
     *,
-    certain: bool,
+    needed: int | None,
 ) -> UpgradeStage:
+    """One stage, in which clients must end `needed` transactions; None where it cannot pass."""
     steps = tuple(_step(each, clock) for each in faults if span.began_ns <= each.began_ns < span.ended_ns)
-    tried = certain and any(each.committed for each in cost.values())
+    ended = sum(each.committed + each.aborted_on_purpose for each in cost.values())
+    tried = needed is not None and ended >= needed
     unclear = Verdict.worst([*(each.verdict for each in steps), Verdict.PASS if tried else Verdict.INCONCLUSIVE])
     return UpgradeStage(
         name=name,
@@ -154,6 +170,11 @@ def _stage(
         verdict=Verdict.FAIL if violations else unclear,
         violations=violations,
     )
+
+
+def _floor(judged: ScenarioVerdict) -> int:
+    """The transactions that each stage needs."""
+    return next((each.need for each in judged.coverage if each.name == EACH_STAGE), 1)
 
 
 def _step(fault: FaultRecord, clock: Clock) -> StageStep:
@@ -170,11 +191,14 @@ def _step(fault: FaultRecord, clock: Clock) -> StageStep:
     )
 
 
-def _began_in(span: StageSpan, findings: Iterable[FindingReport], clock: Clock) -> tuple[tuple[str, int], ...]:
-    """The anomalies with the number of their examples whose operation began in a stage."""
+def _struck_in(span: StageSpan, findings: Iterable[FindingReport], clock: Clock) -> tuple[tuple[str, int], ...]:
+    """The anomalies with the number of their examples in a stage, by the judge's moment or the begin of the operation."""
     began_s, ended_s = clock(span.began_ns), clock(span.ended_ns)
-    counts = {
-        each.anomaly: sum(one.at_s is not None and began_s <= one.at_s < ended_s for one in each.witnesses)
-        for each in findings
-    }
+
+    def holds(example: Example) -> bool:
+        moment = example.circumstances
+        at_s = example.at_s if moment is None else clock(moment.at_ns)
+        return at_s is not None and began_s <= at_s < ended_s
+
+    counts = {each.anomaly: sum(map(holds, each.witnesses)) for each in findings}
     return tuple((anomaly, count) for anomaly, count in counts.items() if count)

@@ -139,8 +139,8 @@ class UpgradeReport:
 
     @property
     def title(self) -> str:
-        """The upgrade in a few words."""
-        return title_of(self.source, self.target)
+        """The upgrade in a few words; a scenario without `nodes` changes feature levels alone."""
+        return title_of(self.source, self.target) if self.nodes else f"Stages on Kafka {self.target}"
 
 
 def title_of(source: str, target: str) -> str:

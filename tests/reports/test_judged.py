@@ -22,11 +22,11 @@ from reports.loading.merge import merge
 from reports.loading.run import BASELINE, load_run
 from runner.regressions import matrix
 from runner.regressions.track_record import reproductions
-from tests.reports.test_report_files import hostile_run
+from tests.reports.test_report_files import HOSTILE, hostile_run
 from tests.reports.trend_results import body, finding, plant, scenario
 from tests.support.browser import needs_chromium, told
 from tests.support.page_tools import AXE, faults_of, file_of
-from tests.support.plans import EVERY_VERDICT
+from tests.support.plans import EVERY_VERDICT, Plan
 from tests.support.protocol_run_directories import EVERY_SCRIPT, make_protocol_run
 from tests.support.run_directories import make_run
 
@@ -56,11 +56,21 @@ class Pages:
     diff: Path
     track: Path
     trend: Path
+    upgrade: Path
 
     @property
     def all(self) -> list[Path]:
         """All kinds of pages."""
-        return [self.scenarios, self.hostile, self.protocol_run, self.merged, self.diff, self.track, self.trend]
+        return [
+            self.scenarios,
+            self.hostile,
+            self.protocol_run,
+            self.merged,
+            self.diff,
+            self.track,
+            self.trend,
+            self.upgrade,
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +95,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         diff=diff.write(diff.of_paths(root / "before", run), root / "diff"),
         track=track,
         trend=trend_of(root),
+        upgrade=upgrade_of(root),
     )
+
+
+def upgrade_of(root: Path) -> Path:
+    """The report of two upgrades with the figures of a baseline, one of them with hostile texts."""
+    plans = (Plan(key="upgrade", upgrade=True), Plan(key="hostile", upgrade=True, noise=HOSTILE))
+    run = make_run(root / "upgrade", plans)
+    (run / BASELINE).write_text(dumps(load_run(run)), encoding="utf-8")
+    return write_all(load_run(run), run).page
 
 
 def trend_of(root: Path) -> Path:
@@ -110,7 +129,9 @@ def trend_of(root: Path) -> Path:
 @pytest.mark.browser
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
-@pytest.mark.parametrize("kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track", "trend"])
+@pytest.mark.parametrize(
+    "kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track", "trend", "upgrade"]
+)
 def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
     """axe-core has no objection to a page with everything unfolded, and checked some rules."""
     options = {"runOnly": list(BY_LOOKS)} if dark else {}

@@ -47,6 +47,8 @@ class Plan:
     started: str = STARTED
     #: Whether the evidence has the coordinators' own log.
     coordinated: bool = False
+    #: Whether it is the planted upgrade (`tests.support.planted.upgrade`).
+    upgrade: bool = False
     #: In the place of every name that a broker, a client or the environment chose.
     noise: str = ""
     #: The command that repeats the scenario; empty for the usual one.

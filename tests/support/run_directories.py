@@ -15,6 +15,7 @@ from pathlib import Path
 from reports.model.run_record import Download, Ended, Planned, RunRecord, RunState
 from tests.support.plans import ANCHOR, STARTED, WALL_CLOCK, Plan
 from tests.support.planted.evidence import entries, experiment, log_rows, transaction_log
+from tests.support.planted.upgrade import upgrade_entries, upgraded
 from verification.evidence import history_file, transaction_log_file, verdict_file
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.verdict import (
@@ -56,8 +57,9 @@ def make_scenario(directory: Path, plan: Plan) -> RunDirectory:
     """Write one scenario's directory."""
     run = RunDirectory(directory)
     directory.mkdir(parents=True)
-    experiment(plan).write(run.experiment)
-    lines = history_file.lines(run=plan.run, wall_clock_anchor=WALL_CLOCK, anchor_ns=ANCHOR, entries=entries(plan))
+    (upgraded if plan.upgrade else experiment)(plan).write(run.experiment)
+    planted = upgrade_entries(plan) if plan.upgrade else entries(plan)
+    lines = history_file.lines(run=plan.run, wall_clock_anchor=WALL_CLOCK, anchor_ns=ANCHOR, entries=planted)
     run.history.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
     if plan.coordinated:
         transaction_log_file.write(run.transaction_log, transaction_log(plan))
