@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,13 @@ from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
+from runner.upgrades.options import (
+    UpgradeOptions,
+    add_upgrade_options,
+    refuse_upgrade_options,
+    upgrade_options,
+    upgrade_path,
+)
 from runner.upgrades.path import UpgradePath
 
 if TYPE_CHECKING:
@@ -95,6 +101,12 @@ class RunConfig:
     strict: bool = False
     markers: str = ""
     upgrade: UpgradePath | None = None
+    upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
+
+    @property
+    def stays_up(self) -> bool:
+        """Whether the cluster goes on running when the run has ended."""
+        return self.keep and bool(self.upgrade_options.stop_after)
 
     @property
     def case_lanes(self) -> int:
@@ -125,7 +137,9 @@ class RunConfig:
                 f"Kafka {self.release.version}, runtime {self.runtime}, client {self.client}, "
                 f"profile {self.recorded_profile}, seed {self.seed}"
             )
-        return [f"onceproof: {subject}", f"evidence and report: {self.directory}"]
+        releases = () if self.upgrade is None else (self.upgrade.source, self.upgrade.target)
+        unlocked = [f"Kafka {each} has no lock file here: a run resolves it" for each in releases if not each.supported]
+        return [f"onceproof: {subject}", *dict.fromkeys(unlocked), f"evidence and report: {self.directory}"]
 
     @property
     def recorded_profile(self) -> str:
@@ -167,7 +181,7 @@ class RunConfig:
         accepted = "".join(f" --accept {each}" for each in self.accepted)
         waivers = f" --waivers {self.waivers}" if self.waivers else ""
         selected = "".join(f' {name} "{each}"' for name, each in (("-k", self.keyword), ("-m", self.markers)) if each)
-        return self.replay + only + rule + accepted + waivers + selected
+        return self.replay + self.upgrade_options.written + only + rule + accepted + waivers + selected
 
     @property
     def replay_options(self) -> str:
@@ -209,10 +223,6 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--client", default=DEFAULT_CLIENT, help="client library under test: confluent or java")
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
     group.addoption(
-        "--from", dest="upgrade_from", metavar="VERSION", help="tox -e upgrade: the release to upgrade from"
-    )
-    group.addoption("--to", dest="upgrade_to", metavar="VERSION", help="tox -e upgrade: the release to upgrade to")
-    group.addoption(
         "--only", choices=[str(Only.SCENARIOS), str(Only.PROTOCOL)], help="run only scenarios, or only protocol cases"
     )
     group.addoption(
@@ -234,6 +244,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list what would run and start nothing")
+    add_upgrade_options(group)
 
 
 def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | None) -> RunConfig:
@@ -241,7 +252,11 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
     options = config.option
     oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
     try:
-        upgrade = _upgrade(options) if only is Only.UPGRADE else None
+        upgrade, changes = None, UpgradeOptions()
+        if only is Only.UPGRADE:
+            upgrade, changes = upgrade_path(options), upgrade_options(options)
+        else:
+            refuse_upgrade_options(options)
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         release = release if upgrade is None else upgrade.target
     except OnceproofError as error:
@@ -263,7 +278,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
     return RunConfig(
         release=release,
-        runtime=Runtime(options.runtime),
+        runtime=Runtime(options.runtime) if upgrade is None else Runtime.LOCAL,
         client=options.client,
         profile=Profile(options.profile),
         seed=seed,
@@ -278,25 +293,17 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         keyword=options.keyword,
         options=tuple(config.invocation_params.args),
         only=only,
-        lanes=_lanes(options.lanes),
+        lanes=_lanes(options.lanes, alone=upgrade is not None),
         markers=options.markexpr,
         upgrade=upgrade,
+        upgrade_options=changes,
     )
 
 
-def _upgrade(options: argparse.Namespace) -> UpgradePath:
-    """The pair of releases; the target is the newest supported one by default."""
-    if not options.upgrade_from:
-        raise pytest.UsageError("an upgrade needs --from, the release that the cluster runs now")
-    if options.kafka:
-        raise pytest.UsageError("an upgrade has --from and --to instead of --kafka")
-    target = Release.parse(options.upgrade_to) if options.upgrade_to else default_release()
-    return UpgradePath(source=Release.parse(options.upgrade_from), target=target)
-
-
-def _lanes(option: str) -> int:
+def _lanes(option: str, *, alone: bool) -> int:
+    """`alone`: a node that starts next to another upgrade takes twice as long, and all figures with it."""
     if option == "auto":
-        return lanes_of(processors(), available_memory_bytes())
+        return 1 if alone else lanes_of(processors(), available_memory_bytes())
     if not option.isdecimal() or not 1 <= int(option) <= LANES_MAX:
         raise pytest.UsageError(f"--lanes {option} is neither auto nor a number from 1 to {LANES_MAX}")
     return int(option)

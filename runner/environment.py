@@ -101,6 +101,8 @@ def prepare(config: RunConfig, console: Console) -> Environment:
     engine = _engine(config.runtime, downloads)
     java = find_java(downloads=downloads)
     files = fetch_release(config.release, downloads=downloads)
+    if config.upgrade is not None:
+        fetch_release(config.upgrade.source, downloads=downloads)
     brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
         files, java, downloads=downloads
     )

@@ -26,6 +26,10 @@ class Experiments(ABC):
     def chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         """The items of the profile, in the order of the report."""
 
+    def asked_for(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """The items that `-k` selects where it selects more than names; all, where pytest applies it."""
+        return list(items)
+
     @abstractmethod
     def planned(self, item: pytest.Item) -> Planned:
         """The entry of a test in `run.json`."""

@@ -84,6 +84,16 @@ class RunPlugin:
         if self._outside:
             config.hook.pytest_deselected(items=[item for item in items if item in self._outside])
         items[:] = kept
+        if self.record.config.upgrade is not None:
+            self._select_stages(items, config)
+
+    def _select_stages(self, items: list[pytest.Item], config: pytest.Config) -> None:
+        """Apply `-k` to the stages of an upgrade; pytest, which knows only names of tests, must not apply it as well."""
+        left_out = set(items) - set(self._scenarios.asked_for(items))
+        if left_out:
+            config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+        config.option.keyword = ""
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count the experiments of the profile that an option (`-k`, `-m`, `--deselect`) leaves out: the run is PARTIAL."""
@@ -92,7 +102,9 @@ class RunPlugin:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Plan the experiments that are left after `-k`."""
         whole = self.record.config.directories
-        self.record.narrowed_by = narrowed_by(session.config, whole, self._deselected)
+        session.config.option.keyword = self.record.config.keyword
+        stop_after = self.record.config.upgrade_options.stop_after
+        self.record.narrowed_by = narrowed_by(session.config, whole, self._deselected, stop_after=stop_after)
         self.record.plan(self._kind(item).planned(item) for item in session.items)
         for kind, items in self._by_kind(session.items):
             kind.check(items)

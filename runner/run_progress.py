@@ -40,13 +40,18 @@ class RunProgress:
 
     def __init__(self, planned: Mapping[str, Planned], ended: Mapping[str, Ended], config: RunConfig) -> None:
         self._planned, self._ended, self._config = planned, ended, config
-        self._began = time.monotonic()
+        self._began = self._moved = time.monotonic()
+        self._seen = 0
 
     def line(self) -> str:
         """For instance `112 of 325 have ended │ 3.5 min, about 8 min left`."""
-        minutes = (time.monotonic() - self._began) / 60
-        left_min = (
-            estimated_s([each for key, each in self._planned.items() if key not in self._ended], self._config) / 60
-        )
+        now = time.monotonic()
+        if self._seen != len(self._ended):
+            self._seen, self._moved = len(self._ended), now
+        waiting = [each for key, each in self._planned.items() if key not in self._ended]
+        left_s = estimated_s(waiting, self._config)
+        if self._config.lanes == 1 and waiting and not waiting[0].case:
+            # The one that runs now may take minutes, as an upgrade does; its time so far is no longer left.
+            left_s -= min(now - self._moved, waiting[0].expected_s)
         done = f"{len(self._ended)} of {len(self._planned)} have ended"
-        return f"{done} │ {minutes:.1f} min, about {left_min:.0f} min left"
+        return f"{done} │ {(now - self._began) / 60:.1f} min, about {left_s / 60:.0f} min left"

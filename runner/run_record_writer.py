@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class RunRecordWriter:
     """The record of one run, on disk after each change.
 
-    `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run.
+    `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run. `last_words` are
+    printed after the report.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class RunRecordWriter:
         self.config = config
         self.console = console
         self.narrowed_by = ""
+        self.last_words: list[str] = []
         self.machine: dict[str, str] = {}
         self.environment: Environment | None = None
         self.planned: dict[str, Planned] = {}
@@ -137,7 +139,7 @@ class RunRecordWriter:
             # The table of planned scenarios would hide the one sentence that matters.
             return code, [f"Nothing was started (exit code {int(code)}): {self._refused}", f"report: {page}"]
         colour = terminal.colour_wanted(self.console.out)
-        return code, terminal.render(report, page=page, colour=colour).splitlines()
+        return code, [*terminal.render(report, page=page, colour=colour).splitlines(), *self.last_words]
 
     def _write(self, state: RunState) -> None:
         config, environment = self.config, self.environment

@@ -18,11 +18,11 @@ _LISTED = {
 }
 
 
-def narrowed_by(config: pytest.Config, whole: Sequence[Path], deselected: int) -> str:
+def narrowed_by(config: pytest.Config, whole: Sequence[Path], deselected: int, *, stop_after: str = "") -> str:
     """The arguments that leave out a part of the run; empty when all of it is run.
 
     `whole` are the directories that select all of it. `deselected` is the number of experiments that an option
-    deselected, for instance `-k`, `-m` or `--deselect`.
+    deselected, for instance `-k`, `-m` or `--deselect`. An upgrade may end with the stage `stop_after`.
     """
     options = config.option
     is_whole = any(Path(each.partition("::")[0]).resolve() in whole and "::" not in each for each in config.args)
@@ -32,12 +32,13 @@ def narrowed_by(config: pytest.Config, whole: Sequence[Path], deselected: int) -
     selected = [each for each in (options.keyword, options.markexpr and f"-m {options.markexpr}") if each]
     if selected or deselected:
         found += selected or [f"{deselected} deselected"]
+    found += [f"--stop-after {stop_after}"] if stop_after else []
     return ", ".join(found)
 
 
 def only_lists(config: pytest.Config) -> bool:
-    """Whether nothing is started: `--list`, or pytest's `--collect-only`."""
-    return bool(config.option.list_scenarios or config.option.collectonly)
+    """Whether nothing is started: `--list`, `--plan`, or pytest's `--collect-only`."""
+    return bool(config.option.list_scenarios or config.option.outline or config.option.collectonly)
 
 
 def code_of_listing(exitstatus: int) -> ExitCode:

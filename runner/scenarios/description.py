@@ -55,6 +55,7 @@ def experiment_of(
         replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
         nodes={str(node): release for node, release in cluster.node_releases.items()} if cluster.releases else {},
         versions={**environment.versions, **versions},
+        configuration={} if config.upgrade is None else config.upgrade_options.configuration,
     )
 
 

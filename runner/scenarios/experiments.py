@@ -23,7 +23,17 @@ from runner.experiments import Experiments
 from runner.lanes import Lanes, Queue
 from runner.resources import JUDGED_WITHIN_S, RunResources
 from runner.run_record_writer import RunRecordWriter
-from runner.scenarios.planning import LOCAL_ONLY, in_order, in_profile, listed, planned_of, scenario_of, variants
+from runner.scenarios.planning import (
+    LOCAL_ONLY,
+    asked_for,
+    estimated,
+    in_order,
+    in_profile,
+    listed,
+    planned_of,
+    scenario_of,
+    variants,
+)
 from runner.scenarios.scenario import Scenario
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
@@ -62,18 +72,32 @@ class ScenarioExperiments(Experiments):
 
     def planned(self, item: pytest.Item) -> Planned:
         """The entry of a scenario in `run.json`."""
-        return planned_of(item, self.config)
+        return estimated(planned_of(item, self.config), self._described(item))
 
     def check(self, items: Sequence[pytest.Item]) -> None:
         """Read every scenario; raises pytest.UsageError for a wrong one."""
-        self._scenarios = {self._key(item): scenario_of(item, self.config) for item in items}
+        for item in items:
+            self._described(item)
+        if self.config.stays_up and len(items) > 1:
+            raise pytest.UsageError(f"--keep leaves one cluster running, but {len(items)} scenarios were selected")
 
     def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
         """Ids, requirements, claims and estimates."""
-        return listed([self.planned(item) for item in items])
+        outlines = self._scenarios if self.config.upgrade_options.outline else {}
+        return listed([self.planned(item) for item in items], outlines)
+
+    def asked_for(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """The scenarios of an upgrade that `-k` selects, by their stages or by their names."""
+        return [item for item in items if asked_for(item, self.config)]
+
+    def _described(self, item: pytest.Item) -> Scenario:
+        key = self._key(item)
+        if key not in self._scenarios:
+            self._scenarios[key] = scenario_of(item, self.config)
+        return self._scenarios[key]
 
     def _key(self, item: pytest.Item) -> str:
-        return self.planned(item).key
+        return planned_of(item, self.config).key
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -121,8 +145,7 @@ class ScenarioExperiments(Experiments):
 
     def conclude(self, item: pytest.Item) -> Verdict:
         """Print and return the verdict of a scenario. Raises the error of a mistake of ours."""
-        planned = self.planned(item)
-        key = planned.key
+        key = self._key(item)
         if inapplicable := self.record.ended[key].inapplicable if key in self.record.ended else "":
             self.record.console.say(f"NOT APPLICABLE {key}: {inapplicable}")
             return Verdict.NOT_APPLICABLE

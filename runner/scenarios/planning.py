@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,11 @@ from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
 from runner.config import Profile, RunConfig
 from runner.scenarios.scenario import Scenario
+from runner.upgrades.errors import UnknownStageError
+from runner.upgrades.estimate import whole_s
+from runner.upgrades.outline import outlined
 from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.tailoring import has_stages, named, tailored
 
 #: The seconds of one scenario in one of two lanes on two cores, with its share of starting and judging: measured on
 #: whole runs of the quick profile. Controls need fewer phases.
@@ -122,12 +126,14 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
             client=variant.client,
             seed=variant.seed,
             expects=() if control is None else control.args,
-            **values,
+            **tailored(values, config.upgrade_options, config.keyword, item),
         )
         described.append(scenario)
 
     try:
         item.function(run=describe, **upgrade)
+    except (pytest.UsageError, UnknownStageError) as error:
+        raise pytest.UsageError(str(error)) from None
     # The error is in the scenario's own lines, or in a plan or a fault that refused its arguments.
     except Exception as error:
         reason = str(error).replace(f"{Scenario.__name__}.__init__()", "run()")
@@ -137,9 +143,26 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     return described[0]
 
 
-def listed(planned: Collection[Planned]) -> Iterator[str]:
-    """Ids, requirements, claims and estimates, a line each."""
+def estimated(planned: Planned, scenario: Scenario) -> Planned:
+    """The plan of a scenario with its own estimate: an upgrade takes as long as its stages, other scenarios the same."""
+    if not has_stages(scenario.schedule):
+        return planned
+    return replace(planned, expected_s=whole_s(scenario.schedule))
+
+
+def asked_for(item: pytest.Item, config: RunConfig) -> bool:
+    """Whether `-k` selects a test of an upgrade: by its stages where it has some, else by its names."""
+    if not config.keyword:
+        return True
+    return has_stages(scenario_of(item, config).schedule) or named(config.keyword, item)
+
+
+def listed(planned: Collection[Planned], outlines: Mapping[str, Scenario]) -> Iterator[str]:
+    """Ids, requirements, claims and estimates, a line each; with the plan of those scenarios that are in `outlines`."""
     for each in planned:
         kind = "control " if each.control else ""
         yield f"{each.key}  {kind}({', '.join(each.requirements)})  ≈ {each.expected_s:.0f} s"
         yield f"    {each.claim}"
+        if each.key in outlines:
+            scenario = outlines[each.key]
+            yield from (f"    {line}" for line in outlined(scenario.schedule, scenario.floors))

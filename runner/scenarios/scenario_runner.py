@@ -41,7 +41,7 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         self._judge_later = judge_later
         self._changing = threading.Lock()
         self._running: int | None = None
-        self._interrupted = False
+        self._interrupted = self._complete = False
         self._idle = threading.Event()
         self._idle.set()
 
@@ -50,6 +50,7 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         (scenario,) = tasks
         with self._interruptible():
             directory = self._run(scenario)
+        self._complete = True
         return [self._judge_later(directory)]
 
     @contextmanager
@@ -107,6 +108,8 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         """Keep the evidence of an interrupted scenario: it shows how far the scenario came."""
 
     def close(self) -> None:
-        """Wait until a scenario that was interrupted has ended, then end the cluster."""
+        """Wait until a scenario that was interrupted has ended, then end the cluster, unless the user keeps it."""
         self._idle.wait(ENDED_WITHIN_S)
+        if self._lane.config.stays_up and self._complete:
+            self._record.last_words += self._lane.clusters.leave_running()
         self._lane.clusters.close()

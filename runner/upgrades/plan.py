@@ -10,7 +10,7 @@ only from a new connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -20,7 +20,6 @@ from chaos.operations.feature_levels import SetFeatureLevel
 from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
-from runner.scenarios.scenario import ClusterMaker
 from runner.upgrades.mixed import MixedStages
 from runner.upgrades.path import UpgradePath
 
@@ -42,7 +41,7 @@ class UpgradePlan:
     thorough: bool = False
 
     @property
-    def cluster(self) -> ClusterMaker:
+    def cluster(self) -> Callable[..., ClusterSpec]:
         """Three combined nodes, all of the old release at first."""
         releases = dict.fromkeys(range(1, BROKERS + 1), self.path.source.version)
         return partial(ClusterSpec, brokers=BROKERS, releases=releases)

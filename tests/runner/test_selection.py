@@ -47,6 +47,8 @@ def asked(*arguments: str, keyword: str = "", **options: Any) -> Any:
 def test_the_arguments_that_narrow_a_run_are_named(config: Any, deselected: int, said: str) -> None:
     """Only the whole directory without any selection is a whole protocol run."""
     assert narrowed_by(config, (SUITES / "protocol",), deselected) == said
+    stopped = narrowed_by(config, (SUITES / "protocol",), deselected, stop_after="back")
+    assert stopped == (f"{said}, --stop-after back" if said else "--stop-after back")
 
 
 class ItemStandIn(SimpleNamespace):
@@ -75,12 +77,12 @@ def item(*marks: str) -> Any:
 )
 def test_a_run_knows_what_was_left_out_of_its_profile(arguments: tuple[str, ...], deselected: int, said: str) -> None:
     """The profile does not narrow a run; an option or a path does, also without `-k`."""
-    record: Any = SimpleNamespace(narrowed_by="?", config=SimpleNamespace(directories=(SUITES,)), plan=list)
+    run = replace(unreported(default_release(), Path("run"), runtime=Runtime.LOCAL), profile=Profile.SMOKE)
+    record: Any = SimpleNamespace(narrowed_by="?", config=run, plan=list)
 
     def chosen(items: list[Any]) -> list[Any]:
-        return [each for each in items if in_profile(profile, {mark.name for mark in each.iter_markers()})]
+        return [each for each in items if in_profile(run, {mark.name for mark in each.iter_markers()})]
 
-    profile: Any = SimpleNamespace(profile=Profile.SMOKE)
     scenarios: Any = SimpleNamespace(chosen=chosen, planned=lambda _: None, check=lambda _: None)
     plugin = RunPlugin(record, StopRequests(), scenarios=scenarios, cases=SimpleNamespace(chosen=list))  # type: ignore[arg-type]
     config = asked(*arguments)

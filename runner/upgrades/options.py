@@ -1,0 +1,110 @@
+"""The options of `tox -e upgrade`: the pair of releases, where to stop, and the user's own settings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from fixtures.clusters.locks.releases import Release, default_release
+from runner.upgrades.own_settings import SettingsOf, read_settings
+from runner.upgrades.path import UpgradePath
+
+#: Options that say nothing about an ordinary run: the attribute, and how the option is written.
+_OWN = {
+    "upgrade_from": "--from",
+    "upgrade_to": "--to",
+    "outline": "--plan",
+    "stop_after": "--stop-after",
+    "server_properties": "--server-properties",
+    "topic_properties": "--topic-properties",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeOptions:
+    """What a user changes in an upgrade: the stage after which it stops, and settings of brokers and topics.
+
+    `outline`: print the plan and start nothing. `written` repeats the options in a command.
+    """
+
+    outline: bool = False
+    stop_after: str = ""
+    server_settings: Mapping[str, str] = field(default_factory=dict)
+    topic_settings: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """The user's own settings, by owner and name."""
+        return {
+            f"{owner}: {name}": value
+            for owner, settings in (
+                (SettingsOf.BROKERS, self.server_settings),
+                (SettingsOf.TOPICS, self.topic_settings),
+            )
+            for name, value in settings.items()
+        }
+
+
+def add_upgrade_options(group: pytest.OptionGroup) -> None:
+    """Declare the options."""
+    group.addoption(
+        "--from", dest="upgrade_from", metavar="VERSION", help="tox -e upgrade: the release to upgrade from"
+    )
+    group.addoption("--to", dest="upgrade_to", metavar="VERSION", help="tox -e upgrade: the release to upgrade to")
+    group.addoption(
+        "--plan",
+        action="store_true",
+        dest="outline",
+        help="tox -e upgrade: print stages, steps and floors, start nothing",
+    )
+    group.addoption(
+        "--stop-after",
+        metavar="STAGE",
+        help="tox -e upgrade: end with this stage; with --keep the cluster goes on running",
+    )
+    group.addoption("--server-properties", metavar="FILE", help="tox -e upgrade: your own settings of brokers")
+    group.addoption("--topic-properties", metavar="FILE", help="tox -e upgrade: your own settings of topics")
+
+
+def refuse_upgrade_options(options: argparse.Namespace) -> None:
+    """Raise pytest.UsageError for an option that only an upgrade has."""
+    for name, written in _OWN.items():
+        if getattr(options, name):
+            raise pytest.UsageError(f"{written} is an option of `tox -e upgrade`")
+
+
+def upgrade_path(options: argparse.Namespace) -> UpgradePath:
+    """The pair of releases; the target is the newest supported one by default.
+
+    Raises pytest.UsageError and the errors of a release or of a pair.
+    """
+    if not options.upgrade_from:
+        raise pytest.UsageError("an upgrade needs --from, the release that the cluster runs now")
+    if options.kafka:
+        raise pytest.UsageError("an upgrade has --from and --to instead of --kafka")
+    if options.runtime == "docker":
+        raise pytest.UsageError(
+            "an upgrade needs --runtime local: a container cannot start another release on the data of its broker yet"
+        )
+    target = Release.parse(options.upgrade_to) if options.upgrade_to else default_release()
+    return UpgradePath(source=Release.parse(options.upgrade_from), target=target)
+
+
+def upgrade_options(options: argparse.Namespace) -> UpgradeOptions:
+    """The user's own part of the run. Raises OwnSettingsError."""
+    files = {
+        "--server-properties": options.server_properties,
+        "--topic-properties": options.topic_properties,
+    }
+    stop = f' --stop-after "{options.stop_after}"' if options.stop_after else ""
+    return UpgradeOptions(
+        outline=options.outline,
+        stop_after=options.stop_after or "",
+        server_settings=read_settings(options.server_properties, SettingsOf.BROKERS),
+        topic_settings=read_settings(options.topic_properties, SettingsOf.TOPICS),
+        written=stop + "".join(f" {name} {file}" for name, file in files.items() if file),
+    )

@@ -1,0 +1,112 @@
+"""Fits the scenario of an upgrade to what the user asked for: fewer stages, and settings of the user's own.
+
+`--stop-after` ends the schedule with a stage. `-k` keeps the steps whose stage or description it matches, besides whole
+scenarios as usual. What an operator changes (rolls, feature levels, leaders that are moved) stays as long as a kept step
+follows, because later steps need the cluster that earlier ones made. Either way the run is PARTIAL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from _pytest.mark import KeywordMatcher
+from _pytest.mark.expression import Expression
+
+import chaos.operations
+from chaos.schedule import Schedule, Step, stages
+from fixtures.clusters.spec import ClusterSpec
+from runner.upgrades.errors import UnknownStageError
+from runner.upgrades.options import UpgradeOptions
+
+_ClusterMaker = Callable[..., ClusterSpec]
+
+
+def tailored(values: Mapping[str, Any], options: UpgradeOptions, keyword: str, item: pytest.Item) -> dict[str, Any]:
+    """The arguments of `run`, with the stages and settings of this run. A schedule without stages stays as it is.
+
+    Raises UnknownStageError for a stage that it has not.
+    """
+    if not has_stages(schedule := values.get("schedule", ())):
+        return dict(values)
+    schedule = until(schedule, options.stop_after)
+    if keyword:
+        schedule = selected(schedule, keyword, item)
+    return {
+        **values,
+        "schedule": schedule,
+        "cluster": partial(_with_settings, values["cluster"], options.server_settings),
+        "topic_settings": {**values.get("topic_settings", {}), **options.topic_settings},
+    }
+
+
+def has_stages(schedule: Schedule) -> bool:
+    """Whether this is the schedule of an upgrade."""
+    return any(step.stage for step in schedule)
+
+
+def until(schedule: Schedule, stage: str) -> Schedule:
+    """The schedule up to the end of a stage; all of it for an empty name. Raises UnknownStageError."""
+    if not stage:
+        return schedule
+    places = [number for number, step in enumerate(schedule, start=1) if step.stage == stage]
+    if not places:
+        raise UnknownStageError(stage, [name for name, _ in stages(schedule)])
+    return schedule[: places[-1]]
+
+
+def selected(schedule: Schedule, keyword: str, item: pytest.Item) -> Schedule:
+    """The steps that `-k` matches, and every change of the cluster before the last of them.
+
+    A word of `-k` with which a word of some step begins is looked for in each step, any other one in the names of the
+    test, as always. So `not back` leaves the way back out, and the name of the test keeps all steps.
+
+    Raises pytest.UsageError for an expression that pytest could not read.
+    """
+    expression, own = _expression(keyword), KeywordMatcher.from_item(item)
+    everywhere = " ".join(map(_text, schedule))
+
+    def matched(step: Step) -> bool:
+        return expression.evaluate(
+            lambda word, **_: _begins_a_word(word, _text(step)) if _begins_a_word(word, everywhere) else own(word)
+        )
+
+    matches = [matched(step) for step in schedule]
+    last = max((number for number, match in enumerate(matches) if match), default=-1)
+    steps = zip(schedule[: last + 1], matches, strict=False)
+    return tuple(step for step, match in steps if match or changes_cluster(step))
+
+
+def named(keyword: str, item: pytest.Item) -> bool:
+    """Whether `-k` selects a test by its own names. Raises pytest.UsageError like `selected`."""
+    return _expression(keyword).evaluate(KeywordMatcher.from_item(item))
+
+
+def changes_cluster(step: Step) -> bool:
+    """Whether a step is a change that an operator makes, and not a fault."""
+    return type(step.fault).__module__.startswith(f"{chaos.operations.__name__}.")
+
+
+def _expression(keyword: str) -> Expression:
+    try:
+        return Expression.compile(keyword)
+    except SyntaxError as error:
+        raise pytest.UsageError(f"Wrong expression passed to '-k': {keyword}: {error.msg}") from None
+
+
+def _text(step: Step) -> str:
+    return f"{step.stage} {step.describe()} {type(step.fault).__name__}"
+
+
+def _begins_a_word(word: str, text: str) -> bool:
+    """Not anywhere in a word, as pytest looks for names: a controller is no roll."""
+    return re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE) is not None
+
+
+def _with_settings(maker: _ClusterMaker, settings: Mapping[str, str], **named: Any) -> ClusterSpec:
+    spec = maker(**named)
+    return replace(spec, broker_settings={**spec.broker_settings, **settings})

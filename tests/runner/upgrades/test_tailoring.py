@@ -1,0 +1,87 @@
+"""The stages and settings that a run of an upgrade keeps."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from chaos.faults.brokers import CrashBroker
+from chaos.operations.rolling import RollNext
+from chaos.schedule import Schedule, Step, stages
+from chaos.targets import Controller
+from fixtures.clusters.locks.releases import Release
+from fixtures.clusters.spec import ClusterSpec
+from runner.upgrades.errors import UnknownStageError
+from runner.upgrades.estimate import steps_s, whole_s
+from runner.upgrades.options import UpgradeOptions
+from runner.upgrades.path import UpgradePath
+from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.tailoring import selected, tailored, until
+
+ROLL = RollNext("4.3.1")
+SCHEDULE: Schedule = (
+    Step(fault=ROLL, stage="roll 1 of 2"),
+    Step(fault=CrashBroker(Controller()), stage="mixed 1 of 2"),
+    Step(fault=ROLL, stage="roll 2 of 2"),
+    Step(fault=CrashBroker(Controller()), stage="after"),
+)
+
+
+def names(schedule: Schedule) -> list[str]:
+    """The stages of a schedule."""
+    return [name for name, _ in stages(schedule)]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "kept"),
+    [
+        ("mixed", ["roll 1 of 2", "mixed 1 of 2"]),
+        ("after", ["roll 1 of 2", "roll 2 of 2", "after"]),
+        ("not mixed", ["roll 1 of 2", "roll 2 of 2", "after"]),
+        ("CrashBroker", ["roll 1 of 2", "mixed 1 of 2", "roll 2 of 2", "after"]),
+        ("crash and not after", ["roll 1 of 2", "mixed 1 of 2"]),
+        ("roll", ["roll 1 of 2", "roll 2 of 2"]),
+        ("test_the_words_of_k", ["roll 1 of 2", "mixed 1 of 2", "roll 2 of 2", "after"]),
+        ("not test_the_words_of_k", []),
+        ("lunch", []),
+    ],
+    # An id with the words would be one of the names of the test.
+    ids=range(9),
+)
+def test_the_words_of_k_keep_steps_and_the_changes_before_them(
+    keyword: str, kept: list[str], request: pytest.FixtureRequest
+) -> None:
+    """A word that no step has is looked for in the names of the test, so its whole name keeps all."""
+    assert names(selected(SCHEDULE, keyword, request.node)) == kept
+
+
+def test_the_schedule_ends_with_a_stage() -> None:
+    """A stage that it has not is refused with the names of those that it has."""
+    assert names(until(SCHEDULE, "roll 2 of 2")) == ["roll 1 of 2", "mixed 1 of 2", "roll 2 of 2"]
+    assert until(SCHEDULE, "") == SCHEDULE
+    with pytest.raises(UnknownStageError, match='no stage "roll" to stop after; it has "roll 1 of 2", "mixed 1 of 2"'):
+        until(SCHEDULE, "roll")
+
+
+def test_own_settings_reach_brokers_and_topics(request: pytest.FixtureRequest) -> None:
+    """They win over those of the scenario; a scenario without stages, as a control is, keeps its own."""
+    options = UpgradeOptions(server_settings={"num.io.threads": "8"}, topic_settings={"compression.type": "zstd"})
+    maker = partial(ClusterSpec, brokers=3, broker_settings={"num.io.threads": "1", "background.threads": "2"})
+    values: dict[str, Any] = {"cluster": maker, "schedule": SCHEDULE}
+    found = tailored(values, options, "", request.node)
+    assert found["cluster"](release="4.3.1").broker_settings == {"num.io.threads": "8", "background.threads": "2"}
+    assert found["topic_settings"] == {"compression.type": "zstd"}
+    control = {**values, "schedule": (Step(fault=CrashBroker(Controller())),)}
+    assert tailored(control, options, "mixed", request.node) == control
+
+
+def test_the_estimate_follows_the_schedule() -> None:
+    """Nine rolls and their dwells take most of the time; each further stage adds to it."""
+    path = UpgradePath(source=Release.parse("3.9.2"), target=Release.parse("4.3.1"))
+    schedule = UpgradePlan(path=path, seed=1).schedule
+    rolls = [step for step in schedule if isinstance(step.fault, RollNext)]
+    assert steps_s(tuple(rolls)) < steps_s(schedule) < whole_s(schedule)
+    assert steps_s(tuple(rolls)) >= 8 * len(rolls)
+    assert whole_s(schedule[:2]) < whole_s(schedule[:3])
