@@ -10,13 +10,16 @@ only from a new connection.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
 from chaos.clients import SyncPoint
+from chaos.cluster import BrokerId
 from chaos.operations.feature_levels import SetFeatureLevel
+from chaos.operations.restarting import RestartNext
 from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
@@ -39,6 +42,7 @@ class UpgradePlan:
     path: UpgradePath
     seed: int
     thorough: bool = False
+    restarts: Counter[BrokerId] = field(default_factory=Counter, compare=False)
 
     @property
     def cluster(self) -> Callable[..., ClusterSpec]:
@@ -78,8 +82,11 @@ class UpgradePlan:
                 )
 
     def _roll(self, stage: str, *, release: str = "", by_kill: bool = False, dwell_s: float = 1.0) -> Step:
+        control = self.path.source == self.path.target
         return Step(
-            fault=RollNext(release or self.path.target.version, by_kill=by_kill),
+            fault=RestartNext(self.restarts, by_kill)
+            if control
+            else RollNext(release or self.path.target.version, by_kill=by_kill),
             stage=stage,
             hold_s=dwell_s,
             confirm_within_s=JOIN_WITHIN_S,
