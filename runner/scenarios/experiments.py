@@ -72,7 +72,7 @@ class ScenarioExperiments(Experiments):
 
     def planned(self, item: pytest.Item) -> Planned:
         """The entry of a scenario in `run.json`."""
-        return estimated(planned_of(item, self.config), self._described(item))
+        return estimated(planned_of(item, self.config), self._described(item), self.config)
 
     def check(self, items: Sequence[pytest.Item]) -> None:
         """Read every scenario; raises pytest.UsageError for a wrong one."""

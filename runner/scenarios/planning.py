@@ -143,9 +143,9 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     return described[0]
 
 
-def estimated(planned: Planned, scenario: Scenario) -> Planned:
-    """The plan of a scenario with its own estimate: an upgrade takes as long as its stages, other scenarios the same."""
-    if not has_stages(scenario.schedule):
+def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planned:
+    """The plan of a scenario with its estimate: of an upgrade by its schedule, of other scenarios the same for all."""
+    if config.upgrade is None:
         return planned
     return replace(planned, expected_s=whole_s(scenario.schedule))
 

@@ -63,7 +63,7 @@ def example(request: pytest.FixtureRequest) -> Path:
 def test_every_example_is_a_workflow_with_commands(example: Path) -> None:
     """It is YAML, it has scripts, and each of them is sound shell."""
     found = list(scripts(body_of(example)))
-    assert any("tox -e conformance" in script for script in found)
+    assert any(re.search("tox -e (conformance|upgrade)", script) for script in found)
     for script in found:
         checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stderr
@@ -98,7 +98,7 @@ def test_environments_and_options_exist(path: Path) -> None:
     assert commands
     for environment, rest in commands:
         assert f"testenv:{environment}" in tox.sections()
-        if environment == "conformance":
+        if environment in ("conformance", "upgrade"):
             assert set(re.findall(r"--[a-z-]+", rest)) <= known
 
 
@@ -171,6 +171,28 @@ def test_an_upgrade_is_decided_by_the_new_release(
         assert said in done.summary
     else:
         assert cases_of(done, job_of(ROOT / "docs" / "ci" / f"{system}-upgrade.yml").junit)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(("does", "code"), [(CLEAN, 0), (VIOLATING, 1)])
+def test_a_rolling_upgrade_is_shown_next_to_its_control(tmp_path: Path, system: str, does: str, code: int) -> None:
+    """The job ends as the upgrade does; the run of the same release is its baseline."""
+    planted = {"4.1.2": CLEAN, "4.3.1": does}
+    given = {"from": "4.1.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "4.1.2", "TO": "4.3.1"}
+    done = performed("rolling-upgrade", system, tmp_path, planted, **given)
+    assert done.code == code
+    said = (done.checkout / "reports" / "out" / "to" / "summary.md").read_text(encoding="utf-8")
+    assert f"{3 * code} regressed, 0 vanished" in said
+    if system == GITHUB:
+        assert done.summary == said
+
+
+def test_a_night_of_upgrades_shows_the_page_of_the_matrix(tmp_path: Path) -> None:
+    """Also when a path did not end as expected; the paths that the example names are in the matrix."""
+    done = performed("upgrade-matrix", GITHUB, tmp_path, {})
+    assert done.code == ExitCode.INCONCLUSIVE
+    assert done.summary == (done.checkout / "docs" / "generated" / "upgrades.md").read_text(encoding="utf-8")
+    assert "| path | client, seed | for |" in done.summary
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -1,6 +1,7 @@
-"""`python -m tests.support.planted.tox -e conformance|trend -- OPTIONS`: what tox would do.
+"""`python -m tests.support.planted.tox -e conformance|upgrade|upgrade-matrix|trend -- OPTIONS`: what tox would do.
 
-A planted run stands in place of a cluster's. The trend is a real one.
+A planted run stands in place of a cluster's; an upgrade does what its target does. The trend is a real one. The matrix
+has no result yet, and its page is rendered.
 
 PLANTED says as a JSON object what each release does (`tests.support.workflows`); one that it does not name leaves nothing.
 """
@@ -19,6 +20,7 @@ import pytest
 from reports import __main__ as command
 from reports.retention import point_latest
 from runner.config import OUT, ROOT, add_options
+from runner.upgrades import matrix
 from tests.support.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.support.run_directories import make_run
 from tests.support.workflows import CLEAN, ENDLESS, VIOLATING
@@ -34,11 +36,14 @@ def main(arguments: list[str]) -> int:
     """Leave a run and its report where the options say; the exit code is that of the decision."""
     if arguments[:3] == ["-e", "trend", "--"]:
         return int(command.main(["trend", *arguments[3:]]))
-    assert arguments[:3] == ["-e", "conformance", "--"], arguments
+    if arguments[:3] == ["-e", "upgrade-matrix", "--"]:
+        return _matrix(arguments[3:])
+    assert arguments[0] == "-e", arguments
+    assert arguments[1:3] in (["conformance", "--"], ["upgrade", "--"]), arguments
     parser = pytest.Parser(_ispytest=True)
     add_options(parser)
     options = parser.parse(arguments[3:])
-    release = options.kafka or ""
+    release = options.upgrade_to or options.kafka or ""
     does = json.loads(os.environ["PLANTED"]).get(release)
     if does is None:
         return int(ExitCode.ENVIRONMENT)
@@ -53,6 +58,17 @@ def main(arguments: list[str]) -> int:
     if does == ENDLESS:
         signal.pause()
     return code
+
+
+def _matrix(arguments: list[str]) -> int:
+    """Read the options of the matrix as it does, choose its paths, and write its page."""
+    assert arguments[:2] == ["--rerun", "--paths"], arguments
+    assert matrix.chosen(arguments[2:])
+    page, lines = Path.cwd() / matrix.TABLE.relative_to(ROOT), Path.cwd() / matrix.LINES.relative_to(ROOT)
+    for path, text in ((page, matrix.render([])), (lines, "")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return int(ExitCode.INCONCLUSIVE)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,239 @@
+"""`tox -e upgrade-matrix`: the upgrade gate on many paths, each with the decision that it must end with.
+
+The paths and their decisions are data (`paths.toml`). Each is one `tox -e upgrade` in a process of its own, with its own run
+directory. Results are kept as one JSON line per path, so a matrix that was stopped goes on where it stopped. After every
+path `docs/generated/upgrades.md` is rendered from those lines.
+
+A path is as expected when its decision and its known bugs are, every control was detected, and nothing is inconclusive,
+an error, or a violation without the name of a known bug. Such a result stays valid at any commit, others only at their own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fixtures.errors import OnceproofError
+from runner import checkout
+from runner.config import DEFAULT_CLIENT, ROOT
+from runner.pytest_process import OverdueRunError, run_pytest
+from runner.resumable_matrix import CellStore, add_rerun_option, markdown_table
+from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
+
+PATHS = Path(__file__).parent / "paths.toml"
+LINES = ROOT / "reports" / "out" / "upgrades.jsonl"
+TABLE = ROOT / "docs" / "generated" / "upgrades.md"
+#: A path takes 5 minutes on two cores; on a machine that is busy with other work four times that.
+PATH_WITHIN_S = 1_800.0
+_UNDECIDED = (Verdict.INCONCLUSIVE.name, Verdict.ERROR.name)
+
+
+class UpgradeMatrixError(OnceproofError):
+    """A run of the matrix left no results, or no path has the name that was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixPath:
+    """One path of the matrix: its run, and how it must end."""
+
+    source: str
+    target: str
+    client: str = DEFAULT_CLIENT
+    seed: int = 1
+    options: tuple[str, ...] = ()
+    decision: str = str(Decision.GO)
+    bugs: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name in the table, in `--paths` and in names of directories."""
+        words = [f"{self.source}-to-{self.target}", self.client, str(self.seed)]
+        return "-".join([*words, *(each.strip("-").replace("=", "-") for each in self.options)])
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The options of its run."""
+        fixed = (f"--from={self.source}", f"--to={self.target}", "--runtime=local", f"--client={self.client}")
+        return (*fixed, f"--seed={self.seed}", *self.options)
+
+
+#: The lines of results, one for each path that was run.
+StoredPaths = CellStore[str, dict[str, Any]]
+
+
+def matrix() -> tuple[MatrixPath, ...]:
+    """The paths in their order."""
+    return tuple(map(_path_of, tomllib.loads(PATHS.read_text(encoding="utf-8"))["path"]))
+
+
+def _path_of(entry: dict[str, Any]) -> MatrixPath:
+    named = {"from": "source", "to": "target"}
+    return MatrixPath(
+        **{named.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    )
+
+
+def perform(path: MatrixPath) -> dict[str, Any]:
+    """Run one path and return its line. Raises UpgradeMatrixError when it left no results."""
+    directory = LINES.parent / f"upgrade-{path.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    began = time.monotonic()
+    try:
+        code = run_pytest(["suites/upgrades", *path.arguments, f"--run-dir={directory}"], within_s=PATH_WITHIN_S)
+    except OverdueRunError as error:
+        raise UpgradeMatrixError(
+            f"{path.name} did not end within {PATH_WITHIN_S:.0f} s; its evidence is in {directory}."
+        ) from error
+    written = directory / "results.json"
+    if not written.is_file():
+        raise UpgradeMatrixError(f"{path.name} ended with exit code {code} and left no results; its output says why.")
+    results = json.loads(written.read_text(encoding="utf-8"))
+    if results["interrupted"]:
+        raise KeyboardInterrupt
+    return {
+        "name": path.name,
+        "commit": checkout.commit(),
+        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "exit_code": code,
+        "seconds": round(time.monotonic() - began),
+        "decision": results["decision"],
+        "scenarios": [_verdict_of(each) for each in results["scenarios"]],
+        "controls": [_verdict_of(each) for each in results["controls"]],
+    }
+
+
+def _verdict_of(result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "key": result["id"],
+        "verdict": result["verdict"],
+        "convicted": result.get("convicted"),
+        "known_bugs": [finding.get("known_bug") or "" for finding in result.get("findings", [])],
+    }
+
+
+def objections(path: MatrixPath, line: dict[str, Any]) -> list[str]:
+    """The reasons why a result is not as expected; empty when it is."""
+    found = [f"control {each['key']} was not detected" for each in line["controls"] if not each["convicted"]]
+    if line["decision"] != path.decision:
+        found.append(f"it ended {line['decision']} and not {path.decision}")
+    seen = {bug for each in line["scenarios"] for bug in each["known_bugs"]}
+    found += [f"{bug} was not found" for bug in path.bugs if bug not in seen]
+    for each in line["scenarios"]:
+        if each["verdict"] in _UNDECIDED:
+            found.append(f"{each['key']} is {each['verdict']}")
+        elif each["verdict"] == Verdict.FAIL.name and ("" in each["known_bugs"] or not each["known_bugs"]):
+            found.append(f"{each['key']} fails without a known bug")
+    return found
+
+
+def render(lines: Iterable[dict[str, Any]]) -> str:
+    """The page: a table of all paths, with the result of each that was run."""
+    results = {line["name"]: line for line in lines}
+    paths = matrix()
+    return "\n".join(
+        [
+            "# Upgrades",
+            "",
+            "Paths of the [upgrade gate](../upgrades.md), written by `tox -e upgrade-matrix`: one run each, in the quick",
+            "profile with combined nodes unless the options say otherwise.",
+            "",
+            f"{sum(1 for path in paths if path.name in results)} of {len(paths)} paths were run.",
+            "",
+            *markdown_table(
+                ["path", "client, seed", "for", "expected", "decision", "known bugs", "minutes", "commit"],
+                (_row(path, results.get(path.name)) for path in paths),
+            ),
+            "",
+        ]
+    )
+
+
+def _row(path: MatrixPath, line: dict[str, Any] | None) -> list[str]:
+    options = f" `{' '.join(path.options)}`" if path.options else ""
+    expected = " ".join([path.decision, *path.bugs])
+    fixed = [f"{path.source} → {path.target}", f"{path.client}, {path.seed}{options}", path.why, expected]
+    if line is None:
+        return [*fixed, "not run yet", "", "", ""]
+    bugs = sorted({bug or "unnamed" for each in line["scenarios"] for bug in each["known_bugs"]})
+    complaint = "; ".join(objections(path, line))
+    decision = f"**{line['decision']}**: {complaint}" if complaint else line["decision"]
+    return [*fixed, decision, ", ".join(bugs), f"{line['seconds'] / 60:.1f}", line["commit"]]
+
+
+def outstanding(stored: StoredPaths, paths: Sequence[MatrixPath], commit: str, *, rerun: bool) -> list[MatrixPath]:
+    """The paths to run now."""
+    named = {path.name: path for path in paths}
+    valid = stored.outstanding(
+        named, valid=lambda line: line["commit"] == commit or not objections(named[line["name"]], line), rerun=rerun
+    )
+    return [named[name] for name in valid]
+
+
+def chosen(words: Sequence[str]) -> tuple[MatrixPath, ...]:
+    """The paths whose name contains one of the words; all without words. Raises UpgradeMatrixError for none."""
+    found = tuple(path for path in matrix() if not words or any(word in path.name for word in words))
+    if not found:
+        raise UpgradeMatrixError(f"No path has {' or '.join(words)} in its name, such as {matrix()[0].name}.")
+    return found
+
+
+def exit_of(paths: Sequence[MatrixPath], stored: StoredPaths) -> ExitCode:
+    """1 when a path did not end as expected, 2 when one was never run."""
+    lines = {line["name"]: line for line in stored.cells}
+    if any(path.name in lines and objections(path, lines[path.name]) for path in paths):
+        return ExitCode.VIOLATION
+    return ExitCode.CONFORMANT if all(path.name in lines for path in paths) else ExitCode.INCONCLUSIVE
+
+
+def read() -> StoredPaths:
+    """The stored results; each one that is put rewrites them and the page."""
+    text = LINES.read_text(encoding="utf-8") if LINES.is_file() else ""
+    return CellStore(map(json.loads, text.splitlines()), key=lambda line: str(line["name"]), save=_write)
+
+
+def _write(lines: Sequence[dict[str, Any]]) -> None:
+    LINES.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
+    atomic_write(TABLE, render(lines))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the paths without a valid result; exit code 1 for any objection, 2 for a missing run, 5 for a broken one."""
+    parser = Parser(prog="python -m runner.upgrades.matrix", description=(__doc__ or "").splitlines()[0])
+    add_rerun_option(parser)
+    parser.add_argument("--paths", nargs="+", default=[], metavar="TEXT", help="only paths whose name contains a text")
+    parser.add_argument(
+        "--render-only", action="store_true", help="write the page from the stored results, run nothing"
+    )
+    options = parser.parse_args(arguments)
+    stored = read()
+    try:
+        paths = chosen(options.paths)
+        if options.render_only:
+            _write(stored.cells)
+            return int(ExitCode.CONFORMANT)
+        for path in outstanding(stored, paths, checkout.commit(), rerun=options.rerun):
+            stored.put(perform(path))
+    except UpgradeMatrixError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+        return int(error.exit_code)
+    for path in paths:
+        for line in stored.cells:
+            if line["name"] == path.name and (complaint := "; ".join(objections(path, line))):
+                print(f"{path.name}: {complaint}", file=sys.stderr)  # noqa: T201 - the voice of a command
+    return int(exit_of(paths, stored))
+
+
+if __name__ == "__main__":
+    end_with(
+        main, program="python -m runner.upgrades.matrix", kept=f"the results so far are in {LINES.relative_to(ROOT)}"
+    )
