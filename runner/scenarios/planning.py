@@ -13,9 +13,9 @@ from reports.model.run_record import Planned
 from runner.config import Profile, RunConfig
 from runner.scenarios.scenario import Scenario
 from runner.upgrades.errors import UnknownStageError
-from runner.upgrades.estimate import whole_s
 from runner.upgrades.outline import outlined
 from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.step_facts import whole_s
 from runner.upgrades.tailoring import has_stages, named, tailored
 
 #: The seconds of one scenario in one of two lanes on two cores, with its share of starting and judging: measured on

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from functools import cache
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chaos.schedule import Schedule, Step, stages
-from runner.upgrades.estimate import steps_s, whole_s
+from runner.upgrades.step_facts import facts_of, steps_s, whole_s
 
 if TYPE_CHECKING:
     from verification.vocabulary.experiment import Floor
-
-_PROOFS = Path(__file__).parent / "proofs.toml"
 
 
 def outlined(schedule: Schedule, floors: tuple[Floor, ...]) -> Iterator[str]:
@@ -26,17 +21,7 @@ def outlined(schedule: Schedule, floors: tuple[Floor, ...]) -> Iterator[str]:
         for words, same in groupby(steps, key=Step.describe):
             alike = list(same)
             yield f"    {f'{len(alike)} × ' if len(alike) > 1 else ''}{words}"
-            yield f"        proof: {proof_of(alike[0])}"
+            yield f"        proof: {facts_of(alike[0]).proof}"
     yield "after: load on, then quiescence, capture of all topics and internal logs, judgement of the whole history"
     yield f"floors: {', '.join(f'{each.name} ≥ {each.need}' for each in floors)}"
     yield f"estimate: {whole_s(schedule) / 60:.1f} min on two quiet cores"
-
-
-def proof_of(step: Step) -> str:
-    """What must be seen before a step counts as confirmed."""
-    return _proofs().get(type(step.fault).__name__, _proofs()["others"])
-
-
-@cache
-def _proofs() -> dict[str, str]:
-    return tomllib.loads(_PROOFS.read_text(encoding="utf-8"))

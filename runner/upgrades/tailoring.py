@@ -1,8 +1,8 @@
 """Fits the scenario of an upgrade to what the user asked for: fewer stages, and settings of the user's own.
 
 `--stop-after` ends the schedule with a stage. `-k` keeps the steps whose stage or description it matches, besides whole
-scenarios as usual. What an operator changes (rolls, feature levels, leaders that are moved) stays as long as a kept step
-follows, because later steps need the cluster that earlier ones made. Either way the run is PARTIAL.
+scenarios as usual. What changes the cluster for good (rolls, feature levels) stays as long as a selected step follows, and
+leaders are placed where their stage has a selected step (`stays` in `steps.toml`). Either way the run is PARTIAL.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pytest
 from _pytest.mark import KeywordMatcher
 from _pytest.mark.expression import Expression
 
-import chaos.operations
 from chaos.schedule import Schedule, Step, stages
 from fixtures.clusters.spec import ClusterSpec
 from runner.upgrades.errors import UnknownStageError
 from runner.upgrades.options import UpgradeOptions
+from runner.upgrades.step_facts import Stays, facts_of
 
 _ClusterMaker = Callable[..., ClusterSpec]
 
@@ -60,7 +60,7 @@ def until(schedule: Schedule, stage: str) -> Schedule:
 
 
 def selected(schedule: Schedule, keyword: str, item: pytest.Item) -> Schedule:
-    """The steps that `-k` matches, and every change of the cluster before the last of them.
+    """The steps that `-k` matches, and the changes of the cluster that they need.
 
     A word of `-k` with which a word of some step begins is looked for in each step, any other one in the names of the
     test, as always. So `not back` leaves the way back out, and the name of the test keeps all steps.
@@ -77,18 +77,18 @@ def selected(schedule: Schedule, keyword: str, item: pytest.Item) -> Schedule:
 
     matches = [matched(step) for step in schedule]
     last = max((number for number, match in enumerate(matches) if match), default=-1)
-    steps = zip(schedule[: last + 1], matches, strict=False)
-    return tuple(step for step, match in steps if match or changes_cluster(step))
+    met = {step.stage for step, match in zip(schedule, matches, strict=True) if match}
+
+    def needed(number: int, step: Step) -> bool:
+        stays = facts_of(step).stays
+        return (stays is Stays.RUN and number < last) or (stays is Stays.STAGE and step.stage in met)
+
+    return tuple(step for number, step in enumerate(schedule) if matches[number] or needed(number, step))
 
 
 def named(keyword: str, item: pytest.Item) -> bool:
     """Whether `-k` selects a test by its own names. Raises pytest.UsageError like `selected`."""
     return _expression(keyword).evaluate(KeywordMatcher.from_item(item))
-
-
-def changes_cluster(step: Step) -> bool:
-    """Whether a step is a change that an operator makes, and not a fault."""
-    return type(step.fault).__module__.startswith(f"{chaos.operations.__name__}.")
 
 
 def _expression(keyword: str) -> Expression:

@@ -8,22 +8,26 @@ from typing import Any
 import pytest
 
 from chaos.faults.brokers import CrashBroker
+from chaos.faults.network import CutFollowers
+from chaos.operations.placement import PlaceRoles
 from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step, stages
 from chaos.targets import Controller
 from fixtures.clusters.locks.releases import Release
 from fixtures.clusters.spec import ClusterSpec
 from runner.upgrades.errors import UnknownStageError
-from runner.upgrades.estimate import steps_s, whole_s
 from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.path import UpgradePath
 from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.step_facts import facts_of, steps_s, whole_s
 from runner.upgrades.tailoring import selected, tailored, until
 
 ROLL = RollNext("4.3.1")
 SCHEDULE: Schedule = (
     Step(fault=ROLL, stage="roll 1 of 2"),
+    Step(fault=PlaceRoles(topic="orders", leaders="4.3.1"), stage="mixed 1 of 2"),
     Step(fault=CrashBroker(Controller()), stage="mixed 1 of 2"),
+    Step(fault=PlaceRoles(topic="orders"), stage="mixed 1 of 2"),
     Step(fault=ROLL, stage="roll 2 of 2"),
     Step(fault=CrashBroker(Controller()), stage="after"),
 )
@@ -55,6 +59,22 @@ def test_the_words_of_k_keep_steps_and_the_changes_before_them(
 ) -> None:
     """A word that no step has is looked for in the names of the test, so its whole name keeps all."""
     assert names(selected(SCHEDULE, keyword, request.node)) == kept
+
+
+def test_leaders_are_placed_where_a_selected_step_meets_them(request: pytest.FixtureRequest) -> None:
+    """Before it and, back on all nodes, after it; a roll is no reason to stay in its stage."""
+    kept = [type(step.fault).__name__ for step in selected(SCHEDULE, "crash and mixed", request.node)]
+    assert kept == ["RollNext", "PlaceRoles", "CrashBroker", "PlaceRoles"]
+    assert "PlaceRoles" not in [type(step.fault).__name__ for step in selected(SCHEDULE, "after", request.node)]
+
+
+@pytest.mark.parametrize("pair", [("3.9.2", "4.3.1"), ("4.2.1", "4.4.0"), ("4.2.1", "4.2.1")])
+def test_every_step_of_an_upgrade_has_a_proof_in_words(pair: tuple[str, str]) -> None:
+    """`steps.toml` has a table for each operation and fault; only what is unknown has the words for all others."""
+    path = UpgradePath(source=Release.parse(pair[0]), target=Release.parse(pair[1]))
+    schedule = UpgradePlan(path=path, seed=1, thorough=True).schedule
+    unknown = Step(fault=CutFollowers("orders", 0))
+    assert {type(step.fault).__name__ for step in schedule if facts_of(step) == facts_of(unknown)} == set()
 
 
 def test_the_schedule_ends_with_a_stage() -> None:

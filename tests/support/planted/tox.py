@@ -19,8 +19,8 @@ import pytest
 
 from reports import __main__ as command
 from reports.retention import point_latest
+from runner import upgrade_matrix
 from runner.config import OUT, ROOT, add_options
-from runner.upgrades import matrix
 from tests.support.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.support.run_directories import make_run
 from tests.support.workflows import CLEAN, ENDLESS, VIOLATING
@@ -63,9 +63,12 @@ def main(arguments: list[str]) -> int:
 def _matrix(arguments: list[str]) -> int:
     """Read the options of the matrix as it does, choose its paths, and write its page."""
     assert arguments[:2] == ["--rerun", "--paths"], arguments
-    assert matrix.chosen(arguments[2:])
-    page, lines = Path.cwd() / matrix.TABLE.relative_to(ROOT), Path.cwd() / matrix.LINES.relative_to(ROOT)
-    for path, text in ((page, matrix.render([])), (lines, "")):
+    assert upgrade_matrix.chosen(arguments[2:])
+    page, lines = (
+        Path.cwd() / upgrade_matrix.TABLE.relative_to(ROOT),
+        Path.cwd() / upgrade_matrix.LINES.relative_to(ROOT),
+    )
+    for path, text in ((page, upgrade_matrix.render([])), (lines, "")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return int(ExitCode.INCONCLUSIVE)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fixtures.clusters.locks.releases import Release, default_release, supported_releases
+from runner import upgrade_matrix as command
 from runner.pytest_process import OverdueRunError
-from runner.upgrades import matrix as command
-from runner.upgrades.matrix import MatrixPath, chosen, main, matrix, objections, outstanding, read, render
+from runner.upgrade_matrix import MatrixPath, chosen, main, matrix, objections, outstanding, read, render
 from runner.upgrades.path import UpgradePath
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.vocabulary.verdict import Decision, ExitCode

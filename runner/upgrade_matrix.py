@@ -1,6 +1,6 @@
 """`tox -e upgrade-matrix`: the upgrade gate on many paths, each with the decision that it must end with.
 
-The paths and their decisions are data (`paths.toml`). Each is one `tox -e upgrade` in a process of its own, with its own run
+The paths and their decisions are data (`runner/upgrades/paths.toml`). Each is one `tox -e upgrade` in a process of its own, with its own run
 directory. Results are kept as one JSON line per path, so a matrix that was stopped goes on where it stopped. After every
 path `docs/generated/upgrades.md` is rendered from those lines.
 
@@ -29,7 +29,7 @@ from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
-PATHS = Path(__file__).parent / "paths.toml"
+PATHS = Path(__file__).parent / "upgrades" / "paths.toml"
 LINES = ROOT / "reports" / "out" / "upgrades.jsonl"
 TABLE = ROOT / "docs" / "generated" / "upgrades.md"
 #: A path takes 5 minutes on two cores; on a machine that is busy with other work four times that.
@@ -208,7 +208,7 @@ def _write(lines: Sequence[dict[str, Any]]) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the paths without a valid result; exit code 1 for any objection, 2 for a missing run, 5 for a broken one."""
-    parser = Parser(prog="python -m runner.upgrades.matrix", description=(__doc__ or "").splitlines()[0])
+    parser = Parser(prog="python -m runner.upgrade_matrix", description=(__doc__ or "").splitlines()[0])
     add_rerun_option(parser)
     parser.add_argument("--paths", nargs="+", default=[], metavar="TEXT", help="only paths whose name contains a text")
     parser.add_argument(
@@ -235,5 +235,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     end_with(
-        main, program="python -m runner.upgrades.matrix", kept=f"the results so far are in {LINES.relative_to(ROOT)}"
+        main, program="python -m runner.upgrade_matrix", kept=f"the results so far are in {LINES.relative_to(ROOT)}"
     )
