@@ -1,8 +1,8 @@
 """`tox -e upgrade-matrix`: the upgrade gate on many paths, each with the decision that it must end with.
 
-The paths and their decisions are data (`runner/upgrades/paths.toml`). Each is one `tox -e upgrade` in a process of its own, with its own run
-directory. Results are kept as one JSON line per path, so a matrix that was stopped goes on where it stopped. After every
-path `docs/generated/upgrades.md` is rendered from those lines.
+The paths and their decisions are data (`runner/upgrades/paths.toml`). Each is one `tox -e upgrade` in a process of its own,
+with its own run directory. Results are kept as one JSON line per path, so a matrix that was stopped goes on where it
+stopped. After every path `docs/generated/upgrades.md` is rendered from those lines.
 
 A path is as expected when its decision and its known bugs are, every control was detected, and nothing is inconclusive,
 an error, or a violation without the name of a known bug. Such a result stays valid at any commit, others only at their own.
@@ -78,9 +78,10 @@ def matrix() -> tuple[MatrixPath, ...]:
 
 def _path_of(entry: dict[str, Any]) -> MatrixPath:
     named = {"from": "source", "to": "target"}
-    return MatrixPath(
-        **{named.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
-    )
+    values: dict[str, Any] = {
+        named.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in entry.items()
+    }
+    return MatrixPath(**values)
 
 
 def perform(path: MatrixPath) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class RestartNext:
 class HastyRestart:
     """Kill the leader of a partition while its followers are behind, and start it, as one does who waits for nothing.
 
-    A leader that acknowledges alone (`acks=1`) then has records that nobody else has.
+    A leader that acknowledges alone (`acks=1`) then has records that no other broker has.
     """
 
     topic: str

@@ -13,6 +13,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fixtures.errors import UsageError
 
@@ -73,5 +74,5 @@ def reason_of(name: str, owner: SettingsOf) -> str | None:
 
 
 @cache
-def _owned(owner: SettingsOf) -> tuple[dict[str, object], ...]:
+def _owned(owner: SettingsOf) -> tuple[dict[str, Any], ...]:
     return tuple(tomllib.loads(_OWNED.read_text(encoding="utf-8"))[owner])

@@ -71,9 +71,10 @@ def selected(schedule: Schedule, keyword: str, item: pytest.Item) -> Schedule:
     everywhere = " ".join(map(_text, schedule))
 
     def matched(step: Step) -> bool:
-        return expression.evaluate(
-            lambda word, **_: _begins_a_word(word, _text(step)) if _begins_a_word(word, everywhere) else own(word)
-        )
+        def has(word: str, /, **_: str | int | bool | None) -> bool:
+            return _begins_a_word(word, _text(step)) if _begins_a_word(word, everywhere) else own(word)
+
+        return expression.evaluate(has)
 
     matches = [matched(step) for step in schedule]
     last = max((number for number, match in enumerate(matches) if match), default=-1)

@@ -1,0 +1,109 @@
+"""Real upgrades of one stage: stopped and kept, interrupted, and without load.
+
+One roll is enough for each of these; whole upgrades are run by `tox -e upgrade-matrix`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.whole_commands import GONE_WITHIN_S, Command, python
+
+pytestmark = pytest.mark.cluster
+
+Start = Callable[..., Command]
+#: One roll takes a minute with everything around it; a loaded machine takes several times that.
+RUN_WITHIN_S = 600.0
+ONE_ROLL = ("--from", "4.1.2", "--to", "4.2.1", "--seed", "1", "--stop-after", "roll 1 of 3")
+#: Ends every client before the first stage begins.
+IDLE = """from runner.scenarios import phases
+real = phases.inject_faults
+def without_load(run):
+    run.workload.stop(timeout_s=30)
+    real(run)
+phases.inject_faults = without_load"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts upgrades in `run` below the directory of the test; ends the processes that they leave."""
+    started: list[Command] = []
+
+    def begin(*options: str, patch: str = "") -> Command:
+        place = tmp_path / f"command-{len(started)}"
+        place.mkdir()
+        directory = ("--run-dir", str(tmp_path / "run"))
+        arguments = python("pytest", "suites/upgrades", *ONE_ROLL, *directory, *options, patch=patch)
+        started.append(Command(place, arguments, {}))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.close()
+
+
+def results(directory: Path) -> dict[str, object]:
+    """The results of a run."""
+    read: dict[str, object] = json.loads((directory / "run" / "results.json").read_text(encoding="utf-8"))
+    return read
+
+
+def test_a_cluster_is_kept_until_the_user_ends_it(start: Start, tmp_path: Path) -> None:
+    """A mixed cluster goes on running after its run; the printed command ends all of its processes."""
+    command = start("--keep")
+    ended = command.end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    assert "PARTIAL" in ended.output
+    assert re.search(r"The cluster goes on running: node 1 on .*, node 2 on .*, node 3 on ", ended.output)
+    assert {"4.1.2", "4.2.1"} == set(re.findall(r"node \d on (\S+?)(?:,|$)", ended.output, re.MULTILINE))
+    assert "bootstrap servers: 127.1.0.1:" in ended.output
+    assert len(command.processes()) >= 4, "three nodes and Toxiproxy"
+    found = re.search(r"to end it: kill (\d+)", ended.output)
+    assert found is not None
+    os.kill(int(found[1]), signal.SIGTERM)
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while command.processes() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert command.processes() == {}
+    assert list((tmp_path / "run").glob("clusters/*/*/data/*")), "the user asked to keep the data"
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_roll_that_is_interrupted_leaves_nothing_but_evidence(
+    start: Start, tmp_path: Path, by: signal.Signals
+) -> None:
+    """The node is down at that moment. No process and no data are left, and the judge says what the evidence lacks."""
+    command = start()
+    command.wait_for(lambda: ", 4.1.2 → 4.2.1" in command.output, "the roll", within_s=RUN_WITHIN_S)
+    command.interrupt(by)
+    ended = command.end()
+    assert ended.code == 5, ended.output
+    ended.left_nothing()
+    found = results(tmp_path)
+    assert (found["interrupted"], found["decision"]) == (True, "UNDECIDED")
+    assert not list((tmp_path / "run").glob("clusters/**/data"))
+    (history,) = (tmp_path / "run").glob("runs/*/history.jsonl")
+    lines = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
+    assert lines[-1]["type"] == "footer"
+    phases = {line["name"]: line["note"] for line in lines if line["type"] == "phase"}
+    assert "KeyboardInterrupt" in phases["roll 1 of 3"]
+    (tmp_path / "judging").mkdir()
+    judged = Command(tmp_path / "judging", python("verification", str(tmp_path / "run")), {}).end()
+    assert "Traceback" not in judged.output
+    assert judged.code == 5, judged.output
+
+
+def test_load_that_stops_before_the_roll_is_inconclusive(start: Start, tmp_path: Path) -> None:
+    """The roll itself succeeds and no record is wrong, but no client was there to meet it."""
+    ended = start(patch=IDLE).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 2, ended.output
+    found = results(tmp_path)
+    assert (found["verdict"], found["decision"]) == ("INCONCLUSIVE", "UNDECIDED")
