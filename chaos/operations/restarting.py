@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from chaos.arena import Arena
-from chaos.cluster import BrokerId, Link
+from chaos.cluster import BrokerId, Link, Site
 from chaos.faults.fault import Injection, names
 from chaos.operations.rolling import joined
 from chaos.targets import leader_and_followers
@@ -19,6 +19,8 @@ from chaos.targets import leader_and_followers
 BEHIND_MS = 400
 #: The leader acknowledges records that followers have not fetched yet; so long the link is slow before it is killed.
 BEHIND_FOR_S = 1.5
+#: Requests reach a node in milliseconds; for so long no answer arrives before it is killed.
+UNANSWERED_FOR_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +86,32 @@ class HastyRestart:
 
 @dataclass(frozen=True, slots=True)
 class RestartAllAtOnce:
-    """Kill every node at once, as a power switch does, and start them again."""
+    """Kill every node at once and start them again; the network goes first, so that answers to `site` are lost.
+
+    What nodes wrote in that time was not answered, so writers send it again.
+    """
+
+    site: Site
 
     def describe(self) -> str:
         """The operation in words."""
-        return "restart of all nodes at once by SIGKILL"
+        return f"restart of all nodes at once by SIGKILL, whose last answers do not reach {self.site}"
 
     def futility(self) -> str | None:
         """A restart always shows."""
         return None
 
     def inject(self, arena: Arena) -> Injection:
-        """Kill all, start all."""
-        nodes = tuple(sorted(arena.cluster.installed()))
-        arena.cluster.crash(*nodes)
+        """Lose responses, kill all, start all."""
+        cluster = arena.cluster
+        nodes = tuple(sorted(cluster.installed()))
+        links = tuple(Link(source=self.site, target=broker) for broker in cluster.brokers)
+        try:
+            cluster.links.drop_responses(*links)
+            time.sleep(UNANSWERED_FOR_S)
+            cluster.crash(*nodes)
+        finally:
+            cluster.links.restore(*links)
         return _started(arena, nodes)
 
 

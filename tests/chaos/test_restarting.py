@@ -1,0 +1,60 @@
+"""Restarts without another release: the order of a control, and what careless operators do."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from chaos.cluster import BrokerId, Site
+from chaos.operations import restarting
+from chaos.operations.restarting import HastyRestart, RestartAllAtOnce, RestartNext
+from tests.support.fake_cluster import BROKERS, FakeCluster, arena
+
+
+def test_each_round_restarts_every_node_once_and_the_controller_last() -> None:
+    """Broker 1 is the controller; a kill and a stop take the same turn."""
+    on, restarts, order = arena(), Counter[BrokerId](), []
+    for number in range(6):
+        done = RestartNext(restarts, by_kill=number == 1).inject(on)
+        order += list(done.releases)
+        assert done.confirm() is not None
+    assert order == [2, 3, 1, 2, 3, 1]
+    cluster = on.cluster
+    assert isinstance(cluster, FakeCluster)
+    assert cluster.installed() == dict.fromkeys(BROKERS, "4.1.2")
+
+
+def test_a_restart_is_not_proven_while_the_node_is_down() -> None:
+    """The proof is the node that has joined, not the command that started it."""
+    on = arena()
+    done = RestartNext(Counter()).inject(on)
+    (node,) = map(BrokerId, done.releases)
+    on.cluster.crash(node)
+    assert done.confirm() is None
+    done.heal()
+    assert done.confirm() is not None
+
+
+def test_a_hasty_restart_slows_followers_down_before_it_kills_their_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In that time the leader acknowledges alone; the links are whole again when the node starts."""
+    on, slow = arena(), []
+    monkeypatch.setattr(restarting.time, "sleep", lambda _: slow.append(dict(on.cluster.links.slow)))  # type: ignore[attr-defined]
+    done = HastyRestart("billing-events", 0).inject(on)
+    assert [(str(link), latency) for link, latency in slow[0].items()] == [("2→1", 400), ("3→1", 400)]
+    assert on.cluster.links.is_healed()
+    assert done.releases == {1: "4.1.2"}
+    assert done.confirm() is not None
+
+
+def test_all_nodes_at_once_are_proven_by_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer reaches the clients before the end; a node that stays down keeps the restart unproven."""
+    on, mute = arena(), []
+    monkeypatch.setattr(restarting.time, "sleep", lambda _: mute.append(set(on.cluster.links.mute)))  # type: ignore[attr-defined]
+    done = RestartAllAtOnce(Site("app")).inject(on)
+    assert sorted(map(str, mute[0])) == ["app→1", "app→2", "app→3"]
+    assert on.cluster.links.is_healed()
+    assert set(done.releases) == set(BROKERS)
+    assert str(done.confirm()).count("has joined again") == 3
+    on.cluster.crash(BrokerId(2))
+    assert done.confirm() is None
