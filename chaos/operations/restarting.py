@@ -135,4 +135,5 @@ def _started(arena: Arena, nodes: tuple[BrokerId, ...]) -> Injection:
         confirm=confirm,
         heal=start,
         releases={node: installed[node] for node in nodes},
+        lasts=False,
     )

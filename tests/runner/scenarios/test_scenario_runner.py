@@ -29,6 +29,7 @@ class RecordStandIn:
         self.planned = {key: SimpleNamespace(expected_s=25.0) for key in ("first", "second")}
         self.ended: dict[str, Any] = {}
         self.problems: list[str] = []
+        self.last_words: list[str] = []
 
     def place(self, key: str) -> str:
         """Its place in the plan."""
@@ -43,12 +44,16 @@ class RecordStandIn:
         self.problems += problems
 
 
-def lane_of(monkeypatch: pytest.MonkeyPatch, run_scenario: Any) -> tuple[Lanes[Any, Any], RecordStandIn, list[str]]:
+def lane_of(
+    monkeypatch: pytest.MonkeyPatch, run_scenario: Any, *, stays_up: bool = False
+) -> tuple[Lanes[Any, Any], RecordStandIn, list[str]]:
     """A lane with two scenarios that are run by `run_scenario`, and the order in which clusters and scenarios end."""
     order: list[str] = []
-    clusters: Any = SimpleNamespace(close=lambda: order.append("cluster"))
+    clusters: Any = SimpleNamespace(
+        close=lambda: order.append("cluster"), leave_running=lambda: [f"left after {order.count('scenario')}"]
+    )
     console = Console(out=io.StringIO(), live=False)
-    lane: Any = SimpleNamespace(console=console, clusters=clusters)
+    lane: Any = SimpleNamespace(console=console, clusters=clusters, config=SimpleNamespace(stays_up=stays_up))
     record = RecordStandIn()
     started: Any = SimpleNamespace(phase_name="nemesis", status=lambda _: "")
     monkeypatch.setattr(scenario_runner, "ScenarioRun", lambda *_: started)
@@ -101,3 +106,23 @@ def test_a_scenario_that_breaks_lets_the_next_begin(monkeypatch: pytest.MonkeyPa
     assert isinstance(lanes.outcomes["first"].exception(), EnvironmentProblemError)
     assert record.ended["first"].error == "nemesis: The disk is full."
     assert record.ended["second"].error == ""
+
+
+@pytest.mark.parametrize(("stays_up", "breaks"), [(True, False), (False, False), (True, True)])
+def test_a_cluster_is_left_running_only_after_a_whole_run(
+    monkeypatch: pytest.MonkeyPatch, stays_up: bool, breaks: bool
+) -> None:
+    """The user asked for it, and the scenario came to its end; the words about it are printed last."""
+
+    def run(order: list[str]) -> Path:
+        order.append("scenario")
+        if breaks:
+            raise EnvironmentProblemError("The disk is full.")
+        return Path()
+
+    lanes, record, order = lane_of(monkeypatch, run, stays_up=stays_up)
+    lanes.start()
+    lanes.outcomes["second"].exception(WITHIN_S)
+    lanes.close()
+    assert ("left after 2" in record.last_words) is (stays_up and not breaks)
+    assert "cluster" in order
