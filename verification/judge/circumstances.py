@@ -23,7 +23,7 @@ from verification.vocabulary.violations import RawViolation
 def shown(evidence: RunEvidence, violation: RawViolation) -> Violation:
     """A violation as an example of a verdict: with the name of its topic, and in an upgrade with its circumstances."""
     around = circumstances(evidence, violation)
-    detail = "; ".join(filter(None, (around and around.text, violation.detail)))
+    detail = "; ".join(filter(None, ("" if around is None else around.text, violation.detail)))
     return replace(named(evidence, violation), detail=detail, circumstances=around)
 
 
@@ -45,7 +45,8 @@ def circumstances(evidence: RunEvidence, violation: RawViolation) -> Circumstanc
         leaders = {node for node in late_completions.unmarked(evidence, late).values() if node is not None}
     else:
         leaders = set(_leader(evidence, violation, at_ns))
-    of_id = entry.transactional_id if entry is not None else operation and operation.transactional_id
+    asked = entry if entry is not None else operation
+    of_id = None if asked is None else asked.transactional_id
     coordinator = _coordinator(evidence, of_id, at_ns)
     state = state_at(evidence, at_ns)
     return Circumstances(

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from verification.checks.facts import EvidenceFacts
     from verification.evidence.capture_reader import CaptureReader
+    from verification.evidence.row_types import Row
     from verification.fingerprints.suspect_facts import Suspects
     from verification.spark.dataframes import Dataframes
 
@@ -134,10 +135,14 @@ def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple
     found = list(checked.violations.get(run.run, ()))
     crashed = list(checked.crashed)
     for name, walk in transaction_log.WALKS.items():
-        steps, broke = tried(f"check {name} crashed", lambda walk=walk: list(walk(transaction_log_rows.rows(run))))
+        steps, broke = tried(f"check {name} crashed", partial(_walked, walk, run))
         found += steps or ()
         crashed += broke
     return found, tuple(crashed)
+
+
+def _walked(walk: Callable[[Iterable[Row]], Iterator[RawViolation]], run: RunEvidence) -> list[RawViolation]:
+    return list(walk(transaction_log_rows.rows(run)))
 
 
 def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:
