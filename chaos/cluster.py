@@ -158,6 +158,12 @@ class Cluster(Protocol):
     def reported_release(self, node: BrokerId) -> str | None:
         """The release that the node itself named last when it started; None while it has named none."""
 
+    def answers(self, node: BrokerId) -> bool:
+        """Whether a node takes requests: a broker at its witness listener, a voter of the quorum DescribeQuorum too."""
+
+    def log_tail(self, node: BrokerId, lines_max: int = 30) -> str:
+        """The last lines of a node's log."""
+
     def view(self) -> ClusterView:
         """Observe leaders, in-sync replicas and the active controller through the witness listener."""
 

@@ -4,6 +4,7 @@ ChaosError                 a fault or a link failed
 ├── UnresolvedTargetError  no broker, client or link has the role that a fault aims at
 ├── FutileFaultError       a fault that cannot have an observable effect, refused when the schedule is built
 ├── InjectionError         a fault could not be applied or healed
+├── NodeLostError          a node did not come back, so nothing more can be done to its cluster
 ├── UnknownClientError     a process that is not part of the workload, or has ended
 ├── SyncPointError         clients did not reach a sync point in time
 └── LinkError              Toxiproxy refused, timed out, or does not show the requested state
@@ -30,6 +31,10 @@ class FutileFaultError(ChaosError):
 
 class InjectionError(ChaosError):
     """A fault could not be applied or healed."""
+
+
+class NodeLostError(ChaosError):
+    """A node did not come back; it ends the schedule. The message ends with the last lines of the node's log."""
 
 
 class UnknownClientError(ChaosError):

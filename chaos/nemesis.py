@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from chaos.errors import ChaosError, SyncPointError, UnknownClientError
+from chaos.errors import ChaosError, NodeLostError, SyncPointError, UnknownClientError
 from verification.vocabulary.history import FaultRecord
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Nemesis:
     def run(self, schedule: Schedule, *, first: int = 0) -> tuple[FaultRecord, ...]:
         """Apply every step in order and return the records; they are numbered from `first`.
 
-        Errors of faults are recorded, not raised.
+        Errors of faults are recorded, not raised, except for a NodeLostError, which is both.
         """
         return tuple(self._step(number, step) for number, step in enumerate(schedule, start=first))
 
@@ -102,6 +102,9 @@ class Nemesis:
         try:
             with self._held(number, step) as release:
                 self._strike(step, log, release)
+        except NodeLostError as error:
+            log.note(error=f"{type(error).__name__}: {error}")
+            raise
         except ChaosError as error:
             log.note(error=f"{type(error).__name__}: {error}")
             self.tell(f"{step.fault.describe()} failed: {error}")
@@ -157,6 +160,7 @@ class Nemesis:
                 self._await_attempts(needed)
             else:
                 self.tell(f"not confirmed within {step.confirm_within_s:g} s")
+                injection.late()
         finally:
             injection.heal()
             if log.applied.healed_ns is None:

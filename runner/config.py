@@ -66,6 +66,13 @@ class Runtime(StrEnum):
     LOCAL = "local"
 
 
+class Controllers(StrEnum):
+    """Where the controllers of a cluster run: in its brokers, or as nodes of their own."""
+
+    COMBINED = "combined"
+    DEDICATED = "dedicated"
+
+
 class Only(StrEnum):
     """The kind of experiments to which a run is restricted."""
 
@@ -102,11 +109,19 @@ class RunConfig:
     markers: str = ""
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
+    controllers: Controllers | None = None
 
     @property
     def stays_up(self) -> bool:
         """Whether the cluster goes on running when the run has ended."""
         return self.keep and bool(self.upgrade_options.stop_after)
+
+    @property
+    def layouts(self) -> tuple[Controllers, ...]:
+        """The clusters that an upgrade is performed on: the one that was asked for, else both in the nightly profile."""
+        if self.controllers is not None:
+            return (self.controllers,)
+        return tuple(Controllers) if self.profile is Profile.NIGHTLY else (Controllers.COMBINED,)
 
     @property
     def case_lanes(self) -> int:
@@ -170,6 +185,7 @@ class RunConfig:
             return (
                 f"tox -e upgrade -- --from {self.upgrade.source} --to {self.upgrade.target} --runtime {self.runtime} "
                 f"--client {self.client} --profile {self.profile} --seed {self.seed}"
+                + (f" --controllers {self.controllers}" if self.controllers else "")
             )
         return f"tox -e conformance -- {self.replay_options}"
 
@@ -222,6 +238,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
     group.addoption("--client", default=DEFAULT_CLIENT, help="client library under test: confluent or java")
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
+    group.addoption(
+        "--controllers",
+        choices=[each.value for each in Controllers],
+        help="tox -e upgrade: controllers in the brokers or as nodes of their own (default: combined; nightly both)",
+    )
     group.addoption(
         "--only", choices=[str(Only.SCENARIOS), str(Only.PROTOCOL)], help="run only scenarios, or only protocol cases"
     )
@@ -297,6 +318,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         markers=options.markexpr,
         upgrade=upgrade,
         upgrade_options=changes,
+        controllers=Controllers(options.controllers) if options.controllers else None,
     )
 
 

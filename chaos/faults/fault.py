@@ -22,7 +22,8 @@ class Injection:
     `processes` are the clients that it strikes directly; for a pass they or their successors must work again.
     `partitions` are those that it aims at; records of other partitions prove nothing about it. An operation of an upgrade
     also says which release each node has once it is confirmed, and which feature levels are final then. An operation does
-    not last: it is over once it is confirmed.
+    not last: it is over once it is confirmed. `late` is called when there was no proof in time; it raises NodeLostError
+    where the rest of the schedule makes no sense then.
     """
 
     target: str
@@ -33,6 +34,7 @@ class Injection:
     releases: Mapping[int, str] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
     lasts: bool = True
+    late: Callable[[], None] = lambda: None
 
 
 class Fault(Protocol):

@@ -32,6 +32,11 @@ class LevelChange(IntEnum):
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
 
+    @property
+    def words(self) -> str:
+        """The change as people call it."""
+        return self.name.lower().replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True)
 class SetFeatureLevel:
@@ -43,7 +48,7 @@ class SetFeatureLevel:
 
     def describe(self) -> str:
         """The operation in words."""
-        how = "" if self.change is LevelChange.UPGRADE else f" ({self.change.name.lower().replace('_', ' ')})"
+        how = "" if self.change is LevelChange.UPGRADE else f" ({self.change.words})"
         return f"{self.feature} set to {self.level}{how}"
 
     def futility(self) -> str | None:

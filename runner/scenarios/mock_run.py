@@ -55,6 +55,15 @@ class NoBrokerAccess:
         """Unknown."""
         _refuse(f"look at the release of node {node}")
 
+    def answers(self, node: BrokerId) -> bool:
+        """Unknown."""
+        _refuse(f"ask node {node}")
+
+    def log_tail(self, node: BrokerId, lines_max: int = 30) -> str:
+        """Unknown."""
+        del lines_max
+        _refuse(f"read the log of node {node}")
+
     def view(self) -> ClusterView:
         """Unknown."""
         _refuse("look at roles")

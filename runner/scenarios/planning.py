@@ -10,11 +10,12 @@ import pytest
 
 from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
-from runner.config import Profile, RunConfig
+from runner.config import Controllers, Profile, RunConfig
 from runner.scenarios.scenario import Scenario
 from runner.upgrades.errors import UnknownStageError
 from runner.upgrades.outline import outlined
-from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.path import UpgradePath
+from runner.upgrades.plan import CONTROLLERS, UpgradePlan
 from runner.upgrades.step_facts import whole_s
 from runner.upgrades.tailoring import has_stages, named, tailored
 
@@ -39,17 +40,25 @@ CONTROLS = "controls"
 LOCAL_ONLY = "local_only"
 #: The client of scenarios about librdkafka itself, whatever `--client` says.
 LIBRDKAFKA = "confluent"
+#: The client that speaks TV2, for scenarios about it.
+SECOND_PROTOCOL = "java"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One client and one seed with which a scenario is run."""
+    """One client and one seed with which a scenario is run, and for an upgrade also the layout of the cluster."""
 
     client: str
     seed: int
+    layout: Controllers = Controllers.COMBINED
 
     def __str__(self) -> str:
-        return f"{self.client}-{self.seed}"
+        return f"{self.client}-{self.seed}" + (f"-{self.layout}" if self.dedicated else "")
+
+    @property
+    def dedicated(self) -> bool:
+        """Whether controllers are nodes of their own."""
+        return self.layout is Controllers.DEDICATED
 
 
 def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
@@ -64,13 +73,21 @@ def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
     if "librdkafka" in marks:
         clients = [LIBRDKAFKA]
     seeds = config.seeds[:1] if "convict" in marks else config.seeds
-    return [Variant(client=client, seed=seed) for client in clients for seed in seeds]
+    layouts = (Controllers.COMBINED,) if config.upgrade is None else config.layouts
+    if "tv2" in marks:
+        clients, layouts = [SECOND_PROTOCOL], layouts[:1]
+    return [
+        Variant(client=client, seed=seed, layout=layout) for layout in layouts for client in clients for seed in seeds
+    ]
 
 
 def in_profile(config: RunConfig, marks: set[str]) -> bool:
     """Whether the profile runs a scenario with these marks."""
+    if "tv2" in marks and not config.release.has_tv2:
+        return False
     if "nightly" in marks:
-        return config.profile is Profile.NIGHTLY
+        # What an upgrade leaves out to be quick can be asked for by name.
+        return config.profile is Profile.NIGHTLY or (config.upgrade is not None and bool(config.keyword))
     return config.profile is not Profile.SMOKE or "smoke" in marks
 
 
@@ -88,17 +105,21 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
     assert isinstance(variant, Variant)
     family = item.path.parent.name
     name = f"{family}/{item.originalname.removeprefix('test_').replace('_', '-')}"
+    asked = replace(config, seed=variant.seed, client=variant.client)
+    if config.upgrade is not None:
+        name += "-of-dedicated-controllers" if variant.dedicated else ""
+        asked = replace(asked, controllers=variant.layout)
     marker = item.get_closest_marker("requirement")
     control = item.get_closest_marker("convict") is not None
     return Planned(
-        key=f"{name.replace('/', '-')}-{variant}",
+        key=f"{name.replace('/', '-')}-{variant.client}-{variant.seed}",
         scenario=name,
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
         expected_s=CONTROL_S if control else ESTIMATED_S[variant.client],
         control=control,
         client=variant.client,
-        replay=f'{replace(config, seed=variant.seed, client=variant.client).replay} -k "{item.originalname}"',
+        replay=f'{asked.replay} -k "{item.originalname}"',
     )
 
 
@@ -112,10 +133,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     assert isinstance(variant, Variant)
     control = item.get_closest_marker("convict")
     described: list[Scenario] = []
-    upgrade = {}
-    if config.upgrade is not None:
-        thorough = config.profile is Profile.NIGHTLY
-        upgrade["upgrade"] = UpgradePlan(path=config.upgrade, seed=variant.seed, thorough=thorough)
+    upgrade = {} if config.upgrade is None else {"upgrade": plan_of(config, config.upgrade, variant)}
 
     def describe(**values: Any) -> None:
         scenario = Scenario(
@@ -141,6 +159,16 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     if len(described) != 1:
         raise pytest.UsageError(f"{item.nodeid} calls run {len(described)} times; a scenario calls it once.")
     return described[0]
+
+
+def plan_of(config: RunConfig, path: UpgradePath, variant: Variant) -> UpgradePlan:
+    """The upgrade that a variant performs."""
+    return UpgradePlan(
+        path=path,
+        seed=variant.seed,
+        controllers=CONTROLLERS if variant.dedicated else 0,
+        thorough=config.profile is Profile.NIGHTLY,
+    )
 
 
 def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planned:

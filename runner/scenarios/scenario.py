@@ -28,6 +28,7 @@ smoke = pytest.mark.smoke
 both_clients = pytest.mark.both_clients
 convict = pytest.mark.convict
 nightly = pytest.mark.nightly
+tv2 = pytest.mark.tv2
 librdkafka = pytest.mark.librdkafka
 local_only = pytest.mark.local_only
 

@@ -39,7 +39,7 @@ class UpgradePath:
     target: Release
 
     def __post_init__(self) -> None:
-        for rule in _table("rules.toml").values():
+        for rule in table("rules.toml").values():
             if self._refused_by(rule):
                 reason = rule["reason"].format(source=self.source, target=self.target)
                 raise ImpossibleUpgradeError(" ".join(reason.split()))
@@ -66,7 +66,7 @@ class UpgradePath:
         """
         old, new = features_of(self.source), features_of(self.target)
         found = {}
-        for name, offered in sorted(new.items(), key=lambda each: (_ORDER.get(each[0], len(_ORDER)), each[0])):
+        for name, offered in sorted(new.items(), key=lambda each: (_ORDER.get(each[0], _OTHERS), each[0])):
             before = old[name].initial if name in old else 0
             levels = range(before + 1, offered.highest + 1)
             if levels:
@@ -76,20 +76,28 @@ class UpgradePath:
 
 METADATA = "metadata.version"
 TRANSACTIONS = "transaction.version"
-_ORDER = {METADATA: 0, TRANSACTIONS: 1, "group.version": 2}
+#: A cluster cannot go back from kraft.version, so it is the last one.
+_ORDER = {METADATA: 0, TRANSACTIONS: 1, "group.version": 2, "kraft.version": 9}
+_OTHERS = 3
 
 
 def features_of(release: Release) -> dict[str, FeatureRange]:
     """The features of the release's line, by name; empty for a line that was not measured."""
-    line = _table("features.toml").get(f"{release.major}.{release.minor}", {})
+    line = table("features.toml").get(line_of(release), {})
     return {
         name: FeatureRange(lowest=lowest, highest=highest, initial=initial)
         for name, (lowest, highest, initial) in line.items()
     }
 
 
+def line_of(release: Release) -> str:
+    """The line of a release, such as 4.3."""
+    return f"{release.major}.{release.minor}"
+
+
 @cache
-def _table(name: str) -> Mapping[str, Mapping[str, Any]]:
+def table(name: str) -> Mapping[str, Mapping[str, Any]]:
+    """A file of data next to this module."""
     return tomllib.loads((_HERE / name).read_text(encoding="utf-8"))
 
 

@@ -1,11 +1,10 @@
 """The operation of an upgrade as a schedule: what a careful operator does, with named stages.
 
-    roll 1 of 3 → mixed 1 of 3 → … → back → forward → finalize
+    roll 1 of 3 → mixed 1 of 3 → … → back → forward → finalize … → refuse → lower
 
 Rolls go node by node, and each waits until all replicas are in sync again. One roll, chosen by the seed, is a SIGKILL.
-The cluster goes back to the old release while the old feature levels are still final, then forward again; then each
-feature is finalized by itself. After transaction.version one node restarts, because a live producer learns of a level
-only from a new connection.
+The cluster goes back to the old release while the old feature levels are still final, then forward again. What follows
+is in `runner.upgrades.finalize`.
 """
 
 from __future__ import annotations
@@ -18,68 +17,81 @@ from random import Random
 
 from chaos.clients import SyncPoint
 from chaos.cluster import BrokerId
-from chaos.operations.feature_levels import SetFeatureLevel
 from chaos.operations.restarting import RestartNext
 from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
+from runner.upgrades.finalize import Finalization, lowered_transactions
 from runner.upgrades.mixed import MixedStages
 from runner.upgrades.path import UpgradePath
 
 BROKERS = 3
+#: Dedicated controllers, where there are any.
+CONTROLLERS = 3
 #: In this time the clients of a workload end some 50 transactions.
 DWELL_S = 5.0
 #: A node starts in 6 to 10 s on two quiet cores, in 40 s on a machine that is busy with other work.
 JOIN_WITHIN_S = 90.0
-#: A feature level is finalized in less than a second; clients then meet it.
-LEVEL_DWELL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan:
-    """The stages of one upgrade with one seed; `thorough` tries everything that the seed would draw from."""
+    """The stages of one upgrade with one seed.
+
+    Nodes are brokers and controllers at once, unless there are dedicated `controllers`. `thorough` tries everything that the
+    seed would draw from.
+    """
 
     path: UpgradePath
     seed: int
+    controllers: int = 0
     thorough: bool = False
     restarts: Counter[BrokerId] = field(default_factory=Counter, compare=False)
 
     @property
     def cluster(self) -> Callable[..., ClusterSpec]:
-        """Three combined nodes, all of the old release at first."""
-        releases = dict.fromkeys(range(1, BROKERS + 1), self.path.source.version)
-        return partial(ClusterSpec, brokers=BROKERS, releases=releases)
+        """Three brokers and the dedicated controllers, all of the old release at first."""
+        releases = dict.fromkeys(range(1, self.nodes + 1), self.path.source.version)
+        return partial(ClusterSpec, brokers=BROKERS, controllers=self.controllers, releases=releases)
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return BROKERS + self.controllers
 
     @property
     def schedule(self) -> Schedule:
         """All stages in order."""
-        return (*self._rolls(), *self._back(), *self._finalize())
+        levels = Finalization(path=self.path, seed=self.seed, thorough=self.thorough)
+        return (*self._rolls(), *self._back(), *levels.raised, *levels.lowered)
+
+    @property
+    def upgraded(self) -> Callable[..., ClusterSpec]:
+        """A new cluster of the target with its own feature levels, for what comes after an upgrade."""
+        return partial(ClusterSpec, brokers=BROKERS, controllers=self.controllers)
+
+    @property
+    def lowered(self) -> Schedule:
+        """transaction.version is lowered level by level, and raised again, under producers that speak TV2."""
+        return tuple(lowered_transactions(self.path))
 
     def _rolls(self) -> Iterator[Step]:
         """Every node to the new release; clients meet each mix for a while."""
-        killed = Random(f"{self.seed}:killed").randrange(BROKERS)
+        killed = Random(f"{self.seed}:killed").randrange(self.nodes)
         mixed = MixedStages(path=self.path, seed=self.seed, thorough=self.thorough)
-        for number in range(BROKERS):
-            yield self._roll(f"roll {number + 1} of {BROKERS}", by_kill=number == killed, dwell_s=DWELL_S)
-            if number + 1 < BROKERS:
-                yield from mixed.steps(f"mixed {number + 1} of {BROKERS}", number + 1)
+        for number in range(self.nodes):
+            # Clients do not see the release of a dedicated controller, and these go first.
+            dwell_s = DWELL_S if number >= self.controllers else 1.0
+            yield self._roll(f"roll {number + 1} of {self.nodes}", by_kill=number == killed, dwell_s=dwell_s)
+            upgraded = number + 1 - self.controllers
+            if 0 < upgraded < BROKERS:
+                yield from mixed.steps(f"mixed {upgraded} of {BROKERS}", upgraded)
 
     def _back(self) -> Iterator[Step]:
         """Every node back to the old release, and forward again."""
         for stage, release in (("back", self.path.source), ("forward", self.path.target)):
-            for _ in range(BROKERS):
+            for _ in range(self.nodes):
                 yield self._roll(stage, release=release.version)
-
-    def _finalize(self) -> Iterator[Step]:
-        """Each feature level by itself."""
-        for feature, levels in self.path.raised.items():
-            for level in levels:
-                yield Step(
-                    fault=SetFeatureLevel(feature, level),
-                    stage=f"finalize {feature}",
-                    hold_s=LEVEL_DWELL_S,
-                    once_whole=True,
-                )
 
     def _roll(self, stage: str, *, release: str = "", by_kill: bool = False, dwell_s: float = 1.0) -> Step:
         control = self.path.source == self.path.target

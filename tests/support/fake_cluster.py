@@ -1,8 +1,9 @@
 """A fake cluster and fake clients that only record calls, for testing faults without brokers.
 
-The fake shows the effects that confirm a fault. A leader that is killed, paused or isolated loses its leadership at the
-next look. Followers that are cut leave the in-sync set. A zombie's commit is fenced once it has a successor. Where a
-link is redirected, a client ends producer 0's transaction at once. With `reacts` off no fault ever takes hold.
+The fake shows the effects that confirm a fault. A leader that is killed, paused or isolated loses its leadership at
+the next look. Followers that are cut leave the in-sync set. A node of a release that `refuses` ends with those words.
+A zombie's commit is fenced once it has a successor. Where a link is redirected, a client ends producer 0's
+transaction at once. With `reacts` off no fault ever takes hold.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import math
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, FailedResponse, Succession, SyncPoint
@@ -111,6 +114,9 @@ class FakeCluster:
     usual_ms: float = 3.0
     unreachable: set[Link] = field(default_factory=set)
     single_replica: bool = False
+    logs: dict[BrokerId, str] = field(default_factory=dict)
+    refuses: dict[str, str] = field(default_factory=dict)
+    active: BrokerId | None = None
     releases: dict[BrokerId, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "4.1.2"))
     placed: dict[TopicPartition, PartitionView] = field(default_factory=dict)
 
@@ -128,7 +134,11 @@ class FakeCluster:
         self.paused.discard(broker)
 
     def start(self, broker: BrokerId) -> None:
-        self.dead.discard(broker)
+        words = self.refuses.get(self.releases[broker])
+        if words is None:
+            self.dead.discard(broker)
+        else:
+            self.logs[broker] = words
 
     def is_running(self, broker: BrokerId) -> bool:
         return broker not in self.dead
@@ -141,6 +151,12 @@ class FakeCluster:
 
     def reported_release(self, node: BrokerId) -> str | None:
         return self.releases[node] if self.reacts and node not in self.dead else None
+
+    def answers(self, node: BrokerId) -> bool:
+        return self.reacts and node not in self.dead
+
+    def log_tail(self, node: BrokerId, lines_max: int = 30) -> str:
+        return self.logs.get(node, "")
 
     def _fit(self) -> list[BrokerId]:
         if not self.reacts:
@@ -172,7 +188,7 @@ class FakeCluster:
         return ClusterView(
             taken_ns=0,
             alive=frozenset(fit),
-            controller=self._holder(),
+            controller=self.active or self._holder(),
             controller_epoch=1,
             partitions={BILLING: seen} | self.placed,
         )
@@ -268,6 +284,39 @@ class FakeClients:
         return (FailedResponse(at_ns=2_000_001_000, operation=3, code=90, name="PRODUCER_FENCED", reason="fenced"),)
 
 
+@dataclass
+class FakeAdmin:
+    """Feature levels, the same at every broker, and epochs of producers.
+
+    It raises levels up to 30, and lowers all but metadata.version, as a controller of 4.3 does.
+    """
+
+    levels: dict[str, int] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+    rise: int = 0
+    says: str = ""
+    changes: bool = True
+
+    def until(self, what: str, ask: Callable[[None], Any]) -> Any:
+        return ask(None)
+
+    def call(self, api: str, body: dict[str, Any], *, broker: int | None = None, deadline: None = None) -> Any:
+        if api == "ApiVersions":
+            return {"FinalizedFeatures": [{"Name": k, "MaxVersionLevel": v} for k, v in self.levels.items() if v]}
+        (asked,) = body["FeatureUpdates"]
+        name, level, lowers = asked["Feature"], asked["MaxVersionLevel"], asked["UpgradeType"] > 1
+        if self.says or level > 30 or (name == "metadata.version" and lowers):
+            return {"ErrorCode": 95, "ErrorMessage": self.says or "Local controller 1 only supports versions 7-30"}
+        if self.changes:
+            self.levels[name] = level
+        return {"ErrorCode": 0, "ErrorMessage": None}
+
+    def describe_transactions(self, ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+        found = {name: {"ProducerId": 7, "ProducerEpoch": epoch} for name, epoch in self.epochs.items()}
+        self.epochs = {name: epoch + self.rise for name, epoch in self.epochs.items()}
+        return found
+
+
 def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
     """An arena of fakes."""
     return Arena(
@@ -276,4 +325,5 @@ def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
         topics={"billing-events": BILLING.topic},
         group="r-copiers",
         definitions=definitions(),
+        admin=FakeAdmin(),  # type: ignore[arg-type]
     )

@@ -69,8 +69,8 @@ SEEN = {
 
 
 def test_ids_are_permanent() -> None:
-    """KB-01 to KB-39 are there in order; an id is never reused or dropped."""
-    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 40)]
+    """KB-01 to KB-40 are there in order; an id is never reused or dropped."""
+    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 41)]
 
 
 @pytest.mark.parametrize("identity", SEEN)
@@ -123,6 +123,7 @@ def test_few_bugs_name_findings() -> None:
         "KB-10": Signature.MARKER_REFUSED_BY_OLDER_LEADER,
         "KB-16": Signature.MARKER_DROPPED_WHILE_LEADERLESS,
         "KB-17": Signature.REFUSED_DUPLICATE,
+        "KB-40": Signature.LOWERED_TRANSACTION_VERSION,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,3 +225,66 @@ def test_a_refused_duplicate_is_named(proof: str, tmp_path: Path) -> None:
 def test_another_fatal_error_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
     """Without a refusal of that producer's own late request before it, or with another error, there is no name."""
     assert name_of(stranded(tmp_path / "run", **change)) == {Anomaly.STRANDED_PRODUCER: None}
+
+
+UNSUPPORTED = "Unexpected error in TxnOffsetCommitResponse: The version of API is not supported."
+
+
+def lowered(
+    root: Path, *, levels: tuple[int, ...] = (0,), reason: str = UNSUPPORTED, code: int = -150, after: bool = False
+) -> RunEvidence:
+    """A producer that ended fatally around changes of transaction.version, which was 2; `after` them it began."""
+    planted = Planted(run="story", survival_claimed=True)
+    client = planted.client("tx-0")
+    planted.transaction(client, (MARKED,))
+
+    def fatal() -> Operation:
+        return planted.transaction(client, (MARKED,), outcome=Outcome.FAIL, decision="abort")[0]
+
+    told = None if after else fatal()
+    for step, level in enumerate(levels):
+        # Each change is some milliseconds, within the operation or before it.
+        at_ns = planted.tick() if told is None or told.completed_ns is None else told.invoked_ns + step + 1
+        times = {"began_ns": at_ns, "struck_ns": at_ns, "applied_ns": at_ns, "confirmed_ns": at_ns, "healed_ns": at_ns}
+        planted.entries.append(
+            FaultRecord(
+                step=step,
+                fault="SetFeatureLevel",
+                description="",
+                target="",
+                levels={"transaction.version": level},
+                **times,
+            )
+        )
+    told = fatal() if told is None else told
+    plant = planted.finish()
+    plant.retell(told, fatal=True, stage="offsets", decided_ns=None, error_code=code, error_reason=reason)
+    directory = write(plant, root)
+    experiment = json.loads(directory.experiment.read_text())
+    experiment["versions"] |= {"feature transaction.version": "2"}
+    directory.experiment.write_text(json.dumps(experiment))
+    return read_run(directory)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"after": True}, {"levels": (1,)}, {"levels": (1, 0)}, {"levels": (0, 1)}, {"reason": "", "code": 35}],
+)
+def test_a_producer_that_a_lowered_transaction_version_ends_is_named(change: dict[str, Any], tmp_path: Path) -> None:
+    """It was answered with UNSUPPORTED_VERSION while, or after, the level was lowered."""
+    assert name_of(lowered(tmp_path / "run", **change)) == {Anomaly.STRANDED_PRODUCER: "KB-40"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"levels": ()},
+        {"levels": (2,)},
+        {"levels": (0, 2), "after": True},
+        {"reason": OUT_OF_ORDER},
+    ],
+    ids=["not lowered", "the same level", "raised again before", "another answer"],
+)
+def test_without_a_lowered_level_that_answer_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
+    """The answer alone has many causes, and so has a fatal error under a lowered level."""
+    assert name_of(lowered(tmp_path / "run", **change)) == {Anomaly.STRANDED_PRODUCER: None}

@@ -25,14 +25,18 @@ another transaction (KB-04).
 `marker-refused-by-older-leader` (KB-10) needs two facts about a decision that was not completed in time
 (`verification.evidence.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the transaction that
 had no marker was led by a node of an older release.
+
+`lowered-transaction-version` (KB-40) needs two facts: a broker answered the producer's operation with UNSUPPORTED_VERSION,
+and transaction.version was lowered before that answer and not raised again before the operation began.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from verification.evidence import late_completions
 from verification.evidence.lso_samples import leaderless, no_leader_seen
@@ -44,6 +48,7 @@ from verification.known_bugs import catalogue
 from verification.known_bugs.catalogue import KnownBug, Signature
 from verification.vocabulary import releases
 from verification.vocabulary.errors import ReleaseError
+from verification.vocabulary.experiment import FEATURE
 from verification.vocabulary.history import FaultRecord, Operation
 from verification.vocabulary.transaction_log import TOPIC
 from verification.vocabulary.violations import Partition, RawViolation
@@ -189,10 +194,54 @@ def marker_refused_by_older_leader(evidence: RunEvidence, violation: RawViolatio
     return coordinator == _SENDS_UNKNOWN_VERSION and older
 
 
+_TRANSACTION_VERSION = "transaction.version"
+_UNSUPPORTED_VERSION = 35
+#: The broker's text for that code; client libraries wrap the error in others.
+_VERSION_TEXT = "version of api is not supported"
+
+
+def lowered_transaction_version(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-40; see the module's docstring."""
+    ended = next(
+        (
+            each
+            for each in evidence.history.of(Operation)
+            if (each.process, each.operation) == violation.operation_key and each.completed_ns is not None
+        ),
+        None,
+    )
+    if ended is None or ended.completed_ns is None:
+        return False
+    if ended.error_code != _UNSUPPORTED_VERSION and _VERSION_TEXT not in (ended.error_reason or "").lower():
+        return False
+    return any(
+        began_ns < ended.completed_ns and ended.invoked_ns < until_ns for began_ns, until_ns in _lowered(evidence)
+    )
+
+
+def _lowered(evidence: RunEvidence) -> Iterator[tuple[int, float]]:
+    """The times from each lowering of transaction.version until it was raised again."""
+    before = int(evidence.experiment.versions.get(f"{FEATURE}{_TRANSACTION_VERSION}", "0"))
+    since: int | None = None
+    for each in evidence.history.of(FaultRecord):
+        level = each.levels.get(_TRANSACTION_VERSION)
+        if level is None or each.struck_ns is None or each.applied_ns is None:
+            continue
+        if level > before and since is not None:
+            yield since, each.applied_ns
+            since = None
+        elif level < before and since is None:
+            since = each.struck_ns
+        before = level
+    if since is not None:
+        yield since, math.inf
+
+
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
     Signature.REFUSED_DUPLICATE: refused_duplicate,
     Signature.MARKER_REFUSED_BY_OLDER_LEADER: marker_refused_by_older_leader,
+    Signature.LOWERED_TRANSACTION_VERSION: lowered_transaction_version,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 from fixtures.clients.registry import CLIENTS
-from runner.config import Profile
+from fixtures.clusters.locks.releases import Release
+from runner.config import Controllers, Only, Profile, RunConfig, Runtime, unreported
 from runner.console import Console
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios import experiments
 from runner.scenarios.experiments import ScenarioExperiments
 from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
+from runner.upgrades.path import UpgradePath
 from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
 from verification.vocabulary.verdict import Verdict
 
@@ -31,9 +34,10 @@ def test_a_family_without_a_place_runs_before_the_controls() -> None:
 def test_each_profile_runs_its_own() -> None:
     """Smoke runs scenarios marked smoke, nightly all, and quick all that are not marked nightly."""
     marks = {"plain": set[str](), "smoke": {"smoke"}, "nightly": {"nightly"}}
+    configs = {profile: SimpleNamespace(profile=profile, upgrade=None) for profile in Profile}
     run = {
-        profile: [name for name, each in marks.items() if in_profile(SimpleNamespace(profile=profile), each)]  # type: ignore[arg-type]
-        for profile in Profile
+        profile: [name for name, each in marks.items() if in_profile(config, each)]  # type: ignore[arg-type]
+        for profile, config in configs.items()
     }
     assert run == {
         Profile.SMOKE: ["smoke"],
@@ -46,10 +50,44 @@ def test_each_profile_runs_its_own() -> None:
 @pytest.mark.parametrize("profile", Profile)
 def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) -> None:
     """Its mock cluster knows no other client, and no other client has its mistakes."""
-    config = SimpleNamespace(client=client, profile=profile, seeds=(1,), release=SimpleNamespace(has_tv2=True))
+    release = SimpleNamespace(has_tv2=True)
+    config = SimpleNamespace(client=client, profile=profile, seeds=(1,), release=release, upgrade=None)
     for marks in ({"librdkafka", "convict"}, {"librdkafka", "nightly"}, {"librdkafka", "both_clients"}):
         assert [each.client for each in variants(config, marks)] == ["confluent"]  # type: ignore[arg-type]
     assert client in {each.client for each in variants(config, {"convict"})}  # type: ignore[arg-type]
+
+
+def upgrading(profile: Profile, *, to: str = "4.3.1", **options: Any) -> RunConfig:
+    """The configuration of an upgrade from 3.9.2."""
+    target = Release.parse(to)
+    path = UpgradePath(source=Release.parse("3.9.2"), target=target)
+    plain = unreported(target, Path("unused"), runtime=Runtime.LOCAL)
+    return replace(plain, profile=profile, only=Only.UPGRADE, upgrade=path, **options)
+
+
+def test_an_upgrade_runs_on_the_cluster_that_was_asked_for_or_nightly_on_both() -> None:
+    """The layout is part of the name, so that both are reported."""
+    layouts = {
+        (profile, asked): [str(each) for each in variants(upgrading(profile, controllers=asked), set())]
+        for profile in (Profile.QUICK, Profile.NIGHTLY)
+        for asked in (None, Controllers.DEDICATED)
+    }
+    assert layouts[Profile.QUICK, None] == ["confluent-1"]
+    assert layouts[Profile.QUICK, Controllers.DEDICATED] == ["confluent-1-dedicated"]
+    nightly, dedicated = layouts[Profile.NIGHTLY, None], layouts[Profile.NIGHTLY, Controllers.DEDICATED]
+    assert nightly == [*(each.removesuffix("-dedicated") for each in dedicated), *dedicated]
+    assert "--controllers dedicated" in upgrading(Profile.QUICK, controllers=Controllers.DEDICATED).replay
+    assert "--controllers" not in upgrading(Profile.QUICK).replay
+
+
+def test_a_scenario_of_the_second_protocol_is_run_with_a_client_and_a_release_that_speak_it() -> None:
+    """It is run once for each seed, nightly or when it is asked for by name; never on 3.9."""
+    marks = {"tv2", "nightly"}
+    assert [str(each) for each in variants(upgrading(Profile.NIGHTLY), marks)] == ["java-1", "java-2", "java-3"]
+    assert in_profile(upgrading(Profile.NIGHTLY), marks)
+    assert in_profile(upgrading(Profile.QUICK, keyword="lower"), marks)
+    assert not in_profile(upgrading(Profile.QUICK), marks)
+    assert not in_profile(upgrading(Profile.NIGHTLY, to="3.9.2"), marks)
 
 
 @pytest.mark.parametrize(

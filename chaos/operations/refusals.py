@@ -1,0 +1,139 @@
+"""Operations that a cluster must refuse: a node of a release that cannot read the metadata, a level that cannot be had.
+
+Once a feature level is final that an old release does not know, a node of that release must not run: it could not apply
+the metadata. Its process reads the record of the level from the log at its start and ends by itself. The other nodes go
+on. The proof has three parts: the process has ended, the end of its log says why, and the others serve. Then the node
+starts with its own release again, and the operation is proven once it has joined.
+
+A request for a feature level that is refused must change nothing. Its proof is that every broker answers the levels that
+it answered before.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from chaos.arena import Arena
+from chaos.cluster import BrokerId
+from chaos.errors import InjectionError
+from chaos.faults.fault import Injection
+from chaos.operations.feature_levels import LevelChange, admin_of, finalized, update
+from chaos.operations.rolling import first_of, joined, lose
+
+#: The reason stands before the stack traces of all threads that end with it; with those it is some 100 lines.
+LAST_LINES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRoll:
+    """Start a node with a release that must refuse: its log then has one of `texts`; then start its own release again."""
+
+    release: str
+    texts: tuple[str, ...]
+
+    def describe(self) -> str:
+        """The operation in words."""
+        return f"start of a node with {self.release}, which must refuse, and with its own release again"
+
+    def futility(self) -> str | None:
+        """The end of a process always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Stop a node and start it with the release that must refuse; `confirm` starts its own release again."""
+        cluster = arena.cluster
+        node = first_of(arena, list(cluster.installed()))
+        own = cluster.installed()[node]
+        refused: list[str] = []
+        cluster.stop(node)
+        cluster.install(node, self.release)
+        cluster.start(node)
+        began = time.monotonic()
+
+        def back() -> None:
+            if cluster.installed()[node] != own:
+                if cluster.is_running(node):
+                    cluster.crash(node)
+                cluster.install(node, own)
+            if not cluster.is_running(node):
+                cluster.start(node)
+
+        def confirm() -> str | None:
+            if not refused:
+                said = self._refused(arena, node)
+                if said is None:
+                    return None
+                refused.append(f"node {node} ended {time.monotonic() - began:.1f} s after its start with {said}")
+                back()
+            again = joined(arena, node, own)
+            return None if again is None else f"{refused[0]}; {again}"
+
+        def late() -> None:
+            if refused:
+                lose(arena, node, own)
+            back()
+            raise InjectionError(f"node {node} did not refuse to run {self.release} in time")
+
+        return Injection(
+            target=f"node {node}, {own} → {self.release} → {own}",
+            confirm=confirm,
+            heal=back,
+            releases={node: own},
+            lasts=False,
+            late=late,
+        )
+
+    def _refused(self, arena: Arena, node: BrokerId) -> str | None:
+        """What the node said when it ended, once the other nodes serve; None while it runs.
+
+        Raises InjectionError when it has joined, or has ended for another reason.
+        """
+        cluster = arena.cluster
+        if cluster.is_running(node):
+            if cluster.reported_release(node) == self.release and cluster.answers(node):
+                raise InjectionError(f"node {node} runs {self.release}, although it cannot know the final levels")
+            return None
+        lines = cluster.log_tail(node, LAST_LINES).splitlines()
+        reasons = [line for line in lines if any(text in line for text in self.texts)]
+        if not reasons:
+            raise InjectionError(f"node {node} ended with {self.release} for another reason:\n{cluster.log_tail(node)}")
+        view = cluster.view()
+        others = set(cluster.brokers) - {node}
+        if view.controller is None or not others <= view.alive:
+            return None
+        return f"{self.release}: {reasons[0].strip()!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFeatureLevel:
+    """Ask for a level that must be refused with INVALID_UPDATE_VERSION (95) and `text`, and change nothing."""
+
+    feature: str
+    level: int
+    change: LevelChange
+    text: str
+
+    def describe(self) -> str:
+        """The operation in words."""
+        return f"request for {self.feature} {self.level} as {self.change.words}, which must be refused"
+
+    def futility(self) -> str | None:
+        """An answer always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Ask. Raises InjectionError when the level was given, or was refused in other words."""
+        admin = admin_of(arena)
+        before = {broker: finalized(admin, broker) for broker in arena.cluster.brokers}
+        refusal = update(admin, self.feature, self.level, self.change)
+        if refusal is None:
+            raise InjectionError(f"{self.feature} {self.level} was given, although it must be refused")
+        if not refusal.startswith("INVALID_UPDATE_VERSION (95)") or self.text not in refusal:
+            raise InjectionError(f"{self.feature} {self.level} was refused in other words: {refusal}")
+
+        def confirm() -> str | None:
+            now = {broker: finalized(admin, broker) for broker in arena.cluster.brokers}
+            return f"{refusal}; every broker answers the same levels as before" if now == before else None
+
+        return Injection(target=f"{self.feature} {self.level}", confirm=confirm, heal=lambda: None, lasts=False)
