@@ -88,7 +88,7 @@ class ScenarioExperiments(Experiments):
 
     def asked_for(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         """The scenarios of an upgrade that `-k` selects, by their stages or by their names."""
-        return [item for item in items if asked_for(item, self.config)]
+        return asked_for(items, self.config)
 
     def _described(self, item: pytest.Item) -> Scenario:
         key = self._key(item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
 from runner.config import Controllers, Profile, RunConfig
 from runner.scenarios.scenario import Scenario
-from runner.upgrades.errors import UnknownStageError
+from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.outline import outlined
 from runner.upgrades.path import UpgradePath
 from runner.upgrades.plan import CONTROLLERS, UpgradePlan
@@ -150,8 +150,8 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
 
     try:
         item.function(run=describe, **upgrade)
-    except (pytest.UsageError, UnknownStageError) as error:
-        raise pytest.UsageError(str(error)) from None
+    except pytest.UsageError:
+        raise
     # The error is in the scenario's own lines, or in a plan or a fault that refused its arguments.
     except Exception as error:
         reason = str(error).replace(f"{Scenario.__name__}.__init__()", "run()")
@@ -178,11 +178,26 @@ def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planne
     return replace(planned, expected_s=whole_s(scenario.schedule))
 
 
-def asked_for(item: pytest.Item, config: RunConfig) -> bool:
-    """Whether `-k` selects a test of an upgrade: by its stages where it has some, else by its names."""
-    if not config.keyword:
-        return True
-    return has_stages(scenario_of(item, config).schedule) or named(config.keyword, item)
+def asked_for(items: Sequence[pytest.Item], config: RunConfig) -> list[pytest.Item]:
+    """The tests of an upgrade that `-k` and `--stop-after` select: by their stages where they have some, else by names.
+
+    Raises pytest.UsageError for a stage that no test has.
+    """
+    stop = config.upgrade_options.stop_after
+    if not config.keyword and not stop:
+        return list(items)
+    found = [
+        item
+        for item in items
+        if has_stages(scenario_of(item, config).schedule) or (not stop and named(config.keyword, item))
+    ]
+    if stop and not found and not config.keyword:
+        whole = replace(config, upgrade_options=UpgradeOptions())
+        names = dict.fromkeys(
+            f'"{step.stage}"' for item in items for step in scenario_of(item, whole).schedule if step.stage
+        )
+        raise pytest.UsageError(f'The upgrade has no stage "{stop}" to stop after; it has {", ".join(names)}.')
+    return found
 
 
 def listed(planned: Collection[Planned], outlines: Mapping[str, Scenario]) -> Iterator[str]:

@@ -17,9 +17,8 @@ import pytest
 from _pytest.mark import KeywordMatcher
 from _pytest.mark.expression import Expression
 
-from chaos.schedule import Schedule, Step, stages
+from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
-from runner.upgrades.errors import UnknownStageError
 from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.step_facts import Stays, facts_of
 
@@ -27,10 +26,7 @@ _ClusterMaker = Callable[..., ClusterSpec]
 
 
 def tailored(values: Mapping[str, Any], options: UpgradeOptions, keyword: str, item: pytest.Item) -> dict[str, Any]:
-    """The arguments of `run`, with the stages and settings of this run. A schedule without stages stays as it is.
-
-    Raises UnknownStageError for a stage that it has not.
-    """
+    """The arguments of `run`, with the stages and settings of this run. A schedule without stages stays as it is."""
     if not has_stages(schedule := values.get("schedule", ())):
         return dict(values)
     schedule = until(schedule, options.stop_after)
@@ -50,13 +46,9 @@ def has_stages(schedule: Schedule) -> bool:
 
 
 def until(schedule: Schedule, stage: str) -> Schedule:
-    """The schedule up to the end of a stage; all of it for an empty name. Raises UnknownStageError."""
-    if not stage:
-        return schedule
-    places = [number for number, step in enumerate(schedule, start=1) if step.stage == stage]
-    if not places:
-        raise UnknownStageError(stage, [name for name, _ in stages(schedule)])
-    return schedule[: places[-1]]
+    """The schedule up to the end of a stage: all of it for an empty name, nothing without that stage."""
+    ends = [number for number, step in enumerate(schedule, start=1) if step.stage == stage]
+    return schedule[: max(ends, default=0)] if stage else schedule
 
 
 def selected(schedule: Schedule, keyword: str, item: pytest.Item) -> Schedule:
