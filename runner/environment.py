@@ -100,9 +100,12 @@ def prepare(config: RunConfig, console: Console) -> Environment:
     # Before anything is fetched: without the engine that `--runtime docker` needs the run ends.
     engine = _engine(config.runtime, downloads)
     java = find_java(downloads=downloads)
-    files = fetch_release(config.release, downloads=downloads)
-    if config.upgrade is not None:
-        fetch_release(config.upgrade.source, downloads=downloads)
+    needed = (config.release,) if config.upgrade is None else (config.upgrade.source, config.upgrade.target)
+    # A release that does not exist is refused before the jars of the other one are fetched.
+    fetched = {
+        each: fetch_release(each, downloads=downloads) for each in sorted(needed, key=lambda each: each.supported)
+    }
+    files = fetched[config.release]
     brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
         files, java, downloads=downloads
     )

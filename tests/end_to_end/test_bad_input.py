@@ -77,6 +77,18 @@ def test_an_unknown_release_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("source", "target"), [("4.1.2", "9.9.9"), ("3.99.0", "4.3.1")])
+def test_an_upgrade_with_an_unknown_release_is_a_usage_error(
+    run: Run, tmp_path: Path, source: str, target: str
+) -> None:
+    """Whichever of both it is: nothing is fetched of the other one, and no directory is left."""
+    options = ("--from", source, "--to", target, "--run-dir", str(tmp_path / "run"))
+    with (repository := LocalServer()).running():
+        ended = run(*python("pytest", "suites/upgrades", *options), ONCEPROOF_MAVEN_REPOSITORY=repository.url)
+    ended.refused(r"ERROR: Kafka (9\.9\.9|3\.99\.0) is not a release that .* has\. Supported are 3\.9\.2, ", code=4)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("command", ["verification", "reports", "fixtures.fetch"])
 def test_a_mistyped_option_is_a_usage_error(run: Run, command: str) -> None:
     """Argparse's own exit code is 2, which means inconclusive."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from reports.model.run_record import Ended, Planned
 from runner.run_progress import RunProgress, estimated_s, summed_up
 
@@ -31,3 +33,17 @@ def test_experiments_that_have_ended_need_no_time() -> None:
     """The line says how many are left and how long they take."""
     ended = {"a": Ended(key="a", seconds=1.0)}
     assert RunProgress(PLANNED, ended, CONFIG).line() == "1 of 2 have ended │ 0.0 min, about 2 min left"
+
+
+def test_an_experiment_that_runs_alone_takes_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade takes minutes: its time so far is no longer left, and once it is late the next ones are."""
+    alone: Any = SimpleNamespace(lanes=1, case_lanes=1)
+    now = [0.0]
+    monkeypatch.setattr("runner.run_progress.time.monotonic", lambda: now[0])
+    progress = RunProgress(PLANNED, ended := dict[str, Ended](), alone)
+    lines = []
+    for now[0] in (0.0, 120.0, 1200.0):
+        lines.append(progress.line())
+    assert [line.split("about ")[1] for line in lines] == ["8 min left", "6 min left", "3 min left"]
+    ended["a"] = Ended(key="a", seconds=1200.0)
+    assert progress.line() == "1 of 2 have ended │ 20.0 min, about 3 min left"
