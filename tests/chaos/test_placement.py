@@ -97,7 +97,7 @@ def test_a_placement_that_did_not_take_place_is_not_confirmed() -> None:
 
 
 def test_a_run_without_copiers_has_no_group_to_name() -> None:
-    """The topic of groups is placed all the same: its partitions may serve the next run."""
+    """The topic of groups is placed nevertheless: its partitions may serve the next run."""
     on, _, _ = mixed(3)
     proof = record_of(replace(on, group=None), OLD_COORDINATES).proof
     assert proof is not None
