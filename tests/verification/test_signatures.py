@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +288,32 @@ def test_a_producer_that_a_lowered_transaction_version_ends_is_named(change: dic
 def test_without_a_lowered_level_that_answer_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
     """The answer alone has many causes, and so has a fatal error under a lowered level."""
     assert name_of(lowered(tmp_path / "run", **change)) == {Anomaly.STRANDED_PRODUCER: None}
+
+
+def repeated(
+    root: Path, *, timed_out: int | None = -192, later: int = 1, transactional_id: str | None = None
+) -> RunEvidence:
+    """A record that a producer appended twice, the second time in the epoch `later`, after another one had timed out."""
+    planted = Planted(run="story")
+    client = planted.client(transactional_id)
+    planted.plain(client, (MARKED,))
+    planted.plain(client, (UNMARKED,), outcome=Outcome.INFO)
+    planted.operations[-1] = replace(planted.operations[-1], error_code=timed_out, producer_epoch=0)
+    _, (first, *_) = planted.plain(client, (MARKED, UNMARKED))
+    planted.operations[-1] = replace(planted.operations[-1], producer_epoch=1)
+    client.epoch = later
+    planted.append(client, MARKED, first["_value"], transactional=False)
+    return read_run(write(planted.finish(), root))
+
+
+def test_a_record_repeated_in_a_later_epoch_is_named(tmp_path: Path) -> None:
+    """A copy in each of two epochs, after another record of the producer had timed out: librdkafka's limit (KB-41)."""
+    assert name_of(repeated(tmp_path / "run"))[Anomaly.DUPLICATE] == "KB-41"
+
+
+@pytest.mark.parametrize(
+    "change", [{"timed_out": None}, {"timed_out": -185}, {"later": 0}, {"transactional_id": "tx-0"}]
+)
+def test_another_duplicate_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
+    """Two copies in one epoch are the broker's doing, and transactions have no such limit."""
+    assert name_of(repeated(tmp_path / "run", **change))[Anomaly.DUPLICATE] is None

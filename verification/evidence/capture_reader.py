@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 #: Topic index and partition.
 Place = tuple[int, int]
-#: A row of the log: topic index, partition, offset, control, process, operation.
-LogRow = tuple[int, int, int, str | None, int | None, int | None]
-LOG_ROW = ("topic_index", "partition", "offset", "control", "process", "operation")
+#: A row of the log: topic index, partition, offset, control, process, operation, number in the operation, producer epoch.
+LogRow = tuple[int, int, int, str | None, int | None, int | None, int | None, int | None]
+LOG_ROW = ("topic_index", "partition", "offset", "control", "process", "operation", "index", "producer_epoch")
 #: A writer adds this file when all others of the folder are complete.
 MARKER = "_SUCCESS"
 

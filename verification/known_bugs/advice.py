@@ -15,14 +15,15 @@ from verification.requirements.toml_table import Table
 
 #: The only point of a part about which no source says anything.
 NOT_KNOWN = "not known"
-_SOURCE = re.compile(r"KIP-[0-9]+|KAFKA-[0-9]+|(measured|documentation): \S.*")
+_SOURCE = re.compile(r"KIP-[0-9]+|KAFKA-[0-9]+|librdkafka#[0-9]+|(measured|documentation): \S.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvicePart:
     """One part of the advice: its points, each of one or more sentences, and where they come from.
 
-    A source is a KIP, a JIRA issue, `measured: …` for what Onceproof saw, or `documentation: …` of Kafka.
+    A source is a KIP, a JIRA issue, an issue of librdkafka, `measured: …` for what Onceproof saw, or `documentation: …`
+    of Kafka.
     """
 
     points: tuple[str, ...]

@@ -72,6 +72,7 @@ class Signature(StrEnum):
     MARKER_DROPPED_WHILE_LEADERLESS = "marker-dropped-while-leaderless"
     REFUSED_DUPLICATE = "refused-duplicate"
     MARKER_REFUSED_BY_OLDER_LEADER = "marker-refused-by-older-leader"
+    REPEATED_IN_A_LATER_EPOCH = "repeated-in-a-later-epoch"
     LOWERED_TRANSACTION_VERSION = "lowered-transaction-version"
 
 

@@ -28,6 +28,10 @@ had no marker was led by a node of an older release.
 
 `lowered-transaction-version` (KB-40) needs two facts: a broker answered the producer's operation with UNSUPPORTED_VERSION,
 and transaction.version was lowered before that answer and not raised again before the operation began.
+
+`repeated-in-a-later-epoch` (KB-41) needs two facts: no two copies of the record in the log have the same producer epoch,
+so a later epoch appended what an earlier one had appended; and before that a message of the same producer, which is not
+transactional, had timed out in librdkafka, which raises the epoch then.
 """
 
 from __future__ import annotations
@@ -71,7 +75,7 @@ def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partiti
     rows = evidence.capture_reader.producer_rows(process, operation)
     pending: set[Partition] = set()
     missing: set[Partition] = set()
-    for topic_index, partition, _, control, writer, number in rows:
+    for topic_index, partition, _, control, writer, number, *_ in rows:
         here = (topic_index, partition)
         if (writer, number) == (process, operation):
             pending.add(here)
@@ -237,11 +241,36 @@ def _lowered(evidence: RunEvidence) -> Iterator[tuple[int, float]]:
         yield since, math.inf
 
 
+#: librdkafka's code for a message that was not acknowledged within `message.timeout.ms`.
+_MESSAGE_TIMED_OUT = -192
+
+
+def repeated_in_a_later_epoch(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-41; see the module's docstring."""
+    operations = evidence.history.of(Operation)
+    repeated = next((each for each in operations if (each.process, each.operation) == violation.operation_key), None)
+    if repeated is None or repeated.completed_ns is None or repeated.transactional_id is not None:
+        return False
+    if not evidence.experiment.has_log or not any(
+        each.process == repeated.process
+        and each.operation < repeated.operation
+        and each.error_code == _MESSAGE_TIMED_OUT
+        and (each.producer_epoch or 0) < (repeated.producer_epoch or 0)
+        for each in operations
+    ):
+        return False
+    rows = evidence.capture_reader.producer_rows(repeated.process, repeated.operation)
+    record = (violation.topic_index, violation.partition, repeated.process, repeated.operation, violation.index)
+    epochs = [epoch for at, partition, _, _, *identity, epoch in rows if (at, partition, *identity) == record]
+    return len(epochs) > 1 and len(set(epochs)) == len(epochs)
+
+
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
     Signature.REFUSED_DUPLICATE: refused_duplicate,
     Signature.MARKER_REFUSED_BY_OLDER_LEADER: marker_refused_by_older_leader,
     Signature.LOWERED_TRANSACTION_VERSION: lowered_transaction_version,
+    Signature.REPEATED_IN_A_LATER_EPOCH: repeated_in_a_later_epoch,
 }
 
 
