@@ -25,12 +25,17 @@ class SyncPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ClientProcess:
-    """A running client instance. `role` is producer, copier or observer."""
+    """A running client instance. `role` is producer, copier or observer.
+
+    `client` names its library; `library` is the library's own name with its version.
+    """
 
     process: int
     role: str
     site: Site
     transactional_id: str | None
+    client: str = ""
+    library: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +90,11 @@ class Clients(Protocol):
     def kill(self, process: ClientProcess) -> None:
         """SIGKILL to the process group; it has no successor until `succeed` is called."""
 
-    def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
+    def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float, release: str = "") -> Succession:
         """Start another instance with the same transactional id (or group membership) at `site`.
 
-        Returns when its initialisation was answered ok; the old instance may still run.
+        Returns when its initialisation was answered ok; the old instance may still run. `release` is the Kafka release of
+        its library, that of the old instance where it is empty.
         """
 
     def answers(self, process: ClientProcess) -> tuple[FailedResponse, ...]:

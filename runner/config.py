@@ -236,7 +236,11 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
     group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
     group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
-    group.addoption("--client", default=DEFAULT_CLIENT, help="client library under test: confluent or java")
+    group.addoption(
+        "--client",
+        default=DEFAULT_CLIENT,
+        help="client library under test: confluent or java; in an upgrade, where both write, that of the readers",
+    )
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
     group.addoption(
         "--controllers",

@@ -32,7 +32,8 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Seq
     """The subject of a run; where scenarios or cases differ, it has every value."""
     subjects = [each for each in experiments if not each.is_control]
     seen = _merged([*(each.versions for each in subjects), *map(_levels, scripts)])
-    clients = _names(record.clients if record else (), (each.client for each in subjects))
+    spoke = (name.removesuffix(PROTOCOL) for name in seen if name.endswith(PROTOCOL))
+    clients = _names(record.clients if record else (), (each.client for each in subjects), spoke)
     spoken = {name for client in clients for name in (client, client + PROTOCOL)}
     versions = {name: value for name, value in seen.items() if name not in spoken and not name.startswith(DIGEST)}
     digests = {name.removeprefix(DIGEST): value for name, value in seen.items() if name.startswith(DIGEST)}

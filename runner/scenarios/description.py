@@ -59,14 +59,17 @@ def experiment_of(
     )
 
 
-def versions_of(client: str, *, spoken: Mapping[str, str], features: Mapping[str, int]) -> dict[str, str]:
-    """The versions of client and cluster that only a run shows: library, transaction protocol, finalized features.
+def versions_of(*, spoken: Mapping[str, Mapping[str, str]], features: Mapping[str, int]) -> dict[str, str]:
+    """The versions of clients and cluster that only a run shows: library, transaction protocol, finalized features.
 
-    `spoken` is empty until the client runs.
+    `spoken` has the library and the protocols of each client; it is empty until clients run.
     """
-    found = {client: spoken.get("library", ""), f"{client} protocol": spoken.get("transactions", "")}
+    found: dict[str, str] = {}
+    for client, said in spoken.items():
+        found |= {client: said.get("library", ""), f"{client} protocol": said.get("transactions", "")}
     # transaction.version 2 is the second protocol of KIP-890; its requirements apply to clients that speak it.
-    found |= {"transaction.version": "2" if spoken.get("transactions") == "TV2" else ""}
+    second = any("TV2" in said.get("transactions", "") for said in spoken.values())
+    found |= {"transaction.version": "2" if second else ""}
     found |= {f"{FEATURE}{name}": str(level) for name, level in features.items()}
     return {name: value for name, value in found.items() if value}
 

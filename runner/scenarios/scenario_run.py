@@ -112,7 +112,8 @@ class ScenarioRun:
         self.write_experiment()
 
     def start_workload(self) -> None:
-        """Start every client and the sampler of ends."""
+        """Start every client and the sampler of ends. Clients of a cluster that is upgraded are of its old release."""
+        config = self.lane.config
         self._workload = self.workload = RunningWorkload.start(
             self.scenario.workload,
             run=self.run,
@@ -121,7 +122,7 @@ class ScenarioRun:
             directory=self.directory,
             recorder=self.recorder,
             client=self.scenario.client,
-            release=self.lane.config.release.version,
+            release=(config.release if config.upgrade is None else config.upgrade.source).version,
         )
         self.arena = Arena(
             cluster=self.cluster,
@@ -278,7 +279,7 @@ class ScenarioRun:
             run=self.run,
             topics=self.topics(),
             cluster=self.spec(),
-            versions=description.versions_of(self.scenario.client, spoken=spoken, features=self._features),
+            versions=description.versions_of(spoken=spoken, features=self._features),
         )
 
     def write_experiment(self) -> None:

@@ -1,10 +1,10 @@
 """The operation of an upgrade as a schedule: what a careful operator does, with named stages.
 
-    roll 1 of 3 → mixed 1 of 3 → … → back → forward → finalize … → refuse → lower
+    roll 1 of 3 → mixed 1 of 3 → … → back → forward → finalize … → refuse → clients → lower
 
 Rolls go node by node, and each waits until all replicas are in sync again. One roll, chosen by the seed, is a SIGKILL.
 The cluster goes back to the old release while the old feature levels are still final, then forward again. What follows
-is in `runner.upgrades.finalize`.
+is in `runner.upgrades.finalize`, and the clients that follow the brokers in `runner.upgrades.clients`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from chaos.operations.restarting import RestartNext
 from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
+from fixtures.workloads.upgrade import UpgradeWorkload
+from runner.upgrades import clients
 from runner.upgrades.finalize import Finalization, lowered_transactions
-from runner.upgrades.mixed import MixedStages
+from runner.upgrades.mixed import TIMEOUT_S, MixedStages
 from runner.upgrades.path import UpgradePath
+from verification.vocabulary.experiment import Floor
 
 BROKERS = 3
 #: Dedicated controllers, where there are any.
 CONTROLLERS = 3
+PARTITIONS = 4
 #: In this time the clients of a workload end some 50 transactions.
 DWELL_S = 5.0
 #: A node starts in 6 to 10 s on two quiet cores, in 40 s on a machine that is busy with other work.
@@ -60,10 +64,21 @@ class UpgradePlan:
         return BROKERS + self.controllers
 
     @property
+    def workload(self) -> UpgradeWorkload:
+        """Everything that must survive, by both client libraries."""
+        return UpgradeWorkload(partitions=PARTITIONS, transaction_timeout_s=TIMEOUT_S)
+
+    @property
     def schedule(self) -> Schedule:
         """All stages in order."""
         levels = Finalization(path=self.path, seed=self.seed, thorough=self.thorough)
-        return (*self._rolls(), *self._back(), *levels.raised, *levels.lowered)
+        replaced = clients.replaced(self.workload, self.path)
+        return (*self._rolls(), *self._back(), *levels.raised, *replaced, *levels.lowered)
+
+    @property
+    def floors(self) -> tuple[Floor, ...]:
+        """The coverage that an upgrade needs besides that of every scenario."""
+        return clients.floors(self.workload, self.path)
 
     @property
     def upgraded(self) -> Callable[..., ClusterSpec]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from fixtures.workloads import OrderFanOut
 from runner.scenarios.scenario import FLOORS, STAGES, TRANSACTIONS, RunScenario, requirement
-from runner.upgrades.mixed import TIMEOUT_S
 from runner.upgrades.plan import UpgradePlan
 
 
@@ -13,7 +11,7 @@ def test_rolling_upgrade(run: RunScenario, upgrade: UpgradePlan) -> None:
     """While a cluster is upgraded node by node, rolled back, and finalized, every transaction is all or nothing."""
     run(
         cluster=upgrade.cluster,
-        workload=OrderFanOut(partitions=4, transaction_timeout_s=TIMEOUT_S),
+        workload=upgrade.workload,
         schedule=upgrade.schedule,
-        floors=(*FLOORS, *TRANSACTIONS, *STAGES),
+        floors=(*FLOORS, *TRANSACTIONS, *STAGES, *upgrade.floors),
     )

@@ -47,7 +47,7 @@ def test_a_fault_whose_heal_fails_counts_neither_as_confirmed_nor_as_healed() ->
     clients = on.clients
     assert isinstance(clients, FakeClients)
 
-    def succeed(process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
+    def succeed(process: ClientProcess, *, site: Site, timeout_s: float, release: str = "") -> Succession:
         raise InjectionError(f"no successor of process {process.process} was initialised")
 
     clients.succeed = succeed  # type: ignore[method-assign]

@@ -272,7 +272,7 @@ class FakeClients:
         self.living.remove(process)
         self.held.pop(process.process, None)
 
-    def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float) -> Succession:
+    def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float, release: str = "") -> Succession:
         successor = replace(process, process=10 + process.process, site=site)
         self.living.append(successor)
         self.succeeded.add(process.process)

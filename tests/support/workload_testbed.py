@@ -34,6 +34,7 @@ class Bench:
         *,
         run: str = "",
         client: str = "confluent",
+        release: str | None = None,
     ) -> None:
         self.run = run or secrets.token_hex(6)
         self.directory = RunDirectory(root / self.run)
@@ -47,6 +48,7 @@ class Bench:
                 directory=self.directory,
                 recorder=self.recorder,
                 client=client,
+                release=release,
             )
         except BaseException:
             self.recorder.seal()

@@ -161,6 +161,35 @@ def test_epoch_bumps_are_successions_or_told_epochs() -> None:
     assert coverage.epoch_bumps(evidence(initialised(0, 0), *told)) == 2
 
 
+@pytest.mark.parametrize(
+    ("epochs", "outcomes", "count"),
+    [
+        ((0, 1, 2, 3), "oooo", 1),
+        ((0, 1, 2), "ooo", 0),
+        ((0, 0, 0, 0, 0), "ooooo", 0),
+        # Before transaction.version 2 an instance's epoch rises after an error, by its own request.
+        ((0, 1, 2, 3, 4, 5), "ofofof", 0),
+    ],
+    ids=["with each transaction", "too seldom", "never", "after errors"],
+)
+def test_a_producer_of_the_second_version_raises_its_epoch_with_each_transaction(
+    epochs: tuple[int, ...], outcomes: str, count: int
+) -> None:
+    """Only rises between two transactions that ended as meant show it."""
+    named = {"o": Outcome.OK, "f": Outcome.FAIL}
+    done = [
+        transaction(at_s, producer_id=7, producer_epoch=epoch, outcome=named[outcomes[at_s]])
+        for at_s, epoch in enumerate(epochs)
+    ]
+    assert coverage.tv2_producers(evidence(*done)) == count
+
+
+def test_an_epoch_that_a_successor_begins_with_is_no_rise_of_its_own() -> None:
+    """Every initialisation raises the epoch, with any version."""
+    instances = [transaction(at_s, process=at_s // 2, producer_id=7, producer_epoch=at_s // 2) for at_s in range(12)]
+    assert coverage.tv2_producers(evidence(*instances)) == 0
+
+
 def test_an_unknown_floor_is_an_error_that_names_the_known_ones() -> None:
     """A floor without a measure must not pass as reached."""
     with pytest.raises(UnknownFloorError, match=r"'ok-before' is unknown; known are ok_before, "):

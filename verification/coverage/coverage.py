@@ -30,6 +30,9 @@ from verification.vocabulary.history import (
 )
 from verification.vocabulary.verdict import CoverageItem
 
+#: One rise may have another reason, such as the expiration of a producer id. A producer of transaction.version 2 has many.
+TV2_RISES = 3
+
 
 def worked(evidence: RunEvidence) -> tuple[Operation, ...]:
     """The operations that count: without `init`, and without copies that had no input."""
@@ -124,6 +127,24 @@ def epoch_bumps(evidence: RunEvidence) -> int:
     return sum(max(by_id.get(name, 0), len(received[name]) - 1) for name in {*by_id, *received})
 
 
+def tv2_producers(evidence: RunEvidence) -> int:
+    """Transactional ids of producers whose epoch rose from one transaction that ended as meant to the next one.
+
+    With transaction.version 2 every end of a transaction raises it (KIP-890). Before, an instance's epoch rises only after
+    an error. The finalized level of the cluster does not say it: a producer learns of it with a new connection.
+    """
+    rises: dict[str, int] = defaultdict(int)
+    last: dict[int, Operation] = {}
+    for each in evidence.history.of(Operation):
+        if not transactional(each) or each.producer_epoch is None:
+            continue
+        before, last[each.process] = last.get(each.process, each), each
+        rose = before.producer_id != each.producer_id or (before.producer_epoch or 0) < each.producer_epoch
+        if rose and before.outcome is each.outcome is Outcome.OK and each.transactional_id is not None:
+            rises[each.transactional_id] += 1
+    return sum(1 for count in rises.values() if count >= TV2_RISES)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """One kind of event that is counted; `text` is its name in a report. Counts by part stand for the least of them."""
@@ -157,6 +178,7 @@ MEASURES: dict[str, Measure] = {
     "faults_confirmed": Measure(count=faults_confirmed, text="faults seen to take hold"),
     "fenced_answers": Measure(count=fenced_answers, text="requests of an old instance answered as fenced"),
     "epoch_bumps": Measure(count=epoch_bumps, text="changes of a transactional id's owner or epoch"),
+    "tv2_producers": Measure(count=tv2_producers, text="transactional ids used with transaction.version 2"),
     "observed": Measure(count=fault_measures.observed, text="records given to live observers"),
     "transactions_after": Measure(
         count=fault_measures.transactions_after, text="transactions that ended as meant after the last fault was healed"

@@ -111,7 +111,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRecord:
-    """One client process: a program instance from its start to its end."""
+    """One client process: a program instance from its start to its end.
+
+    `library` names its library with the version, in workloads whose clients are of several.
+    """
 
     process: Int64
     role: str
@@ -123,6 +126,7 @@ class ProcessRecord:
     reason: str = ""
     transactional_id: str | None = None
     group: str | None = None
+    library: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,48 @@
+"""The clients of a run, from its scenarios."""
+
+from __future__ import annotations
+
+from reports.loading import subject
+from reports.model.report import ClientUnderTest
+from verification.vocabulary.experiment import Experiment
+
+
+def experiment(versions: dict[str, str]) -> Experiment:
+    return Experiment(
+        run="r",
+        scenario="upgrades/rolling-upgrade",
+        claim="c",
+        requirements=(),
+        seed=1,
+        started="",
+        release="4.3.1",
+        runtime="local",
+        client="confluent",
+        topics=(),
+        versions=versions,
+    )
+
+
+def test_every_client_of_an_upgrade_is_named_with_what_it_spoke() -> None:
+    """The scenario is named by one client and has two; versions that are no client's stay among the versions."""
+    found = subject.of(
+        None,
+        [
+            experiment(
+                {
+                    "confluent": "librdkafka 2.8.0",
+                    "confluent protocol": "TV1",
+                    "java": "kafka-clients 3.9.2 (Java 21), kafka-clients 4.3.1 (Java 21)",
+                    "java protocol": "TV1, TV2",
+                    "transaction.version": "2",
+                }
+            )
+        ],
+    )
+    assert found.clients == (
+        ClientUnderTest(name="confluent", library="librdkafka 2.8.0", protocol="TV1"),
+        ClientUnderTest(
+            name="java", library="kafka-clients 3.9.2 (Java 21), kafka-clients 4.3.1 (Java 21)", protocol="TV1, TV2"
+        ),
+    )
+    assert found.versions == (("transaction.version", "2"),)
