@@ -184,3 +184,6 @@ class Cluster(Protocol):
 
     def group_coordinator(self, group: str) -> BrokerId | None:
         """The coordinator of a consumer group, None while there is none."""
+
+    def loading_coordinators(self, view: ClusterView) -> list[str]:
+        """The partitions of the two internal topics whose coordinator is not ready, each with the reason."""

@@ -7,8 +7,8 @@ Every partition of `__transaction_state` goes to the one release. Every partitio
 
 An operator does this by reassignment (the order of replicas, AlterPartitionReassignments) and preferred election
 (ElectLeaders). No replica moves, so every partition must have a replica on a node of the wanted release. The proof is the
-leaders in the brokers' metadata, and their answers to who coordinates. The placement stays until something moves it: the
-faults of later steps strike in it.
+leaders in the brokers' metadata, their answers to who coordinates, and coordinators that have read their logs. The
+placement stays until something moves it: the faults of later steps strike in it.
 """
 
 from __future__ import annotations
@@ -96,11 +96,14 @@ class PlaceRoles:
         return order
 
     def _placed(self, arena: Arena, admin: Client, order: Order) -> str | None:
-        partitions = arena.cluster.view().partitions
-        if late := {at: replicas for at, replicas in order.items() if partitions[at].leader != replicas[0]}:
+        view = arena.cluster.view()
+        if late := {at: replicas for at, replicas in order.items() if view.partitions[at].leader != replicas[0]}:
             # A replica that was out of sync for a moment was not elected; an election that was not needed does nothing.
             with suppress(InjectionError):
                 _elect(admin, late)
+            return None
+        # On a busy machine a coordinator was named 7 s before it had read its log. No transaction ends meanwhile.
+        if arena.cluster.loading_coordinators(view):
             return None
         installed, named = arena.cluster.installed(), []
         for role, release, broker in self._roles(arena):

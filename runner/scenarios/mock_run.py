@@ -88,6 +88,10 @@ class NoBrokerAccess:
         """Unknown."""
         _refuse(f"look for the coordinator of {group}")
 
+    def loading_coordinators(self, view: ClusterView) -> list[str]:
+        """Unknown."""
+        _refuse(f"look for the coordinators of {view}")
+
 
 def _refuse(what: str) -> NoReturn:
     raise InjectionError(f"the mock cluster has no brokers or links of ours: cannot {what}")

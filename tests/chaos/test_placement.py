@@ -128,6 +128,16 @@ def test_a_coordinator_that_other_brokers_do_not_know_yet_is_no_proof() -> None:
     assert injection.confirm() is not None
 
 
+def test_a_coordinator_that_reads_its_log_is_not_placed_yet() -> None:
+    """Until it has read the log it ends no transaction; a transaction that waits for it then shows nothing."""
+    on, cluster, _ = mixed(3)
+    injection = OLD_COORDINATES.inject(on)
+    cluster.loading.append("__transaction_state-0: COORDINATOR_LOAD_IN_PROGRESS(14)")
+    assert injection.confirm() is None
+    cluster.loading.clear()
+    assert injection.confirm() is not None
+
+
 def test_requests_are_repeated_while_the_controller_changes() -> None:
     """Two requests without an answer end nothing."""
     on, _, admin = mixed(3)

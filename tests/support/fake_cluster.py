@@ -119,6 +119,7 @@ class FakeCluster:
     active: BrokerId | None = None
     releases: dict[BrokerId, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "4.1.2"))
     placed: dict[TopicPartition, PartitionView] = field(default_factory=dict)
+    loading: list[str] = field(default_factory=list)
 
     def crash(self, *brokers: BrokerId) -> None:
         self.dead.update(brokers)
@@ -216,6 +217,9 @@ class FakeCluster:
     def group_coordinator(self, group: str) -> BrokerId | None:
         at = TopicPartition(topic=GROUPS_TOPIC, partition=0)
         return self.placed[at].leader if at in self.placed else self._holder()
+
+    def loading_coordinators(self, view: ClusterView) -> list[str]:
+        return list(self.loading)
 
 
 @dataclass
