@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
-from chaos.cluster import GROUPS_TOPIC
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
@@ -132,7 +131,7 @@ class ScenarioRun:
             definitions=Definitions.load(self.lane.environment.definitions),
             admin=self.quiescence.client,
         )
-        led = (TRANSACTION_LOG, GROUPS_TOPIC) if self.experiment().nodes else ()
+        led = (TRANSACTION_LOG,) if self.experiment().nodes else ()
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led)
         self._sampler.start()
 

@@ -54,8 +54,7 @@ def late_completions(frame: Iterable[Row]) -> Iterator[RawViolation]:
     One violation per decision; its place is the record of the decision in the transaction log.
     """
     for row in frame:
-        log: TransactionLog = row["log"]
-        for late in late_completions_of(log.entries, row["undisturbed_ms"]):
+        for late in late_completions_of(row):
             yield RawViolation(
                 anomaly=Anomaly.STUCK_LSO,
                 topic_index=TOPIC_INDEX,

@@ -7,10 +7,11 @@ the append of any record may have failed, and no time is known to be undisturbed
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from verification.vocabulary.history import Action, FaultRecord, Operation, Outcome, Phase
+from verification.vocabulary.history import Action, FaultRecord, Operation, Outcome, Phase, Sample
 
 if TYPE_CHECKING:
     from verification.evidence.row_types import Row
@@ -30,6 +31,8 @@ NS_PER_MS = 1_000_000
 MISSING_MAX = 4
 
 Window = tuple[int, int]
+#: When a leader was asked (wall-clock milliseconds), and its last stable offset and high watermark.
+Look = tuple[int, int, int]
 
 
 def rows(run: RunEvidence) -> list[Row]:
@@ -37,7 +40,10 @@ def rows(run: RunEvidence) -> list[Row]:
     log = run.transaction_log
     if log is None or log.header.unavailable:
         return []
-    return [{"run": run.run, "log": log, "failing_ms": failing_ms(run), "undisturbed_ms": undisturbed_ms(run)}]
+    undisturbed = undisturbed_ms(run)
+    looks = _looks_ms(run) if undisturbed else {}
+    row = {"run": run.run, "log": log, "failing_ms": failing_ms(run), "undisturbed_ms": undisturbed, "looks_ms": looks}
+    return [row]
 
 
 def unjudged(run: RunEvidence) -> str | None:
@@ -113,6 +119,17 @@ def undisturbed_ms(run: RunEvidence) -> tuple[Window, ...]:
     overs = [_over_ns(each) or following for each, following in zip(steps, nexts, strict=True)]
     windows = zip((phases[0].began_ns, *overs), (*begins, end_ns), strict=True)
     return tuple(((zero_ns + began) // NS_PER_MS, (zero_ns + ended) // NS_PER_MS) for began, ended in windows)
+
+
+def _looks_ms(run: RunEvidence) -> dict[str, list[Look]]:
+    """By partition, such as `orders-0`, what leaders stated, in order of time."""
+    zero_ns = wall_clock_ns(run) or 0
+    found: dict[str, list[Look]] = defaultdict(list)
+    for each in sorted(run.history.of(Sample), key=lambda each: each.at_ns):
+        if min(each.high_watermark, each.last_stable_offset) >= 0:
+            look = ((zero_ns + each.at_ns) // NS_PER_MS, each.last_stable_offset, each.high_watermark)
+            found[f"{each.topic}-{each.partition}"].append(look)
+    return dict(found)
 
 
 def _over_ns(step: FaultRecord) -> int | None:

@@ -41,10 +41,8 @@ def circumstances(evidence: RunEvidence, violation: RawViolation) -> Circumstanc
         at_ns = operation.invoked_ns if operation.decided_ns is None else operation.decided_ns
     else:
         return None
-    if late is not None:
-        leaders = {node for node in late_completions.unmarked(evidence, late).values() if node is not None}
-    else:
-        leaders = set(_leader(evidence, violation, at_ns))
+    led = _leader(evidence, violation, at_ns) if late is None else late_completions.leaders(evidence, late)
+    leaders = tuple(sorted(set(led)))
     asked = entry if entry is not None else operation
     of_id = None if asked is None else asked.transactional_id
     coordinator = _coordinator(evidence, of_id, at_ns)
@@ -54,9 +52,9 @@ def circumstances(evidence: RunEvidence, violation: RawViolation) -> Circumstanc
         stage=state.stage,
         releases=dict(state.releases),
         levels=dict(state.levels),
-        text=_text(state, coordinator, sorted(leaders)),
+        text=_text(state, coordinator, leaders),
         coordinator=coordinator,
-        leaders=tuple(sorted(leaders)),
+        leaders=leaders,
     )
 
 

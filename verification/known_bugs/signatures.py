@@ -23,8 +23,8 @@ answer names the offset that an earlier operation of the producer received. With
 another transaction (KB-04).
 
 `marker-refused-by-older-leader` (KB-10) needs two facts about a decision that was not completed in time
-(`verification.evidence.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the transaction that
-had no marker was led by a node of an older release.
+(`verification.evidence.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the transaction whose
+last stable offset stood, so that it had no marker, was led by a node of an older release.
 
 `lowered-transaction-version` (KB-40) needs two facts: a broker answered the producer's operation with UNSUPPORTED_VERSION,
 and transaction.version was lowered before that answer and not raised again before the operation began.
@@ -193,7 +193,7 @@ def marker_refused_by_older_leader(evidence: RunEvidence, violation: RawViolatio
     at_ns = late.at_ms * NS_PER_MS - zero_ns
     running = state_at(evidence, at_ns).releases
     coordinator = running.get(str(leader_at(evidence, TOPIC, late.decided.partition, at_ns)))
-    leaders = {running.get(str(leader), "") for leader in late_completions.unmarked(evidence, late).values()}
+    leaders = {running.get(str(leader), "") for leader in late_completions.leaders(evidence, late)}
     older = any(each and releases.parse(each) < releases.parse(_SENDS_UNKNOWN_VERSION) for each in leaders)
     return coordinator == _SENDS_UNKNOWN_VERSION and older
 

@@ -31,8 +31,8 @@ _PAIRS = {
 _OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
 #: Epochs are signed numbers of 16 bits.
 _EPOCH_LAST = (1 << 15) - 1
-#: So long may a completion take while every node is up.
-_LATE_MS = 6_000
+#: So long may readers be held back after a decision, while every node is up.
+_LATE_MS = 4_000
 #: The longest sequence of failed appends that is believed.
 _FAILED_MAX = 63
 
@@ -53,7 +53,7 @@ def transitions(index: RunIndex) -> Iterator[RawViolation]:
 
 
 def late(index: RunIndex) -> Iterator[RawViolation]:
-    """stuck-lso of the transaction log: from one moment at which a decision may begin to count to the bound after it."""
+    """stuck-lso of the transaction log: a decision without completion, and an LSO that stands meanwhile."""
     for row in index.rows.get("transaction_log", ()):
         log: TransactionLog = row["log"]
         decisions = [each for each in log.entries if each.state in ("PrepareCommit", "PrepareAbort")]
@@ -67,9 +67,12 @@ def late(index: RunIndex) -> Iterator[RawViolation]:
             following = min(later, key=lambda each: each.offset, default=None)
             if following is not None and not str(following.state).startswith("Complete"):
                 continue
-            for window in row["undisturbed_ms"]:
-                missed_ms = max(window[0], decision.appended_ms) + _LATE_MS
-                if missed_ms < window[1] and (following is None or following.appended_ms > missed_ms):
+            completed_ms = None if following is None else following.appended_ms
+            looks = [row["looks_ms"].get(name, []) for name in decision.places]
+            for began, ended in row["undisturbed_ms"]:
+                from_ms = max(began, decision.appended_ms)
+                until_ms = ended if completed_ms is None else min(ended, completed_ms)
+                if any(_stands(each, from_ms, until_ms) for each in looks):
                     yield RawViolation(
                         anomaly=Anomaly.STUCK_LSO,
                         topic_index=TOPIC_INDEX,
@@ -77,6 +80,19 @@ def late(index: RunIndex) -> Iterator[RawViolation]:
                         offset=decision.offset,
                     )
                     break
+
+
+def _stands(looks: list[tuple[int, int, int]], from_ms: int, until_ms: int) -> bool:
+    """Whether two looks in a time are further apart than the bound, with one LSO in both and all looks between."""
+    since, stable = 0, None
+    for at_ms, now, high in looks:
+        if not from_ms <= at_ms <= until_ms or now >= high:
+            stable = None
+        elif now != stable:
+            since, stable = at_ms, now
+        elif at_ms - since > _LATE_MS:
+            return True
+    return False
 
 
 class _History:

@@ -58,6 +58,7 @@ CASES: dict[str, Case] = {
         coordinating.epoch_went_back,
         coordinating.completed_late,
         coordinating.completed_in_time,
+        coordinating.released_in_time,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,

@@ -10,7 +10,7 @@ from tests.support.planted.busy import Found, busy, found
 from tests.support.planted.files import ANCHOR
 from tests.support.planted.histories import Plant
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
-from verification.vocabulary.history import FaultRecord, Phase
+from verification.vocabulary.history import FaultRecord, Phase, Sample
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 
 #: Where the run's part of the log begins, and the partition that it is in.
@@ -45,7 +45,7 @@ def _log(run: str, *steps: tuple[State, int]) -> TransactionLog:
 
 def _planted(run: str, *steps: tuple[State, int]) -> Plant:
     plant = busy(run).finish()
-    row = {"run": run, "log": _log(run, *steps), "failing_ms": None, "undisturbed_ms": ()}
+    row = {"run": run, "log": _log(run, *steps), "failing_ms": None, "undisturbed_ms": (), "looks_ms": {}}
     plant.rows["transaction_log"] = [row]
     return plant
 
@@ -66,9 +66,14 @@ def epoch_went_back(run: str) -> tuple[Plant, set[Found]]:
     return _planted(run, (State.EMPTY, 4), *[(state, 3) for state in TRANSACTION]), {_at(2)}
 
 
-def _upgraded(run: str, rolls: Sequence[tuple[int, int]], *steps: State) -> Plant:
-    """A log of 20 s in which a node went down and came back some times (whole seconds)."""
+def _upgraded(run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving: bool = False) -> Plant:
+    """A log of 20 s in which a node went down and came back some times, and one look a second (whole seconds)."""
     planted = busy(run)
+    looks = [(at_s, at_s if moving else 3, 90) for at_s in range(20)]
+    planted.entries += [
+        Sample(at_ns=at_s * NS, topic="a", partition=0, leader=1, high_watermark=high, last_stable_offset=stable)
+        for at_s, stable, high in looks
+    ]
     planted.entries.append(Phase(name="roll", began_ns=0, ended_ns=20 * NS))
     planted.entries += [
         FaultRecord(
@@ -97,6 +102,7 @@ def _upgraded(run: str, rolls: Sequence[tuple[int, int]], *steps: State) -> Plan
             "log": replace(log, entries=entries),
             "failing_ms": None,
             "undisturbed_ms": tuple((zero_ms + up * 1_000, zero_ms + down * 1_000) for up, down in ups),
+            "looks_ms": {"a-0": [(zero_ms + at_s * 1_000, stable, high) for at_s, stable, high in looks]},
         }
     ]
     return plant
@@ -108,8 +114,13 @@ def completed_late(run: str) -> tuple[Plant, set[Found]]:
 
 
 def completed_in_time(run: str) -> tuple[Plant, set[Found]]:
-    """The same, but never longer than 6 s in a row: nodes go down again and again."""
-    return _upgraded(run, [(3, 4), (10, 11), (15, 16)], *TRANSACTION, *TRANSACTION[:2]), set()
+    """The same, but never longer than 4 s in a row: nodes go down again and again."""
+    return _upgraded(run, [(3, 4), (8, 9), (13, 14), (18, 19)], *TRANSACTION, *TRANSACTION[:2]), set()
+
+
+def released_in_time(run: str) -> tuple[Plant, set[Found]]:
+    """The same as at first, but the last stable offset goes on: only the coordinator's own record is late."""
+    return _upgraded(run, [(3, 4), (13, 14)], *TRANSACTION, *TRANSACTION[:2], moving=True), set()
 
 
 def _at(number: int, anomaly: str = "illegal-transition") -> Found:
